@@ -1,0 +1,49 @@
+"""Running programs on hakmem and reading the reports they leave: shared by scripts/run and the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Report = dict[str, Any]
+
+SERVED_COUNTERS = ("refilled_blocks", "large_allocs", "big_allocs")
+
+
+def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without any preload and without any hakmem option."""
+    source = os.environ if base is None else base
+    return {k: v for k, v in source.items() if k != "LD_PRELOAD" and not k.startswith("HAKMEM_")}
+
+
+def preload_environment(lib: Path, stats: str = "", base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program that runs on `lib`; `stats` is the value of HAKMEM_STATS."""
+    environment = clean_environment(base)
+    environment["LD_PRELOAD"] = str(lib)
+    if stats:
+        environment["HAKMEM_STATS"] = stats
+    return environment
+
+
+def json_stats_option(folder: Path) -> str:
+    """The value of HAKMEM_STATS that makes every process leave one JSON report in `folder`."""
+    return f"json:{folder}/%p.json"
+
+
+def read_reports(folder: Path) -> list[Report]:
+    """The reports of all processes that ended normally, in the order of their process ids."""
+    reports: list[Report] = []
+    for path in sorted(folder.glob("*.json"), key=lambda p: int(p.stem)):
+        try:
+            reports.append(json.loads(path.read_text()))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not a JSON report: {error}") from error
+    return reports
+
+
+def served(report: Report) -> int:
+    """Above zero exactly when hakmem served the process: blocks that only a working hakmem counts."""
+    return sum(int(report["counters"][name]) for name in SERVED_COUNTERS)

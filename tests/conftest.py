@@ -1,0 +1,201 @@
+"""Fixtures that all Python tests share.
+
+`lib`, `debug_lib`, `static_lib`   what `make` built
+`cc`, `cxx`                        the compilers (CC and CXX, else gcc and g++)
+`compile_c(source, *flags)`        builds a test program (C, or C++ by its suffix) and returns its path
+`preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
+`plain(cmd, ...)`                  runs the same program without hakmem, to compare
+`sanitizer_build(kind)`            builds hakmem with a sanitizer and returns the build folder
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from preload import Report, clean_environment, json_stats_option, preload_environment, read_reports, served
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+DEFAULT_TIMEOUT_S = 120.0
+CXX_SUFFIXES = {".cc", ".cpp", ".cxx"}
+
+Command = Sequence[str | Path]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a program ended.  `returncode` is -N after death by signal N; `stats` holds one report for
+    each process that ended normally on hakmem."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    stats: list[Report] = field(default_factory=list)
+
+    @property
+    def served(self) -> int:
+        """The number of processes whose blocks came from hakmem, by hakmem's own counters."""
+        return sum(1 for report in self.stats if served(report) > 0)
+
+
+def run_group(
+    cmd: Command,
+    environment: Mapping[str, str],
+    timeout: float,
+    stdin: str | None,
+    cwd: Path | None,
+) -> Result:
+    """Runs `cmd` in a process group of its own, so that a timeout ends all of its processes."""
+    process = subprocess.Popen(
+        [str(word) for word in cmd],
+        env=dict(environment),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        pytest.fail(f"{cmd[0]} ran past {timeout:g} s\nstdout: {stdout[-2000:]}\nstderr: {stderr[-2000:]}")
+    return Result(process.returncode, stdout, stderr)
+
+
+def built(name: str) -> Path:
+    path = BUILD / name
+    if not path.exists():
+        pytest.fail(f"build/{name} is missing; run make", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def lib() -> Path:
+    return built("libhakmem.so")
+
+
+@pytest.fixture(scope="session")
+def debug_lib() -> Path:
+    return built("debug/libhakmem.so")
+
+
+@pytest.fixture(scope="session")
+def static_lib() -> Path:
+    return built("libhakmem.a")
+
+
+@pytest.fixture(scope="session")
+def cc() -> str:
+    return os.environ.get("CC", "gcc")
+
+
+@pytest.fixture(scope="session")
+def cxx() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+@pytest.fixture(scope="session")
+def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
+    """compile_c(source, *flags, compiler=None) builds one program into build/tests/.
+
+    Built-in knowledge of malloc is off, so that the compiler removes no allocation under test.  Flags
+    follow the source and may therefore name libraries (static_lib, "-ldl")."""
+    done: dict[tuple[str, ...], Path] = {}
+
+    def build(source: str | Path, *flags: str | Path, compiler: str | None = None) -> Path:
+        path = Path(source).resolve()
+        is_cxx = path.suffix in CXX_SUFFIXES
+        driver = compiler or (cxx if is_cxx else cc)
+        standard = "-std=gnu++17" if is_cxx else "-std=gnu17"
+        keep = ["-fno-builtin"] if "clang" in driver else ["-fno-builtin", "-fno-allocation-dce"]
+        words = [driver, standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", *keep]
+        words += [f"-I{ROOT / 'include'}", str(path), *map(str, flags)]
+        key = tuple(words)
+        if key not in done:
+            digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
+            output = BUILD / "tests" / f"{path.parent.name}-{path.stem}-{digest}"
+            output.parent.mkdir(parents=True, exist_ok=True)
+            step = subprocess.run([*words, "-o", str(output)], capture_output=True, text=True, check=False)
+            if step.returncode != 0:
+                pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
+            done[key] = output
+        return done[key]
+
+    return build
+
+
+@pytest.fixture
+def preload(lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Result]]:
+    """preload(cmd, env=None, timeout=120, stats=True, stdin=None, cwd=None, library=lib) -> Result.
+
+    `env` is added to the clean environment.  With `stats` every process leaves a report; without,
+    HAKMEM_STATS is whatever `env` says.  `library` may be debug_lib."""
+    folders: list[Path] = []
+
+    def run(
+        cmd: Command,
+        env: Mapping[str, str] | None = None,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        stats: bool = True,
+        stdin: str | None = None,
+        cwd: Path | None = None,
+        library: Path = lib,
+    ) -> Result:
+        folder = tmp_path_factory.mktemp("reports")
+        folder.chmod(0o777)  # programs that change their user write here too
+        folders.append(folder)
+        environment = preload_environment(library, json_stats_option(folder) if stats else "")
+        result = run_group(cmd, environment | dict(env or {}), timeout, stdin, cwd)
+        return Result(result.returncode, result.stdout, result.stderr, read_reports(folder))
+
+    yield run
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def plain() -> Callable[..., Result]:
+    """plain(cmd, env=None, timeout=120, stdin=None, cwd=None) -> Result, on the C library's malloc."""
+
+    def run(
+        cmd: Command,
+        env: Mapping[str, str] | None = None,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        stdin: str | None = None,
+        cwd: Path | None = None,
+    ) -> Result:
+        return run_group(cmd, clean_environment() | dict(env or {}), timeout, stdin, cwd)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def sanitizer_build() -> Callable[[str], Path]:
+    """sanitizer_build("thread" | "address" | "undefined") builds libhakmem_core.a (real OS) and
+    libhakmem_fake.a (fake OS) with that sanitizer and returns their folder."""
+
+    def build(kind: str) -> Path:
+        for words in (["cmake", "--preset", kind], ["cmake", "--build", "--preset", kind]):
+            step = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+            if step.returncode != 0:
+                pytest.fail(f"{' '.join(words)}\n{step.stdout}{step.stderr}", pytrace=False)
+        return BUILD / kind
+
+    return build
