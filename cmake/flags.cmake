@@ -1,0 +1,32 @@
+# hakmem_flags: what every object of hakmem is compiled with, in every variant.
+find_package(Threads REQUIRED)
+
+set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Wcast-align
+             -Wcast-qual -Wvla)
+set(c_warnings -Wstrict-prototypes -Wmissing-prototypes)
+if(HAK_WERROR)
+  list(APPEND warnings -Werror)
+endif()
+
+# The compiler must not turn the allocator's own code into calls of the allocator.
+set(not_builtin malloc calloc realloc free aligned_alloc posix_memalign memalign)
+list(TRANSFORM not_builtin PREPEND "-fno-builtin-")
+
+add_library(hakmem_flags INTERFACE)
+target_include_directories(hakmem_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<IF:$<CONFIG:Debug>,1,0>)
+target_compile_options(hakmem_flags INTERFACE
+  ${warnings}
+  $<$<COMPILE_LANGUAGE:C>:${c_warnings}>
+  ${not_builtin}
+  -fvisibility=hidden
+  -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS
+  -fno-semantic-interposition     # our own calls of our own exported functions stay direct
+  -fno-plt)                       # with -z now the indirection through the PLT buys nothing
+target_link_libraries(hakmem_flags INTERFACE Threads::Threads)
+
+if(HAK_SANITIZE)
+  set(sanitize -fsanitize=${HAK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(hakmem_flags INTERFACE ${sanitize})
+  target_link_options(hakmem_flags INTERFACE ${sanitize})
+endif()

@@ -1,0 +1,42 @@
+# libhakmem.so and libhakmem.a from the same objects, and their installation.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
+
+add_library(hakmem_objects OBJECT ${hakmem_sources})
+target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
+
+add_library(hakmem SHARED)
+add_library(hakmem_static STATIC)
+set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static)
+foreach(library hakmem hakmem_static)
+  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:hakmem_objects>)
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+target_link_libraries(hakmem_static INTERFACE Threads::Threads)
+
+# The C compiler links, so that operator_new.cc brings no dependency on libstdc++.
+set_target_properties(hakmem PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${version_script})
+target_link_options(hakmem PRIVATE
+  LINKER:--version-script=${version_script}
+  LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted
+  LINKER:-z,now LINKER:-z,relro
+  LINKER:-z,nodelete                   # blocks outlive a dlclose
+  LINKER:--as-needed)
+
+install(TARGETS hakmem hakmem_static EXPORT hakmem
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_file(cmake/hakmem.pc.in hakmem.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
+configure_package_config_file(cmake/hakmem-config.cmake.in hakmem-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(hakmem-config-version.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem-config.cmake ${PROJECT_BINARY_DIR}/hakmem-config-version.cmake
+  DESTINATION ${package_dir})
+install(EXPORT hakmem NAMESPACE hakmem:: FILE hakmem-targets.cmake DESTINATION ${package_dir})

@@ -1,0 +1,20 @@
+# Libraries that only tests link, and the C unit tests: each tests/unit/test_<concept>.c is one program.
+#   libhakmem_core.a   the product under its hak_* names only
+#   libhakmem_fake.a   the same on the fake operating system
+add_library(hakmem_core STATIC ${core_sources})
+add_library(hakmem_fake STATIC ${fake_sources})
+foreach(library hakmem_core hakmem_fake)
+  target_link_libraries(${library} PUBLIC hakmem_flags)
+endforeach()
+
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+enable_testing()
+file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
+foreach(source ${unit_tests})
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE hakmem_fake ${CMOCKA_LIBRARY})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY unit)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+endforeach()
