@@ -1,0 +1,32 @@
+/* check.h: the one assertion of the black-box test programs.
+ *
+ * A failed check prints where and what, and ends the program at once with status 1.  It goes around
+ * atexit handlers and allocates nothing: the allocator is what is being doubted. */
+#ifndef TESTS_API_CHECK_H
+#define TESTS_API_CHECK_H
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            dprintf(STDERR_FILENO, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);   \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* As CHECK, with the numbers that explain the failure. */
+#define CHECK_MSG(condition, ...)                                                                  \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            dprintf(STDERR_FILENO, "%s:%d: check failed: %s: ", __FILE__, __LINE__, #condition);   \
+            dprintf(STDERR_FILENO, __VA_ARGS__);                                                   \
+            dprintf(STDERR_FILENO, "\n");                                                          \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

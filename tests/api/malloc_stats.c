@@ -1,0 +1,13 @@
+/* malloc_stats writes to standard error only; test_reports.py looks at what it wrote. */
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "api/check.h"
+
+int main(void) {
+    void *block = malloc(1000);
+    CHECK(block != NULL);
+    malloc_stats();
+    free(block);
+    return 0;
+}

@@ -1,0 +1,118 @@
+"""HAKMEM_* options as a user meets them: help, warnings, reports at exit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+
+@pytest.fixture
+def churn(run_program: Run) -> Run:
+    """churn(**options) runs churn.c with exactly these options."""
+
+    def run(**options: str) -> Result:
+        result = run_program(HERE / "churn.c", "preload", env=options, stats=False)
+        assert (result.returncode, result.stdout) == (0, "done\n")
+        return result
+
+    return run
+
+
+def option_names(root: Path) -> list[str]:
+    table = (root / "src/config/options.def").read_text()
+    return [f"HAKMEM_{field.upper()}" for field in re.findall(r"^OPTION\(\w+, (\w+),", table, re.M)]
+
+
+def test_silent_by_default(churn: Run) -> None:
+    assert churn().stderr == ""
+
+
+def test_help_lists_every_option(churn: Run, root: Path) -> None:
+    stderr = churn(HAKMEM_HELP="1").stderr
+    names = option_names(root)
+    assert len(names) > 10
+    for name in names:
+        assert len(re.findall(rf"\b{name}\b", stderr)) >= 1, f"{name} is missing"
+
+
+def test_help_off(churn: Run) -> None:
+    assert churn(HAKMEM_HELP="0").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HAKMEM_NO_SUCH_OPTION", "1"),
+        ("HAKMEM_DECAY_MS", "soon"),
+        ("HAKMEM_DECAY_MS", "12x"),
+        ("HAKMEM_DECAY_MS", ""),
+        ("HAKMEM_DECAY_MS", "-5"),
+        ("HAKMEM_DECAY_MS", "99999999999999999999999"),
+        ("HAKMEM_DECAY_MS", "86400001"),
+        ("HAKMEM_ROUTE_P", "2"),
+        ("HAKMEM_ROUTE_P", "yes please"),
+        ("HAKMEM_PENDING_BUDGET_SLABS", "0"),
+    ],
+)
+def test_one_warning_for_what_it_cannot_use(name: str, value: str, churn: Run) -> None:
+    stderr = churn(**{name: value}).stderr
+    assert re.fullmatch(rf"hakmem: warning: {name}\b[^\n]*; ignored\n", stderr), stderr
+
+
+def test_a_warning_for_each_bad_option(churn: Run) -> None:
+    lines = churn(HAKMEM_NO_SUCH_OPTION="1", HAKMEM_DECAY_MS="soon").stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("hakmem: warning: HAKMEM_") for line in lines)
+
+
+@pytest.mark.parametrize("value", ["0", "250", "1K", "1M"])
+def test_numbers_and_suffixes_are_accepted(value: str, churn: Run) -> None:
+    assert churn(HAKMEM_DECAY_MS=value, HAKMEM_BIG_CACHE_BYTES="1G").stderr == ""
+
+
+def test_stats_as_text_on_standard_error(churn: Run) -> None:
+    stderr = churn(HAKMEM_STATS="1").stderr
+    assert stderr.startswith("hakmem")
+    assert "refill" in stderr
+
+
+def test_stats_as_json_on_standard_error(churn: Run) -> None:
+    report = json.loads(churn(HAKMEM_STATS="json").stderr)
+    assert report["counters"]["refilled_blocks"] > 0
+    assert report["counters"]["large_allocs"] > 0
+    assert report["counters"]["big_allocs"] > 0
+
+
+def test_stats_to_a_file_named_by_process(churn: Run, tmp_path: Path) -> None:
+    assert churn(HAKMEM_STATS=f"json:{tmp_path}/a-%p-%p.json").stderr == ""
+    (path,) = tmp_path.iterdir()
+    pid = json.loads(path.read_text())["pid"]
+    assert path.name == f"a-{pid}-{pid}.json"
+
+
+def test_text_stats_to_a_file(churn: Run, tmp_path: Path) -> None:
+    assert churn(HAKMEM_STATS=f"text:{tmp_path}/report").stderr == ""
+    assert (tmp_path / "report").read_text().startswith("hakmem")
+
+
+def test_stats_to_a_file_that_cannot_be_made(churn: Run, tmp_path: Path) -> None:
+    lines = churn(HAKMEM_STATS=f"json:{tmp_path}/missing/%p.json").stderr.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("hakmem: warning: ")
+
+
+def test_lock_stats(churn: Run) -> None:
+    stderr = churn(HAKMEM_SHARED_POOL_LOCK_STATS="1").stderr
+    assert stderr.startswith("hakmem: shared pool slow-path acquisitions")
+    assert re.search(r"\d%", stderr), "shares in percent"

@@ -1,0 +1,36 @@
+"""Every C program of this folder that speaks for itself: exit status 0 and silence, in every mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean, modes_for
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+# Those whose output is looked at by test_reports.py and test_options.py.
+PRINTING = {"malloc_info", "malloc_stats", "hak_stats_print", "hak_stats_json", "churn"}
+# An hour: memory that the program asks about must not age away meanwhile.
+ENVIRONMENT = {"hak_purge": {"HAKMEM_DECAY_MS": "3600000"}, "malloc_trim": {"HAKMEM_DECAY_MS": "3600000"}}
+
+CASES = [
+    (program.stem, mode)
+    for program in sorted(HERE.glob("*.c"))
+    if program.stem not in PRINTING
+    for mode in modes_for(program)
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_program(name: str, mode: str, run_program: Callable[..., Result]) -> None:
+    assert_clean(run_program(HERE / f"{name}.c", mode, env=ENVIRONMENT.get(name)))
+
+
+def test_fully_static_program(run_program: Callable[..., Result]) -> None:
+    """With -static there is no dynamic linker to help, and libc's own malloc must stay out."""
+    assert_clean(run_program(HERE / "churn.c", "static", "-static"), stdout="done\n")

@@ -1,0 +1,60 @@
+"""What the reporting calls write, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from modes import ALL_MODES, OWN_API_MODES
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize("mode", ALL_MODES)
+def test_malloc_stats_writes_to_standard_error(mode: str, run_program: Callable[..., Result]) -> None:
+    result = run_program(HERE / "malloc_stats.c", mode)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "hakmem" in result.stderr
+    assert any(character.isdigit() for character in result.stderr)
+
+
+@pytest.mark.parametrize("mode", ALL_MODES)
+def test_malloc_info_writes_xml(mode: str, run_program: Callable[..., Result]) -> None:
+    result = run_program(HERE / "malloc_info.c", mode)
+    assert (result.returncode, result.stderr) == (0, "")
+    document = ElementTree.fromstring(result.stdout)
+    assert document.tag == "malloc"
+    assert "version" in document.attrib
+
+
+@pytest.mark.parametrize("mode", OWN_API_MODES)
+def test_hak_stats_print_writes_to_its_descriptor(mode: str, run_program: Callable[..., Result]) -> None:
+    result = run_program(HERE / "hak_stats_print.c", mode)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("hakmem")
+    assert result.stdout.endswith("\n")
+    assert "refill" in result.stdout
+
+
+@pytest.mark.parametrize("mode", OWN_API_MODES)
+def test_hak_stats_json_is_the_report_at_exit(mode: str, run_program: Callable[..., Result]) -> None:
+    result = run_program(HERE / "hak_stats_json.c", mode)
+    assert (result.returncode, result.stderr) == (0, "")
+    report = json.loads(result.stdout)
+    (at_exit,) = result.stats
+    assert report.keys() == at_exit.keys()
+    assert report["counters"].keys() == at_exit["counters"].keys()
+    assert report["hakmem"] == "0.1.0"
+    assert report["pid"] == at_exit["pid"]
+    assert report["counters"]["refilled_blocks"] > 0
+    assert report["memory"]["mapped_bytes"] > 0
+    sizes = [entry["block_bytes"] for entry in report["classes"]]
+    assert sizes == sorted(set(sizes)), "one entry for each class, smallest first"
+    assert sizes[0] == 8
