@@ -1,0 +1,60 @@
+# The front door.  `make help` lists what can be asked for; CMakeLists.txt knows how it is built.
+.DEFAULT_GOAL := build
+SHELL := /bin/sh
+PREFIX ?= /usr/local
+VENV := build/venv
+
+# $(call quietly,command): its output is shown only when it fails.
+quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
+
+.PHONY: help build release debug run test bench fresh install format lint clean tools-build tools-test tools-bench
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: release debug ## libhakmem.so and libhakmem.a in build/, debug variants in build/debug/ (the default)
+
+release: build/build.ninja
+	@$(call quietly,cmake --build --preset release)
+
+debug: build/debug/build.ninja
+	@$(call quietly,cmake --build --preset debug --target hakmem hakmem_static)
+
+build/build.ninja: PRESET := release
+build/debug/build.ninja: PRESET := debug
+build/build.ninja build/debug/build.ninja: CMakePresets.json | tools-build
+	@echo "hakmem: preparing $(@D)"
+	@$(call quietly,cmake --preset $(PRESET)) && touch $@
+
+$(VENV)/ready: scripts/requirements.txt | tools-build
+	@scripts/make-venv $(VENV)
+
+tools-build tools-test tools-bench: tools-%:
+	@scripts/install-tools $*
+
+# The command reaches the script through the environment, untouched by make and the shell.
+run: export HAK_RUN_COMMAND := $(value CMD)
+run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
+	@scripts/run
+
+test: build $(VENV)/ready | tools-test ## all tests (ARGS='tests/api -k name' for some)
+	@$(VENV)/bin/python scripts/test $(ARGS)
+
+bench: release $(VENV)/ready | tools-bench ## benchmarks against the peers (QUICK=1, ARGS='...')
+	@QUICK=$(QUICK) $(VENV)/bin/python bench/run $(ARGS)
+
+fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
+	@tests/fresh/run
+
+install: release ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@cmake --install build --prefix $(PREFIX)
+
+format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
+	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
+	@$(VENV)/bin/ruff format -q
+
+lint: $(VENV)/ready ## checks the Python sources
+	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
+
+clean: ## removes everything that was built
+	@rm -rf build
