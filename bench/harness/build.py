@@ -1,0 +1,36 @@
+"""Building the benchmark programs: plain `cc -O2`, so that what is measured is the allocator."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from .paths import OUTPUT, PROGRAMS, SUPPORT
+
+FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-pthread"]
+
+
+class BuildError(Exception):
+    """A program could not be built; the text is the compiler's."""
+
+
+def build_program(name: str) -> Path:
+    """The executable of bench/programs/NAME.c, built anew when any source is younger than it."""
+    source, executable = PROGRAMS / f"{name}.c", OUTPUT / name
+    inputs = [source, *SUPPORT.iterdir(), Path(__file__)]
+    if executable.exists() and all(i.stat().st_mtime <= executable.stat().st_mtime for i in inputs):
+        return executable
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    # Built beside and renamed: an interrupted compiler leaves no half program that looks up to date.
+    unfinished = OUTPUT / f".{name}.{os.getpid()}"
+    units = [str(path) for path in sorted(inputs) if path.suffix == ".c"]
+    command = [os.environ.get("CC", "cc"), *FLAGS, f"-I{SUPPORT}", *units, "-o", str(unfinished)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"no C compiler: {error}") from error
+    if done.returncode != 0:
+        raise BuildError(done.stderr)
+    unfinished.replace(executable)
+    return executable

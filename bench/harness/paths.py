@@ -1,0 +1,13 @@
+"""Where things are, all relative to the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+REPOSITORY = BENCH.parent
+PROGRAMS = BENCH / "programs"
+SUPPORT = BENCH / "support"
+OUTPUT = REPOSITORY / "build" / "bench"
+HAKMEM_LIBRARY = REPOSITORY / "build" / "libhakmem.so"
+LAST_RESULT = OUTPUT / "last.json"

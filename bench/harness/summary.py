@@ -1,0 +1,97 @@
+"""From samples to figures: medians, spread, ratios to the best peer, geometric means.
+
+The result is one plain document that JSON can hold; tables, Markdown, CSV and the mission's figures are
+made from it alone, so that a saved run can be shown again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import geometric_mean, median
+from typing import Any
+
+from .allocators import Allocator
+from .campaign import Outcome, Plan
+from .execute import Sample, tuning_variables
+from .figures import mission_figures
+from .machine import describe_allocators
+
+Document = dict[str, Any]
+
+# What is compared; lower is better in all of them.
+COMPARED = ("ns_per_op", "peak_rss_kib")
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": median(values), "min": min(values), "max": max(values)}
+
+
+def _cell(samples: list[Sample]) -> dict[str, Any]:
+    """What one allocator did in one benchmark."""
+    cell: dict[str, Any] = {name: _spread([s[name] for s in samples]) for name in COMPARED}
+    cell["faults_per_op"] = median(s["minor_faults"] / s["ops"] for s in samples)
+    cell["cpu_ns_per_op"] = median((s["user_s"] + s["sys_s"]) * 1e9 / s["ops"] for s in samples)
+    cell["samples"] = samples
+    return cell
+
+
+def _add_ratios(cells: dict[str, dict[str, Any]], peers: Iterable[str]) -> dict[str, str]:
+    """Adds each allocator's ratio to the best peer; returns the best peers' names."""
+    present = [name for name in peers if name in cells]
+    best: dict[str, str] = {}
+    for measure in COMPARED if present else ():
+        best[measure] = min(present, key=lambda name: cells[name][measure]["median"])
+        reference = cells[best[measure]][measure]["median"]
+        for cell in cells.values():
+            cell[measure]["ratio"] = cell[measure]["median"] / reference
+    return best
+
+
+def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
+    rows = []
+    for bench in plan.benchmarks:
+        cells = {
+            a.name: _cell(outcome.samples[bench.name, a.name])
+            for a in plan.allocators
+            if (bench.name, a.name) in outcome.samples and (bench.name, a.name) not in outcome.failures
+        }
+        best = _add_ratios(cells, [a.name for a in plan.allocators if a.is_peer])
+        command = " ".join([bench.program, *bench.command(plan.seconds, plan.quick)])
+        rows.append({"name": bench.name, "command": command, "cells": cells, "best_peer": best})
+    return rows
+
+
+def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) -> dict[str, Any]:
+    """Of the ratios, over the benchmarks that every allocator finished: the same set for all.  An
+    allocator that finished none does not count."""
+    names = [a.name for a in allocators if any(a.name in row["cells"] for row in rows)]
+    common = [row for row in rows if row["best_peer"] and all(name in row["cells"] for name in names)]
+    return {
+        measure: {
+            name: geometric_mean(row["cells"][name][measure]["ratio"] for row in common)
+            for name in names
+            if common
+        }
+        for measure in COMPARED
+    } | {"benchmarks": len(common)}
+
+
+def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: list[str]) -> Document:
+    """The document of a campaign."""
+    rows = _benchmark_rows(plan, outcome)
+    failures = [f"{bench} on {name}: {why}" for (bench, name), why in outcome.failures.items()]
+    failures += [f"hakmem's counters of {b}: {why}" for b, why in outcome.report_failures.items()]
+    return {
+        "machine": machine,
+        "allocators": describe_allocators(plan.allocators),
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+        "quick": plan.quick,
+        "environment": tuning_variables(),
+        "benchmarks": rows,
+        "geometric_means": _geometric_means(rows, plan.allocators),
+        "hakmem_reports": outcome.reports,
+        "figures": mission_figures(outcome.reports),
+        "missing": missing,
+        "failures": failures,
+    }

@@ -1,0 +1,137 @@
+"""The result on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .figures import locks_per_million, magazine_hit_rate, page_reuse
+from .text import (
+    TITLES,
+    Document,
+    allocators_sentence,
+    digits,
+    footnotes,
+    hakmem_ratio,
+    machine_sentence,
+    method_sentence,
+    row_unit,
+)
+
+COUNTER_COLUMNS = (
+    "hit rate",
+    "refills",
+    "flushes",
+    "page reuse",
+    "new pages",
+    "locks/M ops",
+    "maps",
+    "purges",
+)
+FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
+
+
+def _new_table(title: str, document: Document, *more: str) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("benchmark", no_wrap=True)
+    for name in [*document["allocators"], *more]:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _cell_text(cell: dict[str, Any] | None, measure: str, divisor: float, best: bool) -> str:
+    if cell is None:
+        return "[red]failed[/red]"
+    values = {key: digits(cell[measure][key] / divisor) for key in ("median", "min", "max")}
+    middle = f"[bold green]{values['median']}[/]" if best else values["median"]
+    return middle if len(cell["samples"]) == 1 else f"{middle} [dim]{values['min']}-{values['max']}[/]"
+
+
+def _best_of_all(row: dict[str, Any], measure: str) -> str:
+    return min(row["cells"], key=lambda name: row["cells"][name][measure]["median"], default="")
+
+
+def compared_table(document: Document, measure: str) -> Table:
+    """All allocators in one measure, with the spread, and the geometric means in the last row."""
+    table = _new_table(f"{TITLES[measure]} (median, min-max)", document, "hakmem / best peer")
+    for row in document["benchmarks"]:
+        unit, divisor = row_unit(row, measure)
+        best = _best_of_all(row, measure)
+        cells = [
+            _cell_text(row["cells"].get(name), measure, divisor, name == best)
+            for name in document["allocators"]
+        ]
+        table.add_row(f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure))
+    means = document["geometric_means"]
+    table.add_section()
+    table.add_row(
+        f"geometric mean of {means['benchmarks']} ratios",
+        *(f"{means[measure][name]:.3f}" if name in means[measure] else "" for name in document["allocators"]),
+        "",
+    )
+    return table
+
+
+def faults_table(document: Document) -> Table | None:
+    """Minor page faults per operation, where there are any to speak of."""
+    table = _new_table("Minor page faults per operation (median)", document)
+    for row in document["benchmarks"]:
+        faults = {name: cell["faults_per_op"] for name, cell in row["cells"].items()}
+        if max(faults.values(), default=0) >= FAULTS_WORTH_SHOWING:
+            cells = [f"{faults[name]:.2f}" if name in faults else "failed" for name in document["allocators"]]
+            table.add_row(row["name"], *cells)
+    return table if table.row_count else None
+
+
+def counters_table(document: Document) -> Table | None:
+    """What hakmem counted in its untimed runs."""
+    reports = document["hakmem_reports"]
+    table = Table(title="hakmem's own counters (untimed runs)", title_justify="left", header_style="bold")
+    table.add_column("benchmark", no_wrap=True)
+    for name in COUNTER_COLUMNS:
+        table.add_column(name, justify="right")
+    for bench, report in reports.items():
+        reuse, counters = page_reuse(report), report["exit"]
+        table.add_row(
+            bench,
+            f"{magazine_hit_rate(report):.3%}",
+            f"{counters['refills']:,}",
+            f"{counters['flushes']:,}",
+            "none" if reuse is None else f"{reuse:.2%}",
+            f"{counters['new_pages_forced']:,}",
+            f"{locks_per_million(report):.2f}",
+            f"{counters['os_maps']:,}",
+            f"{counters['os_purges']:,}",
+        )
+    return table if reports else None
+
+
+def figures_table(document: Document) -> Table | None:
+    """The mission's counted figures beside their targets."""
+    table = Table(title="Mission figures (counted, not timed)", title_justify="left", header_style="bold")
+    for name in ("figure", "value", "target", ""):
+        table.add_column(name)
+    for figure in document["figures"]:
+        verdict = "[green]met[/]" if figure["met"] else "[bold red]missed[/]"
+        table.add_row(figure["name"], figure["value"], figure["target"], verdict)
+    return table if document["figures"] else None
+
+
+def show(document: Document, console: Console) -> None:
+    """Everything, the footer last."""
+    tables = [
+        compared_table(document, "ns_per_op"),
+        compared_table(document, "peak_rss_kib"),
+        faults_table(document),
+        counters_table(document),
+        figures_table(document),
+    ]
+    for table in tables:
+        if table is not None:
+            console.print(table)
+    for sentence in (method_sentence(document), machine_sentence(document), allocators_sentence(document)):
+        console.print(sentence, style="dim", highlight=False)
+    for note in footnotes(document):
+        console.print(note, style="yellow", highlight=False, markup=False)

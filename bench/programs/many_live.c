@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * many_live: a large live set, as in a database's index or a compiler's tree.  Allocates a million
+ * small blocks, then frees them all in random order, in allocation order or in reverse; no cache of
+ * a thread covers that.  A fixed amount of work, so that peaks of memory compare.
+ * One operation is one malloc and one free.
+ *
+ *   --blocks N (1M)  --min BYTES (16)  --max BYTES (128)  --order random|forward|reverse (random)
+ *   --rounds N (3)
+ */
+#include "args.h"
+#include "blocks.h"
+#include "team.h"
+
+enum { ORDER_RANDOM, ORDER_FORWARD, ORDER_REVERSE };
+static const char *const order_names[] = {"random", "forward", "reverse", NULL};
+
+static size_t order;
+static uint64_t block_count = 1 << 20, min_size = 16, max_size = 128, rounds = 3;
+
+static const struct arg args[] = {
+    ARG_COUNT("blocks", block_count, 1, 1 << 30, "live blocks at the peak"),
+    ARG_COUNT("min", min_size, 1, ARGS_SIZE_MAX, "bytes of the smallest block"),
+    ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
+    ARG_CHOICE("order", order, order_names, "the order of the frees"),
+    ARG_COUNT("rounds", rounds, 1, 1 << 20, "times that all are allocated and freed"),
+};
+
+static const struct usage usage = {"many_live",
+                                   "Allocates a million small blocks, then frees them all.", args,
+                                   sizeof args / sizeof args[0]};
+
+/* The order of the frees, made before the clock starts: a permutation of 0 .. block_count - 1. */
+static uint32_t *free_order(struct rng *rng)
+{
+    uint32_t *indices = own_pages(block_count * sizeof *indices);
+    for (uint64_t i = 0; i < block_count; i++) {
+        indices[i] = (uint32_t)(order == ORDER_REVERSE ? block_count - 1 - i : i);
+    }
+    for (uint64_t i = block_count; order == ORDER_RANDOM && i > 1; i--) {
+        uint64_t other = rng_below(rng, i);
+        uint32_t index = indices[i - 1];
+        indices[i - 1] = indices[other];
+        indices[other] = index;
+    }
+    return indices;
+}
+
+static void work(struct worker *worker)
+{
+    struct rng rng = worker->rng;
+    unsigned char **blocks = own_pages(block_count * sizeof *blocks);
+    const uint32_t *indices = free_order(&rng);
+
+    touch_pages((unsigned char *)blocks, block_count * sizeof *blocks); /* fault in our own pages */
+    team_begin(worker);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (uint64_t i = 0; i < block_count; i++) {
+            size_t size = rng_between(&rng, min_size, max_size);
+            blocks[i] = block_new(size);
+            touch_ends(blocks[i], size);
+        }
+        for (uint64_t i = 0; i < block_count; i++) {
+            free(blocks[indices[i]]);
+        }
+    }
+    team_end(worker);
+    worker->tally.ops = worker->tally.mallocs = worker->tally.frees = rounds * block_count;
+}
+
+int main(int argc, char **argv)
+{
+    args_parse(&usage, argc, argv);
+    if (min_size > max_size) {
+        args_refuse(&usage, "--min is above --max");
+    }
+    struct tally tally = team_run(1, 1.0, work);
+    measure_report(usage.program, &tally, "blocks=%llu min=%llu max=%llu order=%s",
+                   (unsigned long long)block_count, (unsigned long long)min_size,
+                   (unsigned long long)max_size, order_names[order]);
+    return 0;
+}
