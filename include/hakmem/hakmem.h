@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hakmem.h: the public C API of hakmem, a general-purpose memory allocator.
+ *
+ * A program needs none of this: preloading or linking the library replaces malloc and its
+ * relatives.  Include this header to reach what the standard calls cannot say: where a block was
+ * asked for, whether it can grow in place, how much memory can be handed back now, and what the
+ * allocator has done so far.
+ *
+ * Rules that hold for every function here, unless it says otherwise:
+ *  - sizes and alignments are in bytes; sizes above PTRDIFF_MAX are refused;
+ *  - every function may be called from any thread at any time, but not from a signal handler;
+ *  - a block may be freed by any thread, through `free` or `hak_free` alike;
+ *  - on failure an allocating function returns NULL and sets errno to ENOMEM, and whatever block it
+ *    was given stays valid and unchanged.
+ */
+#ifndef HAKMEM_HAKMEM_H
+#define HAKMEM_HAKMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HAKMEM_VERSION_MAJOR 0
+#define HAKMEM_VERSION_MINOR 1
+#define HAKMEM_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define HAK_EXPORT __attribute__((visibility("default")))
+#else
+#define HAK_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the malloc family under hakmem's own names -------------------------------------------- */
+
+/* A block of at least `size` bytes, uninitialised, aligned to 16 (to 8 when size <= 8).
+ * `hak_malloc(0)` is a unique block that must be freed. */
+HAK_EXPORT void *hak_malloc(size_t size);
+
+/* A zeroed block for `count` objects of `size` bytes; NULL when count * size overflows. */
+HAK_EXPORT void *hak_calloc(size_t count, size_t size);
+
+/* Resizes `block`, keeping the smaller of the two sizes' content; the block may move.
+ * `hak_realloc(NULL, n)` is `hak_malloc(n)`; `hak_realloc(p, 0)` frees p and returns NULL, as glibc
+ * does. */
+HAK_EXPORT void *hak_realloc(void *block, size_t size);
+
+/* As hak_realloc(block, count * size), refusing an overflowing product. */
+HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
+
+/* Gives a block back.  NULL is allowed; errno is preserved.  An invalid, misaligned or doubly freed
+ * pointer ends the program with one line on standard error that begins "hakmem: ". */
+HAK_EXPORT void hak_free(void *block);
+
+/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with. */
+HAK_EXPORT void hak_free_sized(void *block, size_t size);
+HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);
+
+/* A block whose address is a multiple of `alignment`, a power of two.  NULL and EINVAL for any
+ * other alignment. */
+HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
+
+/* Stores such a block in *out and returns 0; returns EINVAL (alignment not a power of two multiple
+ * of sizeof(void *)) or ENOMEM otherwise, leaving *out and errno alone. */
+HAK_EXPORT int hak_posix_memalign(void **out, size_t alignment, size_t size);
+
+/* As hak_aligned_alloc, but an alignment that is no power of two is rounded up to one, as in glibc. */
+HAK_EXPORT void *hak_memalign(size_t alignment, size_t size);
+
+/* A block aligned to the page size; hak_pvalloc also rounds the size up to whole pages. */
+HAK_EXPORT void *hak_valloc(size_t size);
+HAK_EXPORT void *hak_pvalloc(size_t size);
+
+/* Bytes that may be used at `block`: at least what was asked for, the same during the block's whole
+ * life.  0 for NULL. */
+HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
+
+/* ---- beyond the standard ------------------------------------------------------------------- */
+
+/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist. */
+HAK_EXPORT size_t hak_good_size(size_t size);
+
+/* As hak_realloc, and every byte beyond the old *usable* size reads as zero.  To have all growth
+ * zeroed, use it on blocks that came from hak_calloc or hak_rezalloc only. */
+HAK_EXPORT void *hak_rezalloc(void *block, size_t size);
+
+/* As hak_malloc, for a caller that knows better than its return address which site asks: blocks of
+ * the Large and Big tiers (above 32 KiB) are cached by `site`, so that a site finds its own blocks
+ * again.  Any value will do; equal values mean the same site.  Smaller blocks ignore it. */
+HAK_EXPORT void *hak_malloc_site(size_t size, uint32_t site);
+
+/* Grows or shrinks `block` to at least `size` usable bytes without moving it: `block`, or NULL when
+ * that is impossible (then nothing changed and errno is left alone). */
+HAK_EXPORT void *hak_expand(void *block, size_t size);
+
+/* Gives free memory back to the operating system: what is older than the decay time, or with
+ * `force` everything that is free, the calling thread's own caches included.  Returns the bytes
+ * handed back. */
+HAK_EXPORT size_t hak_purge(bool force);
+
+/* True when `pointer` lies in a block handed out by this allocator, live or free. */
+HAK_EXPORT bool hak_owns(const void *pointer);
+
+/* "major.minor.patch" of the library that is loaded, a constant string. */
+HAK_EXPORT const char *hak_version(void);
+
+/* Writes the report that HAKMEM_STATS=1 prints at exit to the file descriptor `fd`.  Allocates
+ * nothing. */
+HAK_EXPORT void hak_stats_print(int fd);
+
+/* Writes the same figures as one JSON object, NUL-terminated, to `buffer` of `buffer_bytes` bytes.
+ * Returns the length the whole text has without its NUL; when that is >= buffer_bytes the text was
+ * cut and the call should be repeated with a larger buffer.  `buffer` may be NULL when buffer_bytes
+ * is 0. */
+HAK_EXPORT size_t hak_stats_json(char *buffer, size_t buffer_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* atomic.h: atomic operations with their memory order in the name.
+ *
+ * Every use says beside it what it orders and which operation it pairs with; docs/MEMORY_ORDER.md
+ * lists them all.  "seq" is sequentially consistent and used where a store must not pass a later
+ * load (Dekker-style pairs).  The operations take pointers to objects declared with ATOMIC(type). */
+#ifndef HAK_BASE_ATOMIC_H
+#define HAK_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ATOMIC(type) _Atomic(type)
+
+#define load_relaxed(object) atomic_load_explicit((object), memory_order_relaxed)
+#define load_acquire(object) atomic_load_explicit((object), memory_order_acquire)
+#define load_seq(object) atomic_load_explicit((object), memory_order_seq_cst)
+
+#define store_relaxed(object, value) atomic_store_explicit((object), (value), memory_order_relaxed)
+#define store_release(object, value) atomic_store_explicit((object), (value), memory_order_release)
+#define store_seq(object, value) atomic_store_explicit((object), (value), memory_order_seq_cst)
+
+#define exchange_acquire(object, value) \
+  atomic_exchange_explicit((object), (value), memory_order_acquire)
+#define exchange_seq(object, value) atomic_exchange_explicit((object), (value), memory_order_seq_cst)
+
+#define fetch_add_relaxed(object, value) \
+  atomic_fetch_add_explicit((object), (value), memory_order_relaxed)
+#define fetch_sub_relaxed(object, value) \
+  atomic_fetch_sub_explicit((object), (value), memory_order_relaxed)
+#define fetch_or_relaxed(object, value) \
+  atomic_fetch_or_explicit((object), (value), memory_order_relaxed)
+#define fetch_or_release(object, value) \
+  atomic_fetch_or_explicit((object), (value), memory_order_release)
+#define fetch_or_seq(object, value) \
+  atomic_fetch_or_explicit((object), (value), memory_order_seq_cst)
+#define fetch_and_relaxed(object, value) \
+  atomic_fetch_and_explicit((object), (value), memory_order_relaxed)
+#define fetch_and_seq(object, value) \
+  atomic_fetch_and_explicit((object), (value), memory_order_seq_cst)
+
+/* Compare and swap: true when *object was *expected and is now `desired`; else *expected is what
+ * was found.  `weak` may fail without cause and belongs in a loop. */
+#define cas_weak_acq_rel(object, expected, desired)                                    \
+  atomic_compare_exchange_weak_explicit((object), (expected), (desired),               \
+                                        memory_order_acq_rel, memory_order_acquire)
+#define cas_weak_seq(object, expected, desired)                                        \
+  atomic_compare_exchange_weak_explicit((object), (expected), (desired),               \
+                                        memory_order_seq_cst, memory_order_acquire)
+#define cas_strong_acq_rel(object, expected, desired)                                  \
+  atomic_compare_exchange_strong_explicit((object), (expected), (desired),             \
+                                          memory_order_acq_rel, memory_order_acquire)
+
+/* A counter with one writer and many readers: cheaper than fetch_add, never torn. */
+#define add_single_writer(object, value) store_relaxed((object), load_relaxed(object) + (value))
+
+#endif

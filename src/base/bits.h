@@ -1,0 +1,43 @@
+/* bits.h: bit and rounding arithmetic. */
+#ifndef HAK_BASE_BITS_H
+#define HAK_BASE_BITS_H
+
+#include "base/compiler.h"
+
+/* Index of the lowest / highest set bit; `word` must not be 0. */
+INLINE unsigned lowest_bit(uint64_t word) { return (unsigned)__builtin_ctzll(word); }
+INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_clzll(word); }
+INLINE unsigned count_bits(uint64_t word) { return (unsigned)__builtin_popcountll(word); }
+
+/* A word whose `count` lowest bits are set; count <= 64. */
+INLINE uint64_t low_bits(unsigned count) {
+  return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
+}
+
+INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+/* Rounding to a multiple of `unit`, a power of two.  round_up may wrap: callers bound first. */
+INLINE uintptr_t round_up(uintptr_t value, uintptr_t unit) { return (value + unit - 1) & ~(unit - 1); }
+INLINE uintptr_t round_down(uintptr_t value, uintptr_t unit) { return value & ~(unit - 1); }
+
+/* The smallest power of two >= value; value in 1 .. 2^63. */
+INLINE size_t power_of_two_at_least(size_t value) {
+  return value <= 1 ? 1 : (size_t)1 << (highest_bit(value - 1) + 1);
+}
+
+INLINE bool multiply_overflows(size_t a, size_t b, size_t *product) {
+  return __builtin_mul_overflow(a, b, product);
+}
+INLINE bool add_overflows(size_t a, size_t b, size_t *sum) {
+  return __builtin_add_overflow(a, b, sum);
+}
+
+/* A well-mixed hash of a word (the finaliser of MurmurHash3, public domain arithmetic). */
+INLINE uint64_t mix_bits(uint64_t word) {
+  word ^= word >> 33;
+  word *= UINT64_C(0xff51afd7ed558ccd);
+  word ^= word >> 33;
+  return word;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* compiler.h: everything that only this compiler understands, under names that say what for.
+ * No other folder uses an attribute or a builtin directly. */
+#ifndef HAK_BASE_COMPILER_H
+#define HAK_BASE_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef HAK_DEBUG
+#define HAK_DEBUG 0
+#endif
+
+#define LIKELY(condition) (__builtin_expect(!!(condition), 1))
+#define UNLIKELY(condition) (__builtin_expect(!!(condition), 0))
+
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((cold, noinline))
+#define NORETURN _Noreturn
+#define UNUSED_ARGUMENT __attribute__((unused))
+
+/* A symbol of the public API; all others are hidden by the build. */
+#define EXPORT __attribute__((visibility("default")))
+/* A second exported name for a function of this translation unit. */
+#define EXPORT_ALIAS_OF(function) __attribute__((alias(#function), visibility("default")))
+/* A symbol that may be missing at run time; its address is then NULL. */
+#define WEAK __attribute__((weak))
+
+/* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
+#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+#define RUN_AT_LOAD __attribute__((constructor))
+#define RUN_AT_EXIT __attribute__((destructor))
+
+#define CACHE_LINE_BYTES 64
+#define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
+
+/* The address this function returns to: who called it. */
+#define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
+
+#define PREFETCH_FOR_WRITE(address) __builtin_prefetch((address), 1)
+
+/* Tells the processor that this is a spin loop. */
+INLINE void cpu_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Hides a value's origin from the optimiser, so that calloc's memset is not folded back into a call
+ * of calloc, nor malloc's result assumed fresh. */
+INLINE void *opaque_pointer(void *pointer) {
+  __asm__("" : "+r"(pointer));
+  return pointer;
+}
+
+/* Two levels of assertion: ASSERT is checked in debug builds only and may be dear; the release
+ * build keeps no check that a user pays for, misuse by callers is src/guard's business. */
+#if HAK_DEBUG
+void assertion_failed(const char *expression, const char *file, int line);
+#define ASSERT(condition) \
+  ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
+#else
+#define ASSERT(condition) ((void)sizeof(condition))
+#endif
+
+#endif

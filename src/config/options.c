@@ -1,0 +1,162 @@
+#include "config/options.h"
+
+#include "base/text.h"
+#include "os/os.h"
+#include "report/report.h"
+
+enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT };
+
+struct option_row {
+  const char *field; /* "decay_ms" for HAKMEM_DECAY_MS */
+  const char *default_text;
+  const char *sentence;
+  void *target;
+  uint64_t minimum, maximum;
+  enum option_kind kind;
+};
+
+struct options options = {
+#define OPTION(kind, field, default_value, minimum, maximum, sentence) .field = default_value,
+#include "config/options.def"
+#undef OPTION
+};
+
+static const struct option_row rows[] = {
+#define OPTION(kind, field, default_value, minimum, maximum, sentence) \
+  {#field, #default_value, sentence, &options.field, minimum, maximum, OPTION_##kind},
+#include "config/options.def"
+#undef OPTION
+};
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+static const char prefix[] = "HAKMEM_";
+
+static char upper(char character) {
+  return character >= 'a' && character <= 'z' ? (char)(character - 'a' + 'A') : character;
+}
+
+/* The value part when `string` is "HAKMEM_<FIELD>=value", else NULL. */
+static const char *value_for(const struct option_row *row, const char *string) {
+  string += sizeof prefix - 1;
+  const char *field = row->field;
+  for (; *field; field++, string++)
+    if (*string != upper(*field)) return NULL;
+  return *string == '=' ? string + 1 : NULL;
+}
+
+static unsigned suffix_shift(char suffix) {
+  switch (upper(suffix)) {
+    case 'K': return 10;
+    case 'M': return 20;
+    case 'G': return 30;
+    default: return 0;
+  }
+}
+
+/* A whole number with an optional K, M or G; false when it is none or too large. */
+static bool parse_number(const char *text, uint64_t *number) {
+  uint64_t value = 0;
+  if (*text < '0' || *text > '9') return false;
+  for (; *text >= '0' && *text <= '9'; text++) {
+    if (value > (UINT64_MAX >> 4) / 10) return false;
+    value = value * 10 + (uint64_t)(*text - '0');
+  }
+  unsigned shift = suffix_shift(*text);
+  if (shift) text++;
+  if (*text || value > UINT64_MAX >> shift) return false;
+  *number = value << shift;
+  return true;
+}
+
+static void warn_malformed(const struct option_row *row, const char *value) {
+  char name_bytes[64], expected_bytes[96];
+  struct text name, expected;
+  text_init(&name, name_bytes, sizeof name_bytes - 1);
+  text_string(&name, prefix);
+  for (const char *at = row->field; *at; at++) text_char(&name, upper(*at));
+  name_bytes[name.length_bytes] = 0;
+  text_init(&expected, expected_bytes, sizeof expected_bytes - 1);
+  if (row->kind == OPTION_FLAG) {
+    text_string(&expected, "0 or 1");
+  } else {
+    text_string(&expected, "a whole number from ");
+    text_decimal(&expected, row->minimum);
+    text_string(&expected, " to ");
+    text_decimal(&expected, row->maximum);
+  }
+  expected_bytes[expected.length_bytes] = 0;
+  warn_malformed_option(name_bytes, value, expected_bytes);
+}
+
+static void set(const struct option_row *row, const char *value) {
+  uint64_t number;
+  if (row->kind == OPTION_TEXT) {
+    *(const char **)row->target = value;
+  } else if (!parse_number(value, &number) || number < row->minimum || number > row->maximum) {
+    warn_malformed(row, value);
+  } else if (row->kind == OPTION_FLAG) {
+    *(bool *)row->target = number != 0;
+  } else {
+    *(uint64_t *)row->target = number;
+  }
+}
+
+static bool has_prefix(const char *string) {
+  for (const char *at = prefix; *at; at++, string++)
+    if (*string != *at) return false;
+  return true;
+}
+
+static void warn_unknown(const char *string) {
+  char name_bytes[64];
+  struct text name;
+  text_init(&name, name_bytes, sizeof name_bytes - 1);
+  while (*string && *string != '=') text_char(&name, *string++);
+  name_bytes[name.length_bytes] = 0;
+  warn_unknown_option(name_bytes);
+}
+
+static void read_one(const char *string) {
+  for (unsigned row = 0; row < ROW_COUNT; row++) {
+    const char *value = value_for(&rows[row], string);
+    if (value) {
+      set(&rows[row], value);
+      return;
+    }
+  }
+  warn_unknown(string);
+}
+
+void options_read(char **environment) {
+  if (!environment) return;
+  for (; *environment; environment++)
+    if (has_prefix(*environment)) read_one(*environment);
+}
+
+enum { HELP_NAME_COLUMNS = 34, STANDARD_ERROR = 2 };
+
+static void print_row(struct text *text, const struct option_row *row) {
+  char name_bytes[64];
+  struct text name;
+  text_init(&name, name_bytes, sizeof name_bytes - 1);
+  text_string(&name, prefix);
+  for (const char *at = row->field; *at; at++) text_char(&name, upper(*at));
+  name_bytes[name.length_bytes] = 0;
+  text_string(text, "  ");
+  text_string_column(text, name_bytes, HELP_NAME_COLUMNS);
+  text_string(text, row->sentence);
+  text_string(text, " (default ");
+  text_string(text, row->default_text);
+  text_string(text, ")\n");
+}
+
+void options_print_help(void) {
+  char buffer[1024];
+  struct text text;
+  text_init(&text, buffer, sizeof buffer);
+  text.sink = os_write;
+  text.sink_argument = STANDARD_ERROR;
+  text_string(&text, "hakmem: options, from the environment\n");
+  for (unsigned row = 0; row < ROW_COUNT; row++) print_row(&text, &rows[row]);
+  text_flush(&text);
+}

@@ -1,0 +1,40 @@
+#include "map/metadata.h"
+
+#include "map/window.h"
+#include "os/os.h"
+
+/* cursor: the next free byte of the current chunk; its chunk ends at the next chunk boundary.
+ * A cursor on a boundary means that the chunk is used up (or that there is none yet). */
+static ATOMIC(uintptr_t) cursor;
+static ATOMIC(uint64_t) bytes_handed_out;
+
+static size_t room_at(uintptr_t address) {
+  uintptr_t used = (address - window.base) & (CHUNK_BYTES - 1);
+  return used ? CHUNK_BYTES - used : 0;
+}
+
+/* A new chunk for the loser of a race is given back: nobody waits for anybody. */
+static bool grow(uintptr_t seen) {
+  size_t chunk = window_grow(1);
+  if (chunk == NO_CHUNK) return false;
+  uintptr_t start = chunk_address(chunk) + CACHE_LINE_BYTES; /* never on a boundary */
+  /* release: pairs with the acquire load in metadata_allocate; the chunk is mapped before. */
+  if (!cas_strong_acq_rel(&cursor, &seen, start)) os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  return true;
+}
+
+void *metadata_allocate(size_t bytes) {
+  bytes = round_up(bytes, CACHE_LINE_BYTES);
+  ASSERT(bytes < CHUNK_BYTES);
+  for (;;) {
+    uintptr_t at = load_acquire(&cursor);
+    if (!at || room_at(at) < bytes) {
+      if (!grow(at)) return NULL;
+    } else if (cas_weak_acq_rel(&cursor, &at, at + bytes)) {
+      fetch_add_relaxed(&bytes_handed_out, bytes);
+      return (void *)at; /* NOLINT: memory comes from addresses */
+    }
+  }
+}
+
+uint64_t metadata_bytes(void) { return load_relaxed(&bytes_handed_out); }

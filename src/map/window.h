@@ -1,0 +1,78 @@
+/* window.h: the part of the address space that hakmem's memory lives in, and what each 64 KiB
+ * granule of it is (T6, the registry).
+ *
+ *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
+ *   owner map  [ u32 per granule .................. | not committed  ]   owner tag << 8 | class
+ *   chunk map  [ pointer per chunk ................ | not committed  ]   metadata of the chunk
+ *
+ * One load of the owner map tells everything the fast path of free wants to know about an address.
+ * Both maps are reserved without access and committed from the front as the frontier moves, so they
+ * cost neither commit charge nor memory where nothing lives, and `granule_count`, the bound that the
+ * fast path compares with, is always the committed part.  The window itself is not reserved: chunks
+ * are mapped at the frontier, never over anything, and neighbours merge into one VMA.
+ *
+ * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no
+ * block begins in the granule. */
+#ifndef HAK_MAP_WINDOW_H
+#define HAK_MAP_WINDOW_H
+
+#include "base/atomic.h"
+#include "map/size_class.h"
+
+#define CHUNK_SHIFT 21
+#define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
+#define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
+
+/* Classes in the owner map beyond the magazines' ones. */
+enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
+
+#define MAP_TAG_SHIFT 8
+#define MAP_CLASS_MASK 0xFFu
+#define MAP_TAG_NONE 0u                /* nobody's: the block or slab is free */
+#define MAP_TAG_UNOWNED 0xFFFFFF00u    /* live, but matches no heap's tag */
+
+struct window {
+  uintptr_t base;                /* first byte; constant after window_init */
+  ATOMIC(size_t) granule_count;  /* granules whose map entries are committed */
+  ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
+  ATOMIC(void *) *chunk_map;     /* constant after window_init */
+  size_t chunk_limit;            /* chunks in the whole window */
+  ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
+};
+
+extern struct window window;
+
+/* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
+bool window_init(uint64_t wanted_bytes);
+
+/* Index of the granule of any address; >= window.granule_count when it is not ours. */
+INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }
+INLINE uintptr_t granule_address(size_t granule) { return window.base + (granule << GRANULE_SHIFT); }
+INLINE uintptr_t chunk_address(size_t chunk) { return window.base + (chunk << CHUNK_SHIFT); }
+
+/* The map entry of an address, 0 when it lies outside the committed window. */
+INLINE uint32_t owner_map_entry(uintptr_t address) {
+  size_t granule = granule_of(address);
+  /* relaxed: whoever has a pointer into a granule has synchronised with its allocation. */
+  if (granule >= load_relaxed(&window.granule_count)) return 0;
+  return load_relaxed(&window.owner_map[granule]);
+}
+
+INLINE void owner_map_set(size_t granule, uint32_t entry) {
+  store_relaxed(&window.owner_map[granule], entry);
+}
+
+/* The metadata that belongs to the chunk of an address inside the committed window; may be NULL. */
+INLINE void *chunk_metadata(size_t chunk) {
+  return load_acquire(&window.chunk_map[chunk]); /* pairs with the release in chunk_publish */
+}
+INLINE void chunk_publish(size_t chunk, void *metadata) {
+  store_release(&window.chunk_map[chunk], metadata);
+}
+
+/* Takes `count` neighbouring never-used chunks and maps them; the first one's number, or
+ * NO_CHUNK when address space or memory is refused.  Lock-free. */
+#define NO_CHUNK SIZE_MAX
+size_t window_grow(size_t count);
+
+#endif

@@ -1,0 +1,63 @@
+#include "os/lock.h"
+
+enum { SPINS_BEFORE_SLEEP = 64 }; /* guessed: longer than a critical section, shorter than a wake-up */
+
+static THREAD_LOCAL unsigned char thread_is_forking; /* this thread holds every lock */
+
+#if HAK_DEBUG
+static THREAD_LOCAL unsigned char ranks_held; /* bit n: a lock of rank n is held */
+static void note_taken(const struct lock *lock) {
+  ASSERT(lock->rank != 0 && (ranks_held >> lock->rank) == 0);
+  ranks_held = (unsigned char)(ranks_held | 1u << lock->rank);
+}
+static void note_given(const struct lock *lock) {
+  ranks_held = (unsigned char)(ranks_held & ~(1u << lock->rank));
+}
+#else
+static void note_taken(const struct lock *lock) { (void)lock; }
+static void note_given(const struct lock *lock) { (void)lock; }
+#endif
+
+static bool try_word(struct lock *lock) {
+  uint32_t free_word = 0;
+  /* acquire: what the last holder wrote; pairs with the exchange in lock_give. */
+  return cas_strong_acq_rel(&lock->word, &free_word, 1);
+}
+
+static void wait_for_word(struct lock *lock) {
+  for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
+    cpu_relax();
+    if (load_relaxed(&lock->word) == 0 && try_word(lock)) return;
+  }
+  /* acquire: pairs with lock_give.  The 2 we leave makes the holder wake somebody. */
+  while (exchange_acquire(&lock->word, 2) != 0) os_wait(&lock->word, 2, 0);
+}
+
+void lock_take(struct lock *lock, struct counters *counters) {
+  if (UNLIKELY(thread_is_forking)) return;
+  if (counters) count(counters, COUNT_lock_acquisitions);
+  if (UNLIKELY(!try_word(lock))) {
+    if (counters) count(counters, COUNT_lock_waits);
+    wait_for_word(lock);
+  }
+  note_taken(lock);
+}
+
+bool lock_try(struct lock *lock, struct counters *counters) {
+  if (UNLIKELY(thread_is_forking)) return true;
+  if (load_relaxed(&lock->word) != 0 || !try_word(lock)) return false;
+  if (counters) count(counters, COUNT_lock_acquisitions);
+  note_taken(lock);
+  return true;
+}
+
+void lock_give(struct lock *lock) {
+  if (UNLIKELY(thread_is_forking)) return;
+  note_given(lock);
+  /* release (and more): our writes before the lock appears free; pairs with try_word. */
+  if (exchange_seq(&lock->word, 0) == 2) os_wake_one(&lock->word);
+}
+
+void lock_fork_begin(void) { thread_is_forking = 1; }
+void lock_fork_end(void) { thread_is_forking = 0; }
+void lock_reset(struct lock *lock) { store_relaxed(&lock->word, 0); }

@@ -1,0 +1,32 @@
+/* lock.h: a small mutex over the kernel's wait queue, and the order in which locks may be taken.
+ *
+ * Only slow paths use it: the range arenas and the list of heaps.  It is never held across a system
+ * call that maps, unmaps or purges memory.  Word: 0 free, 1 held, 2 held and somebody may be waiting
+ * (U. Drepper, "Futexes Are Tricky", 2011, mutex 2). */
+#ifndef HAK_OS_LOCK_H
+#define HAK_OS_LOCK_H
+
+#include "base/counters.h"
+#include "os/os.h"
+
+/* Ranks: a thread that holds a lock may take only locks of higher rank.  Debug builds check. */
+enum lock_rank { LOCK_RANK_HEAPS = 1, LOCK_RANK_RANGES = 2 };
+
+struct lock {
+  ATOMIC(uint32_t) word;
+  uint32_t rank;
+};
+
+/* `counters` (may be NULL) learns of the acquisition and of a wait. */
+void lock_take(struct lock *lock, struct counters *counters);
+bool lock_try(struct lock *lock, struct counters *counters);
+void lock_give(struct lock *lock);
+
+/* Around fork: while `lock_fork_begin` … `lock_fork_end` the calling thread holds what it took, and
+ * taking one of them again is a no-op, so that other libraries' fork handlers may allocate. */
+void lock_fork_begin(void);
+void lock_fork_end(void);
+/* In the child: a lock as new, whoever held it. */
+void lock_reset(struct lock *lock);
+
+#endif

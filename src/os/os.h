@@ -1,0 +1,89 @@
+/* os.h: the contract between hakmem and the operating system.
+ *
+ * Every system call and every read of the process's environment stands behind one of these
+ * functions; os_linux.c implements them, os_fake.c does so for tests (it counts, fails at will and
+ * holds time still).  Preconditions: addresses and sizes are multiples of the page size, sizes are
+ * not 0.  No function here allocates, and none but os_thread_start calls back into malloc. */
+#ifndef HAK_OS_OS_H
+#define HAK_OS_OS_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum os_map_result { OS_MAPPED, OS_OCCUPIED, OS_NO_MEMORY };
+
+/* What was asked of the kernel so far; relaxed, for reports. */
+struct os_counts {
+  ATOMIC(uint64_t) maps, unmaps, purges, purged_bytes, failures;
+};
+extern struct os_counts os_counts;
+
+size_t os_page_bytes(void);
+/* Address space without access that costs neither memory nor commit charge; NULL when refused. */
+void *os_reserve(size_t bytes);
+/* Makes reserved pages readable and writable (zero at first use); false when refused. */
+bool os_commit(void *address, size_t bytes);
+/* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
+enum os_map_result os_map_at(void *address, size_t bytes);
+/* Gives address space and memory back. */
+void os_unmap(void *address, size_t bytes);
+/* Drops the pages' content and memory, keeping the mapping: they read as zero afterwards.  False
+ * when the kernel refused (locked memory, say): then the content is unchanged. */
+bool os_purge(void *address, size_t bytes);
+/* Populates pages ahead of use, as far as the kernel can. */
+void os_populate(void *address, size_t bytes);
+/* Asks for (or refuses) transparent huge pages. */
+void os_advise_huge(void *address, size_t bytes, bool want);
+/* Moves the pages from `source` to `target`, both mapped and of the same size, without copying.
+ * Afterwards source is mapped and zero.  False when the kernel cannot: nothing changed then. */
+bool os_move_pages(void *target, void *source, size_t bytes);
+/* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments). */
+bool os_remap(void *address, size_t bytes);
+
+/* ---- process and machine ---------------------------------------------------------------------- */
+
+/* The address-space limit in bytes, UINT64_MAX when there is none. */
+uint64_t os_address_space_limit(void);
+/* True when the kernel refuses to overcommit: then unused mappings are given back, not kept. */
+bool os_overcommit_is_strict(void);
+/* True when the kernel gives huge pages without being asked. */
+bool os_huge_pages_always(void);
+/* Highest address + 1 that user mappings may have, a power of two. */
+uintptr_t os_user_address_end(void);
+unsigned os_processor_count(void);
+uint64_t os_random(void);
+uint32_t os_process_id(void);
+/* The environment as "NAME=value" strings, or NULL; NULL too for a setuid program. */
+char **os_environment(void);
+/* False only when the process is known to have one thread: set by libc before it starts a second. */
+bool os_is_multi_threaded(void);
+
+/* ---- time ------------------------------------------------------------------------------------- */
+
+uint64_t os_now_ns(void);
+/* A few milliseconds coarse and several times cheaper. */
+uint64_t os_now_coarse_ms(void);
+void os_yield(void);
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Sleeps while *word == expected, at most timeout_ms (0 = for ever); may wake without cause. */
+void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
+void os_wake_one(ATOMIC(uint32_t) *word);
+/* A detached thread with all signals blocked; false when it cannot be had. */
+bool os_thread_start(void *(*body)(void *), void *argument);
+
+/* ---- output ----------------------------------------------------------------------------------- */
+
+/* Writes all of it, as far as the descriptor takes it; errno is preserved. */
+void os_write(int descriptor, const char *bytes, size_t byte_count);
+/* A new file for writing (truncated), or -1. */
+int os_create_file(const char *path);
+void os_close(int descriptor);
+/* Copies memory of this process that may be unmapped; false then. */
+bool os_read_safely(void *target, const void *source, size_t bytes);
+NORETURN void os_abort(void);
+
+#endif

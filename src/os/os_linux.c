@@ -1,0 +1,258 @@
+/* os_linux.c: the contract of os.h on Linux. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+struct os_counts os_counts;
+
+static void *map(void *address, size_t bytes, int protection, int flags) {
+  fetch_add_relaxed(&os_counts.maps, 1);
+  void *mapped = mmap(address, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (mapped != MAP_FAILED) return mapped;
+  fetch_add_relaxed(&os_counts.failures, 1);
+  return NULL;
+}
+
+size_t os_page_bytes(void) {
+  static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
+  size_t bytes = load_relaxed(&cached);
+  if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void *os_reserve(size_t bytes) {
+  int saved_errno = errno;
+  void *reserved = map(NULL, bytes, PROT_NONE, MAP_NORESERVE);
+  errno = saved_errno;
+  return reserved;
+}
+
+bool os_commit(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool committed = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+  errno = saved_errno;
+  return committed;
+}
+
+enum os_map_result os_map_at(void *address, size_t bytes) {
+  int saved_errno = errno;
+  void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+  enum os_map_result result = OS_MAPPED;
+  if (!mapped) {
+    result = errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+  } else if (mapped != address) { /* before Linux 4.17 the address is only a hint */
+    munmap(mapped, bytes);
+    result = OS_OCCUPIED;
+  }
+  errno = saved_errno;
+  return result;
+}
+
+void os_unmap(void *address, size_t bytes) {
+  int saved_errno = errno;
+  fetch_add_relaxed(&os_counts.unmaps, 1);
+  munmap(address, bytes);
+  errno = saved_errno;
+}
+
+bool os_purge(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
+  errno = saved_errno;
+  if (!purged) return false;
+  fetch_add_relaxed(&os_counts.purges, 1);
+  fetch_add_relaxed(&os_counts.purged_bytes, bytes);
+  return true;
+}
+
+void os_populate(void *address, size_t bytes) {
+  int saved_errno = errno;
+  madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels say EINVAL */
+  errno = saved_errno;
+}
+
+void os_advise_huge(void *address, size_t bytes, bool want) {
+  int saved_errno = errno;
+  madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  errno = saved_errno;
+}
+
+bool os_move_pages(void *target, void *source, size_t bytes) {
+  int saved_errno = errno;
+  void *moved = mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+  errno = saved_errno;
+  return moved == target;
+}
+
+bool os_remap(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED) != NULL;
+  errno = saved_errno;
+  return mapped;
+}
+
+uint64_t os_address_space_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
+/* Reads the start of a small file into a NUL-terminated buffer; "" when it cannot. */
+static void read_start_of_file(const char *path, char *buffer, size_t buffer_bytes) {
+  int saved_errno = errno;
+  ssize_t length = 0;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) {
+    length = read(descriptor, buffer, buffer_bytes - 1);
+    close(descriptor);
+  }
+  buffer[length > 0 ? length : 0] = 0;
+  errno = saved_errno;
+}
+
+bool os_overcommit_is_strict(void) {
+  char mode[4];
+  read_start_of_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode);
+  return mode[0] == '2';
+}
+
+bool os_huge_pages_always(void) {
+  char modes[32];
+  read_start_of_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
+  for (const char *at = modes; *at; at++)
+    if (*at == '[') return at[1] == 'a';
+  return false;
+}
+
+/* True when `address` can be mapped: probed, because nothing tells. */
+static bool is_mappable(uintptr_t address) {
+  size_t bytes = os_page_bytes();
+  void *hint = (void *)address; /* NOLINT: an address is what it is */
+  void *mapped = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return false;
+  munmap(mapped, bytes);
+  return mapped == hint;
+}
+
+uintptr_t os_user_address_end(void) {
+  int saved_errno = errno;
+  unsigned bits = 47; /* x86-64, and the usual aarch64; some aarch64 kernels have 42 or 39 */
+  while (bits > 32 && !is_mappable(((uintptr_t)1 << bits) - ((uintptr_t)1 << (bits - 2)))) bits--;
+  errno = saved_errno;
+  return (uintptr_t)1 << bits;
+}
+
+unsigned os_processor_count(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return (unsigned)CPU_COUNT(&set);
+}
+
+uint64_t os_random(void) {
+  int saved_errno = errno;
+  uint64_t value = 0;
+  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = os_now_ns();
+  errno = saved_errno;
+  return value;
+}
+
+uint32_t os_process_id(void) { return (uint32_t)getpid(); }
+
+char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
+
+/* glibc 2.32 and newer keep this; others do not, and count as multi-threaded from the start. */
+extern char __libc_single_threaded WEAK;
+
+bool os_is_multi_threaded(void) { return !(&__libc_single_threaded && __libc_single_threaded); }
+
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+
+uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
+
+void os_yield(void) { sched_yield(); }
+
+void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
+  int saved_errno = errno;
+  struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
+                             .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ms ? &timeout : NULL, NULL, 0);
+  errno = saved_errno;
+}
+
+void os_wake_one(ATOMIC(uint32_t) *word) {
+  int saved_errno = errno;
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  errno = saved_errno;
+}
+
+bool os_thread_start(void *(*body)(void *), void *argument) {
+  int saved_errno = errno;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
+  pthread_t thread;
+  bool started = pthread_create(&thread, NULL, body, argument) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (started) pthread_detach(thread);
+  errno = saved_errno;
+  return started;
+}
+
+void os_write(int descriptor, const char *bytes, size_t byte_count) {
+  int saved_errno = errno;
+  while (byte_count) {
+    ssize_t written = write(descriptor, bytes, byte_count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    bytes += written;
+    byte_count -= (size_t)written;
+  }
+  errno = saved_errno;
+}
+
+int os_create_file(const char *path) {
+  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+void os_close(int descriptor) { close(descriptor); }
+
+bool os_read_safely(void *target, const void *source, size_t bytes) {
+  int saved_errno = errno;
+  struct iovec local = {target, bytes};
+  struct iovec remote = {(void *)(uintptr_t)source, bytes};
+  bool complete = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+  errno = saved_errno;
+  return complete;
+}
+
+NORETURN void os_abort(void) { abort(); }

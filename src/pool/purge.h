@@ -1,0 +1,41 @@
+/* purge.h: one round of giving memory back by age, and when the next one is due.
+ *
+ * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page fault;
+ * what nobody wanted for that long goes back to the operating system.  Rounds are started by slow
+ * paths that find one due (or by the helper thread), by one thread at a time. */
+#ifndef HAK_POOL_PURGE_H
+#define HAK_POOL_PURGE_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+struct purge {
+  uint32_t now_ms;       /* coarse clock, truncated */
+  uint32_t decay_ms;     /* what is at least this old goes; 0: everything free */
+  size_t bytes_left;     /* most that this round may still give back: bounds its time */
+  uint64_t purged_bytes; /* what it gave back */
+  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains;     /* something free was left: too young, or the round's bytes were used up */
+};
+
+/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
+INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
+  if (purge->bytes_left && purge->now_ms - stamp_ms >= purge->decay_ms) return true;
+  purge->work_remains = true;
+  return false;
+}
+
+INLINE void purge_account(struct purge *purge, size_t bytes) {
+  purge->purged_bytes += bytes;
+  purge->bytes_left = purge->bytes_left > bytes ? purge->bytes_left - bytes : 0;
+}
+
+/* Set by whoever frees memory into the pool, cleared by a round that finds nothing left. */
+extern ATOMIC(uint32_t) purge_wanted;
+
+INLINE void purge_want(void) {
+  /* relaxed: only a hint; the load keeps the shared line clean. */
+  if (!load_relaxed(&purge_wanted)) store_relaxed(&purge_wanted, 1);
+}
+
+#endif

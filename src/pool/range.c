@@ -1,0 +1,512 @@
+/* range.c: see range.h.
+ *
+ *   range_take ── take_from_set ── find_in_set, cut
+ *              ── grow_arena
+ *   range_give ── insert_merged
+ *   range_purge ── collect_due, give_back */
+#include "pool/range.h"
+
+#include "config/options.h"
+#include "map/metadata.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "pool/superslab.h"
+
+enum range_kind { RANGE_NONE, RANGE_LIVE, RANGE_DIRTY, RANGE_CLEAN, RANGE_UNMAPPED, RANGE_BUSY };
+enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 3 };
+
+/* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
+enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
+/* Ranges looked at in the bin of the wanted size itself, where not every one fits. */
+enum { FIT_PROBES = 16 };
+enum { ARENA_COUNT = 4, PURGE_BATCH = 32 };
+
+#define NO_RANGE UINT32_MAX
+/* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
+enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
+
+struct range {
+  struct range_info info; /* granules is valid in the first record of free ranges too */
+  uint32_t first;         /* in the last granule's record: the first granule */
+  uint32_t next, previous; /* neighbours in the bin, by first granule */
+  uint8_t kind;           /* enum range_kind, in the first and the last granule's record */
+  uint8_t arena;
+  bool was_moved;         /* its mapping is a fragment: remap instead of purge */
+};
+
+struct range_chunk {
+  struct range ranges[GRANULES_PER_CHUNK];
+};
+
+struct range_set {
+  uint64_t nonempty[BIN_WORDS];
+  uint32_t bins[BIN_COUNT];
+  ATOMIC(uint64_t) granules; /* of all its ranges; read without the lock as a hint */
+};
+
+struct arena {
+  CACHE_ALIGNED struct lock lock;
+  bool is_ready; /* bins are initialised */
+  ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
+  struct range_set sets[FREE_KIND_COUNT];
+};
+
+static struct arena arenas[ARENA_COUNT] = {
+    {.lock = {.rank = LOCK_RANK_RANGES}},
+    {.lock = {.rank = LOCK_RANK_RANGES}},
+    {.lock = {.rank = LOCK_RANK_RANGES}},
+    {.lock = {.rank = LOCK_RANK_RANGES}},
+};
+
+/* ---- records ------------------------------------------------------------------------------------- */
+
+static struct range *record(size_t granule) {
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  ASSERT(metadata & CHUNK_IS_RANGES);
+  struct range_chunk *chunk = (struct range_chunk *)(metadata & ~CHUNK_IS_RANGES); /* NOLINT */
+  return &chunk->ranges[granule % GRANULES_PER_CHUNK];
+}
+
+/* NULL when the granule's chunk is not a range chunk (or there is none). */
+static struct range *record_if_any(size_t granule) {
+  if (granule >= load_relaxed(&window.granule_count)) return NULL;
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  return metadata & CHUNK_IS_RANGES ? record(granule) : NULL;
+}
+
+struct range_info *range_info(size_t granule) { return &record(granule)->info; }
+
+/* Writes the boundary records of a range. */
+static void set_boundaries(size_t first, size_t granules, enum range_kind kind, uint8_t arena) {
+  struct range *head = record(first), *tail = record(first + granules - 1);
+  head->info.granules = (uint32_t)granules;
+  tail->first = (uint32_t)first;
+  head->kind = tail->kind = (uint8_t)kind;
+  head->arena = tail->arena = arena;
+}
+
+/* ---- sets ----------------------------------------------------------------------------------------- */
+
+static unsigned bin_of(size_t granules) {
+  if (granules <= EXACT_BINS) return (unsigned)granules - 1;
+  unsigned top = highest_bit(granules);
+  unsigned bin = EXACT_BINS + (top - 5) * BINS_PER_DOUBLING + ((granules >> (top - 3)) & 7);
+  return bin < BIN_COUNT ? bin : BIN_COUNT - 1;
+}
+
+static struct range_set *set_of(struct arena *arena, enum range_kind kind) {
+  return &arena->sets[kind - FREE_KIND_FIRST];
+}
+
+static void insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
+  struct range_set *set = set_of(arena, kind);
+  unsigned bin = bin_of(granules);
+  set_boundaries(first, granules, kind, (uint8_t)(arena - arenas));
+  struct range *head = record(first);
+  head->previous = NO_RANGE;
+  head->next = set->bins[bin];
+  if (head->next != NO_RANGE) record(head->next)->previous = (uint32_t)first;
+  set->bins[bin] = (uint32_t)first;
+  set->nonempty[bin / 64] |= UINT64_C(1) << bin % 64;
+  add_single_writer(&set->granules, granules); /* under the lock */
+}
+
+/* Takes a free range out of its set; it is BUSY (nobody merges with it) until it is set otherwise. */
+static void extract(struct arena *arena, size_t first) {
+  struct range *head = record(first);
+  struct range_set *set = set_of(arena, head->kind);
+  unsigned bin = bin_of(head->info.granules);
+  if (head->next != NO_RANGE) record(head->next)->previous = head->previous;
+  if (head->previous != NO_RANGE) {
+    record(head->previous)->next = head->next;
+  } else {
+    set->bins[bin] = head->next;
+    if (head->next == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+  }
+  add_single_writer(&set->granules, (uint64_t)0 - head->info.granules);
+  set_boundaries(first, head->info.granules, RANGE_BUSY, head->arena);
+}
+
+/* The free range of this kind that ends just before / begins at `granule`, in this arena. */
+static bool neighbour_is(const struct range *neighbour, const struct arena *arena, enum range_kind kind) {
+  return neighbour && neighbour->kind == kind && &arenas[neighbour->arena] == arena;
+}
+
+/* Of two merging ranges the larger one's age counts: a big old range is not made young for ever by
+ * small frees beside it. */
+static void inherit(struct range *into, const struct range *from, size_t into_granules) {
+  if (from->info.granules > into_granules) into->info.stamp_ms = from->info.stamp_ms;
+  into->was_moved |= from->was_moved;
+}
+
+/* Inserts a range, merged with its free neighbours of the same kind. */
+static void insert_merged(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
+  struct range *next = record_if_any(first + granules);
+  if (neighbour_is(next, arena, kind)) {
+    size_t more = next->info.granules;
+    inherit(record(first), next, granules);
+    extract(arena, first + granules);
+    granules += more;
+  }
+  struct range *last_before = first ? record_if_any(first - 1) : NULL;
+  if (neighbour_is(last_before, arena, kind)) {
+    size_t before = last_before->first;
+    struct range *head = record(before), *own = record(first);
+    struct range merged = *own;
+    inherit(&merged, head, granules);
+    extract(arena, before);
+    granules += head->info.granules;
+    head->info.stamp_ms = merged.info.stamp_ms;
+    head->was_moved = merged.was_moved;
+    first = before;
+  }
+  insert(arena, first, granules, kind);
+}
+
+/* The first non-empty bin >= from, or BIN_COUNT. */
+static unsigned next_bin(const struct range_set *set, unsigned from) {
+  for (unsigned word = from / 64; word < BIN_WORDS; word++) {
+    uint64_t bits = set->nonempty[word];
+    if (word == from / 64) bits &= ~UINT64_C(0) << from % 64;
+    if (bits) return word * 64 + lowest_bit(bits);
+  }
+  return BIN_COUNT;
+}
+
+/* The tightest of the first few ranges of a bin that hold `granules`, or NO_RANGE. */
+static uint32_t best_in_bin(const struct range_set *set, unsigned bin, size_t granules) {
+  uint32_t best = NO_RANGE;
+  uint32_t best_granules = UINT32_MAX;
+  uint32_t at = set->bins[bin];
+  for (unsigned probe = 0; at != NO_RANGE && probe < FIT_PROBES; probe++) {
+    const struct range *candidate = record(at);
+    if (candidate->info.granules >= granules && candidate->info.granules < best_granules) {
+      best = at;
+      best_granules = candidate->info.granules;
+    }
+    at = candidate->next;
+  }
+  return best;
+}
+
+static uint32_t find_in_set(const struct range_set *set, size_t granules) {
+  for (unsigned bin = next_bin(set, bin_of(granules)); bin < BIN_COUNT; bin = next_bin(set, bin + 1)) {
+    uint32_t found = best_in_bin(set, bin, granules);
+    if (found != NO_RANGE) return found;
+  }
+  return NO_RANGE;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------------- */
+
+/* Cuts [first, first + granules) out of an extracted range of `total` granules that begins at
+ * `whole`, and puts what is left over back. */
+static void cut(struct arena *arena, size_t whole, size_t total, size_t first, size_t granules,
+                enum range_kind kind) {
+  struct range *head = record(whole);
+  uint32_t stamp_ms = head->info.stamp_ms;
+  bool was_moved = head->was_moved;
+  size_t end = whole + total;
+  if (first > whole) insert(arena, whole, first - whole, kind);
+  if (first + granules < end) {
+    struct range *rest = record(first + granules);
+    rest->info.stamp_ms = stamp_ms;
+    rest->was_moved = was_moved;
+    insert(arena, first + granules, end - first - granules, kind);
+  }
+  record(first)->was_moved = was_moved;
+  set_boundaries(first, granules, RANGE_BUSY, (uint8_t)(arena - arenas));
+}
+
+static size_t align_granule(size_t granule, size_t alignment_granules) {
+  size_t base = window.base >> GRANULE_SHIFT;
+  return round_up(base + granule, alignment_granules) - base;
+}
+
+static size_t take_from_set(struct arena *arena, enum range_kind kind, size_t granules,
+                            size_t alignment_granules) {
+  uint32_t found = find_in_set(set_of(arena, kind), granules + alignment_granules - 1);
+  if (found == NO_RANGE) return NO_GRANULE;
+  size_t total = record(found)->info.granules;
+  extract(arena, found);
+  size_t first = align_granule(found, alignment_granules);
+  cut(arena, found, total, first, granules, kind);
+  return first;
+}
+
+/* Looks through every arena, the home one first, for a free range of this kind. */
+static size_t take_from_arenas(enum range_kind kind, size_t granules, size_t alignment_granules,
+                               unsigned home, struct counters *counters) {
+  for (unsigned step = 0; step < ARENA_COUNT; step++) {
+    struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
+    if (load_relaxed(&set_of(arena, kind)->granules) < granules) continue; /* hint: not worth a lock */
+    lock_take(&arena->lock, counters);
+    size_t first = take_from_set(arena, kind, granules, alignment_granules);
+    lock_give(&arena->lock);
+    if (first != NO_GRANULE) return first;
+  }
+  return NO_GRANULE;
+}
+
+static bool map_range_again(size_t first, size_t granules) {
+  return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT) == OS_MAPPED;
+}
+
+/* Puts a BUSY range that could not be used back as what it was. */
+static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
+  struct arena *arena = &arenas[record(first)->arena];
+  lock_take(&arena->lock, counters);
+  insert_merged(arena, first, record(first)->info.granules, kind);
+  lock_give(&arena->lock);
+}
+
+static size_t take_unmapped(size_t granules, size_t alignment_granules, unsigned home,
+                            struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_UNMAPPED, granules, alignment_granules, home, counters);
+  if (first != NO_GRANULE && !map_range_again(first, granules)) {
+    put_back(first, RANGE_UNMAPPED, counters);
+    return NO_GRANULE;
+  }
+  return first;
+}
+
+static bool publish_chunks(size_t first_chunk, size_t chunk_count) {
+  for (size_t index = 0; index < chunk_count; index++) {
+    struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
+    if (!chunk) return false;
+    chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
+  }
+  return true;
+}
+
+static void ready(struct arena *arena) {
+  if (arena->is_ready) return;
+  for (unsigned kind = 0; kind < FREE_KIND_COUNT; kind++)
+    for (unsigned bin = 0; bin < BIN_COUNT; bin++) arena->sets[kind].bins[bin] = NO_RANGE;
+  arena->is_ready = true;
+}
+
+/* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
+static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters *counters) {
+  size_t chunk = window_grow(chunk_count);
+  if (chunk == NO_CHUNK) return false;
+  void *address = (void *)chunk_address(chunk);
+  if (!publish_chunks(chunk, chunk_count)) {
+    os_unmap(address, chunk_count << CHUNK_SHIFT);
+    return false;
+  }
+  if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
+  size_t granules = chunk_count * GRANULES_PER_CHUNK;
+  lock_take(&arena->lock, counters);
+  ready(arena);
+  add_single_writer(&arena->granules, granules);
+  insert_merged(arena, chunk * GRANULES_PER_CHUNK, granules, RANGE_CLEAN);
+  lock_give(&arena->lock);
+  return true;
+}
+
+/* Grows by what is needed at least; by more when the arena is large and the system allows. */
+static bool grow_arena(unsigned home, size_t granules, struct counters *counters) {
+  struct arena *arena = &arenas[home % ARENA_COUNT];
+  size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
+  size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
+  if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
+  if (wanted > needed && add_chunks(arena, wanted, counters)) return true;
+  return add_chunks(arena, needed, counters);
+}
+
+static size_t take_clean(size_t granules, size_t alignment_granules, unsigned home,
+                         struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
+  if (first == NO_GRANULE) first = take_unmapped(granules, alignment_granules, home, counters);
+  if (first == NO_GRANULE && grow_arena(home, granules + alignment_granules - 1, counters))
+    first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
+  return first;
+}
+
+/* From here on the range is the caller's alone: boundary records need the lock no more, because
+ * neighbours look at nothing but the kind, and LIVE and BUSY are the same to them. */
+static void make_live(size_t first, size_t granules, bool is_zero) {
+  struct range *head = record(first);
+  set_boundaries(first, granules, RANGE_LIVE, head->arena);
+  head->info.is_zero = is_zero;
+  head->info.site = 0;
+}
+
+size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
+                  struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_DIRTY, granules, alignment_granules, home, counters);
+  if (first != NO_GRANULE) {
+    count(counters, COUNT_large_range_hits);
+    make_live(first, granules, false);
+    return first;
+  }
+  first = take_clean(granules, alignment_granules, home, counters);
+  if (first != NO_GRANULE) make_live(first, granules, true);
+  return first;
+}
+
+/* ---- giving ---------------------------------------------------------------------------------------- */
+
+static void give_part(size_t first, size_t granules, uint8_t arena_number, struct counters *counters) {
+  struct arena *arena = &arenas[arena_number];
+  struct range *head = record(first);
+  head->info.stamp_ms = (uint32_t)os_now_coarse_ms();
+  lock_take(&arena->lock, counters);
+  insert_merged(arena, first, granules, RANGE_DIRTY);
+  lock_give(&arena->lock);
+  purge_want();
+}
+
+void range_give(size_t granule, struct counters *counters) {
+  const struct range *head = record(granule);
+  give_part(granule, head->info.granules, head->arena, counters);
+}
+
+void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
+  struct range *head = record(granule);
+  size_t rest = head->info.granules - new_granules;
+  if (!rest) return;
+  struct arena *arena = &arenas[head->arena];
+  lock_take(&arena->lock, counters);
+  set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
+  record(granule + new_granules)->was_moved = head->was_moved;
+  lock_give(&arena->lock);
+  give_part(granule + new_granules, rest, head->arena, counters);
+}
+
+bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
+  struct range *head = record(granule);
+  struct arena *arena = &arenas[head->arena];
+  size_t granules = head->info.granules, more = new_granules - granules;
+  bool is_extended = false;
+  lock_take(&arena->lock, counters);
+  struct range *next = record_if_any(granule + granules);
+  bool is_dirty = neighbour_is(next, arena, RANGE_DIRTY);
+  if ((is_dirty || neighbour_is(next, arena, RANGE_CLEAN)) && next->info.granules >= more) {
+    enum range_kind kind = next->kind;
+    size_t total = next->info.granules;
+    bool was_moved = next->was_moved;
+    extract(arena, granule + granules);
+    cut(arena, granule + granules, total, granule + granules, more, kind);
+    set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
+    head->was_moved |= was_moved;
+    head->info.is_zero = head->info.is_zero && !is_dirty;
+    is_extended = true;
+  }
+  lock_give(&arena->lock);
+  return is_extended;
+}
+
+void range_note_moved(size_t granule) { record(granule)->was_moved = true; }
+
+size_t range_covering(size_t granule) {
+  for (size_t at = granule;; at--) {
+    const struct range *candidate = record_if_any(at);
+    if (!candidate) return NO_GRANULE;
+    if (load_relaxed(&window.owner_map[at]) && candidate->info.granules > granule - at) return at;
+    if (at == 0 || load_relaxed(&window.owner_map[at])) return NO_GRANULE;
+  }
+}
+
+/* ---- purge ------------------------------------------------------------------------------------------ */
+
+static uint64_t dirty_bytes(void) {
+  uint64_t granules = 0;
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
+    granules += load_relaxed(&set_of(&arenas[arena], RANGE_DIRTY)->granules);
+  return granules << GRANULE_SHIFT;
+}
+
+bool range_over_budget(void) { return dirty_bytes() > options.big_cache_bytes; }
+
+/* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
+static unsigned collect_due(struct purge *purge, struct arena *arena, enum range_kind kind,
+                            uint32_t batch[PURGE_BATCH]) {
+  unsigned found = 0;
+  const struct range_set *set = set_of(arena, kind);
+  for (unsigned bin = next_bin(set, 0); bin < BIN_COUNT; bin = next_bin(set, bin + 1)) {
+    for (uint32_t at = set->bins[bin], next; at != NO_RANGE; at = next) {
+      next = record(at)->next;
+      if (found == PURGE_BATCH) {
+        purge->work_remains = true;
+        return found;
+      }
+      if (!purge_is_due(purge, record(at)->info.stamp_ms)) continue;
+      purge_account(purge, (size_t)record(at)->info.granules << GRANULE_SHIFT);
+      extract(arena, at);
+      batch[found++] = at;
+    }
+  }
+  return found;
+}
+
+/* What the range is afterwards. */
+static enum range_kind give_back(size_t first, enum range_kind kind, bool give_addresses) {
+  struct range *head = record(first);
+  void *address = (void *)granule_address(first);
+  size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
+  if (give_addresses) {
+    os_unmap(address, bytes);
+    head->was_moved = false;
+    return RANGE_UNMAPPED;
+  }
+  if (head->was_moved && os_remap(address, bytes)) {
+    head->was_moved = false;
+    return RANGE_CLEAN;
+  }
+  return os_purge(address, bytes) ? RANGE_CLEAN : kind;
+}
+
+static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  unsigned found;
+  do {
+    lock_take(&arena->lock, counters);
+    found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
+    lock_give(&arena->lock);
+    for (unsigned index = 0; index < found; index++) {
+      enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
+      put_back(batch[index], now, counters);
+    }
+  } while (found == PURGE_BATCH && purge->bytes_left);
+}
+
+void range_purge(struct purge *purge, struct counters *counters) {
+  static ATOMIC(uint32_t) strictness; /* 0 not asked yet, 1 relaxed, 2 strict */
+  if (!load_relaxed(&strictness)) store_relaxed(&strictness, os_overcommit_is_strict() ? 2 : 1);
+  bool asked_for_addresses = purge->give_addresses;
+  purge->give_addresses |= load_relaxed(&strictness) == 2;
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) {
+    if (load_relaxed(&set_of(&arenas[arena], RANGE_DIRTY)->granules))
+      purge_arena(purge, &arenas[arena], RANGE_DIRTY, counters);
+    if (asked_for_addresses && load_relaxed(&set_of(&arenas[arena], RANGE_CLEAN)->granules))
+      purge_arena(purge, &arenas[arena], RANGE_CLEAN, counters);
+  }
+  purge->give_addresses = asked_for_addresses;
+}
+
+void range_measure(struct range_sizes *sizes) {
+  *sizes = (struct range_sizes){0};
+  for (unsigned index = 0; index < ARENA_COUNT; index++) {
+    struct arena *arena = &arenas[index];
+    uint64_t unmapped = load_relaxed(&set_of(arena, RANGE_UNMAPPED)->granules) << GRANULE_SHIFT;
+    sizes->mapped_bytes += (load_relaxed(&arena->granules) << GRANULE_SHIFT) - unmapped;
+    sizes->dirty_bytes += load_relaxed(&set_of(arena, RANGE_DIRTY)->granules) << GRANULE_SHIFT;
+    sizes->clean_bytes += load_relaxed(&set_of(arena, RANGE_CLEAN)->granules) << GRANULE_SHIFT;
+  }
+}
+
+void range_fork_prepare(void) {
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) lock_take(&arenas[arena].lock, NULL);
+}
+
+void range_fork_release(bool is_child) {
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) {
+    if (is_child)
+      lock_reset(&arenas[arena].lock);
+    else
+      lock_give(&arenas[arena].lock);
+  }
+}

@@ -1,0 +1,71 @@
+/* range.h: ranges of granules for Large and Big blocks: split, merged, reused before fresh ones.
+ *
+ * Range chunks are cut into ranges; each is live or free, and free ones are kept in sets by what
+ * their pages hold:
+ *
+ *      DIRTY     freed lately, pages resident, content arbitrary     taken first
+ *      CLEAN     never touched or purged: reads as zero              taken next
+ *      UNMAPPED  address space only                                  mapped again when taken
+ *
+ * Free neighbours of one kind merge.  A set is an array of bins by size with a bitmap of the
+ * non-empty ones (in the manner of TLSF, M. Masmano et al., 2004): good fit in a bounded number of
+ * steps.  Several arenas, each with its own lock, serve different heaps; a lock is never held across
+ * a system call.
+ *
+ *   law: every granule of a mapped range chunk belongs to exactly one range, and the records of a
+ *        range's first and last granule tell its kind; free neighbours differ in kind. */
+#ifndef HAK_POOL_RANGE_H
+#define HAK_POOL_RANGE_H
+
+#include "base/counters.h"
+#include "map/window.h"
+#include "pool/purge.h"
+
+#define NO_GRANULE SIZE_MAX
+
+/* What a live range tells about itself; kept in the record of its first granule. */
+struct range_info {
+  uint32_t granules;
+  uint32_t site;      /* who asked for it (O4) */
+  uint32_t stamp_ms;  /* last time it was freed into a cache */
+  bool is_zero;       /* reads as zero: no need to clear */
+};
+
+/* A live range of `granules` whose address is a multiple of `alignment_granules` (a power of two),
+ * or NO_GRANULE.  `home` chooses the arena to look in first; reused memory is counted. */
+size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
+                  struct counters *counters);
+
+/* Frees a live range: DIRTY from now on. */
+void range_give(size_t granule, struct counters *counters);
+
+/* Of the live range that begins at `granule`. */
+struct range_info *range_info(size_t granule);
+
+/* Grows a live range in place, into its right neighbour; false when that is not free. */
+bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
+/* Cuts a live range; the rest becomes DIRTY. */
+void range_shrink(size_t granule, size_t new_granules, struct counters *counters);
+/* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
+void range_note_moved(size_t granule);
+
+/* Is there a live or cached range that covers this granule?  Its first granule, or NO_GRANULE.
+ * Slow; for diagnosis. */
+size_t range_covering(size_t granule);
+
+/* True when DIRTY ranges exceed the budget (option big_cache_bytes). */
+bool range_over_budget(void);
+
+/* Gives DIRTY ranges back that are old enough; with purge->give_addresses unmaps all free ones. */
+void range_purge(struct purge *purge, struct counters *counters);
+
+struct range_sizes {
+  uint64_t mapped_bytes, dirty_bytes, clean_bytes;
+};
+void range_measure(struct range_sizes *sizes);
+
+/* Around fork: every arena's lock. */
+void range_fork_prepare(void);
+void range_fork_release(bool is_child);
+
+#endif

@@ -1,0 +1,468 @@
+/* slab_pool.c: see slab_pool.h.
+ *
+ *   acquire_slab
+ *     take_empty                         stage 1
+ *     take_unused ── claim_run           stage 2, over the directory of open SuperSlabs
+ *     take_superslab ── make_superslab   stage 3
+ *   release_slab ── return_slots ── keep_superslab
+ *   slab_pool_purge ── age_empty_slabs, purge_unused_slots, age_kept_superslabs */
+#include "pool/slab_pool.h"
+
+#include "base/tagged_stack.h"
+#include "config/options.h"
+#include "map/metadata.h"
+#include "os/os.h"
+
+ATOMIC(uint32_t) purge_wanted;
+
+/* What one class keeps as EMPTY slabs, ready without any set-up; more go back to all classes. */
+#define EMPTY_KEEP_BYTES ((size_t)256 << 10)
+
+enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
+
+struct empty_stack {
+  CACHE_ALIGNED struct tagged_stack stack;
+  ATOMIC(uint32_t) slab_count; /* about as many as are in it: raised before, lowered after */
+};
+
+static struct {
+  struct empty_stack empty[SLAB_CLASS_COUNT];
+
+  /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots. */
+  CACHE_ALIGNED ATOMIC(uint64_t) *open;
+  /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
+  ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
+
+  struct tagged_stack kept;  /* the LRU: wholly free SuperSlabs with pages, youngest on top */
+  struct tagged_stack clean; /* wholly free ones without pages, or without addresses */
+  ATOMIC(uint32_t) kept_count;
+  ATOMIC(uint64_t) superslab_count, mapped_count;
+  bool gives_addresses; /* strict overcommit charges unused mappings: give them back too */
+} pool;
+
+/* ---- items of the stacks ----------------------------------------------------------------------- */
+
+static uint32_t slab_number(const struct slab *slab) { return (uint32_t)granule_of(slab->base); }
+static ATOMIC(uint32_t) *slab_link(uint32_t number) { return &slab_of_granule(number)->link; }
+static ATOMIC(uint32_t) *superslab_link(uint32_t number) { return &superslab_of_chunk(number)->link; }
+
+/* ---- the directory of open SuperSlabs ------------------------------------------------------------ */
+
+static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
+
+static void directory_close(const struct superslab *superslab) {
+  uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
+  ATOMIC(uint64_t) *word = &pool.open[superslab->chunk / DIRECTORY_WORD_CHUNKS];
+  /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
+   * of `unused` before it opens.  One of the two sees the other. */
+  fetch_and_seq(word, ~bit);
+  if (load_seq(&superslab->unused)) fetch_or_seq(word, bit);
+}
+
+static void directory_open(const struct superslab *superslab) {
+  size_t index = superslab->chunk / DIRECTORY_WORD_CHUNKS;
+  uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
+  if (!(load_seq(&pool.open[index]) & bit)) fetch_or_seq(&pool.open[index], bit);
+  for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++) {
+    size_t first = load_relaxed(&pool.first_open_word[kind]); /* relaxed: only a hint */
+    while (first > index && !cas_weak_acq_rel(&pool.first_open_word[kind], &first, index)) {
+    }
+  }
+}
+
+static size_t directory_words(void) {
+  return load_relaxed(&window.frontier_chunk) / DIRECTORY_WORD_CHUNKS + 1;
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------- */
+
+/* Bits at which a run of `slot_count` set bits begins. */
+static uint32_t run_starts(uint32_t bits, unsigned slot_count) {
+  if (slot_count >= 2) bits &= bits >> 1;
+  if (slot_count >= 4) bits &= bits >> 2;
+  return bits;
+}
+
+static uint32_t run_mask(unsigned first, unsigned slot_count) {
+  return (uint32_t)low_bits(slot_count) << first;
+}
+
+/* Slabs of one slot grow from the bottom of a SuperSlab, longer ones from its top, so that the ones
+ * do not cut the others' runs. */
+static unsigned choose_run(uint32_t starts, unsigned slot_count) {
+  return slot_count == 1 ? lowest_bit(starts) : highest_bit(starts);
+}
+
+/* Takes a run of UNUSED slots of this SuperSlab; the first slot, or -1.  With `only_dirty` just ones
+ * whose pages may still be resident. */
+static int claim_run(struct superslab *superslab, unsigned slot_count, bool only_dirty,
+                     struct counters *counters) {
+  uint32_t unused = load_relaxed(&superslab->unused);
+  for (;;) {
+    uint32_t wanted = only_dirty ? unused & load_relaxed(&superslab->dirty) : unused;
+    uint32_t starts = run_starts(wanted, slot_count);
+    if (!starts) return -1;
+    unsigned first = choose_run(starts, slot_count);
+    uint32_t mask = run_mask(first, slot_count);
+    /* acquire: what return_slots wrote into the records before it set the bits. */
+    if (cas_weak_acq_rel(&superslab->unused, &unused, unused & ~mask)) {
+      if (!(unused & ~mask)) directory_close(superslab);
+      return (int)first;
+    }
+    count(counters, COUNT_cas_retries);
+  }
+}
+
+/* The bitmaps of one-slot slabs with many blocks lie apart, so that all others stay compact. */
+static void place_bitmaps(struct slab *slab, struct superslab *superslab, unsigned first_slot) {
+  bool is_wide = slab->word_count > INLINE_WORDS;
+  slab->local = is_wide ? superslab->wide[first_slot][0] : slab->inline_local;
+  slab->remote = is_wide ? (ATOMIC(uint64_t) *)superslab->wide[first_slot][1] : slab->inline_remote;
+}
+
+static void fill_local(struct slab *slab) {
+  unsigned last = slab->word_count - 1u;
+  for (unsigned word = 0; word < last; word++) slab->local[word] = ~UINT64_C(0);
+  slab->local[last] = low_bits(slab->capacity - last * 64);
+  slab->free_local = slab->capacity;
+  slab->first_word = 0;
+}
+
+/* Makes claimed slots a slab of the class. */
+static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class) {
+  struct slab *slab = &superslab->slabs[first_slot];
+  size_t slot_count = slots_of_class(class);
+  slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
+  slab->block_bytes = slab_class_bytes[class];
+  slab->reciprocal = ((UINT64_C(1) << RECIPROCAL_SHIFT) + slab->block_bytes - 1) / slab->block_bytes;
+  slab->capacity = (uint16_t)(slot_count * GRANULE_BYTES / slab->block_bytes);
+  slab->word_count = (uint8_t)((slab->capacity + 63) / 64);
+  slab->slot_count = (uint8_t)slot_count;
+  slab->class = (uint8_t)class;
+  for (size_t later = 1; later < slot_count; later++) slab[later].base = slab->base;
+  place_bitmaps(slab, superslab, first_slot);
+  fill_local(slab);
+  /* release: the class and the rest before the state (P3). */
+  store_release(&slab->state, SLOT_ACTIVE);
+  return slab;
+}
+
+/* ---- SuperSlabs ------------------------------------------------------------------------------------ */
+
+static bool map_again(struct superslab *superslab) {
+  if (superslab->is_mapped) return true;
+  if (os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES) != OS_MAPPED) return false;
+  superslab->is_mapped = true;
+  fetch_add_relaxed(&pool.mapped_count, 1);
+  return true;
+}
+
+static struct superslab *make_superslab(void) {
+  struct superslab *superslab = metadata_allocate(sizeof *superslab);
+  if (!superslab) return NULL;
+  size_t chunk = window_grow(1);
+  if (chunk == NO_CHUNK) return NULL; /* the record is lost: growth fails rarely, and for good */
+  superslab->chunk = chunk;
+  superslab->is_mapped = true;
+  chunk_publish(chunk, superslab);
+  fetch_add_relaxed(&pool.superslab_count, 1);
+  fetch_add_relaxed(&pool.mapped_count, 1);
+  if (options.thp) os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, true);
+  return superslab;
+}
+
+/* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL. */
+static struct superslab *take_superslab(struct counters *counters) {
+  uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
+  if (number != NO_ITEM) {
+    fetch_sub_relaxed(&pool.kept_count, 1);
+    count(counters, COUNT_acquire_lru);
+    return superslab_of_chunk(number);
+  }
+  number = tagged_stack_pop(&pool.clean, superslab_link);
+  if (number != NO_ITEM) {
+    struct superslab *superslab = superslab_of_chunk(number);
+    if (map_again(superslab)) {
+      count(counters, COUNT_acquire_lru);
+      return superslab;
+    }
+    tagged_stack_push(&pool.clean, superslab_link, number);
+    return NULL;
+  }
+  struct superslab *superslab = make_superslab();
+  if (superslab) count(counters, COUNT_acquire_os);
+  return superslab;
+}
+
+/* A SuperSlab whose slots are all UNUSED and claimed by the caller joins the LRU. */
+static void keep_superslab(struct superslab *superslab, uint32_t now_ms) {
+  superslab->stamp_ms = now_ms;
+  fetch_add_relaxed(&pool.kept_count, 1);
+  tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
+  purge_want();
+}
+
+/* Lets everybody take these slots; a SuperSlab that thereby is wholly free joins the LRU. */
+static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t now_ms) {
+  /* seq: records and `dirty` before the bits (pairs with claim_run); the bits before the directory
+   * is opened (pairs with directory_close). */
+  uint32_t unused = fetch_or_seq(&superslab->unused, mask) | mask;
+  while (unused == ALL_SLOTS) {
+    if (cas_weak_acq_rel(&superslab->unused, &unused, 0)) {
+      directory_close(superslab);
+      keep_superslab(superslab, now_ms);
+      return;
+    }
+  }
+  directory_open(superslab);
+}
+
+/* ---- acquire ---------------------------------------------------------------------------------------- */
+
+static struct slab *take_empty(unsigned class) {
+  struct empty_stack *empty = &pool.empty[class];
+  uint32_t number = tagged_stack_pop(&empty->stack, slab_link);
+  if (number == NO_ITEM) return NULL;
+  fetch_sub_relaxed(&empty->slab_count, 1);
+  struct slab *slab = slab_of_granule(number);
+  ASSERT(load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class);
+  store_release(&slab->state, SLOT_ACTIVE);
+  return slab;
+}
+
+static struct slab *take_unused_in_word(size_t index, unsigned class, bool only_dirty,
+                                        struct counters *counters) {
+  uint64_t open = load_acquire(&pool.open[index]); /* pairs with directory_open */
+  for (; open; open &= open - 1) {
+    struct superslab *superslab = superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
+    int first = claim_run(superslab, slots_of_class(class), only_dirty, counters);
+    if (first >= 0) return make_slab(superslab, (unsigned)first, class);
+  }
+  return NULL;
+}
+
+/* Lowest address first keeps the heap dense.  Slots with resident pages come before clean ones:
+ * reuse before fresh memory. */
+static struct slab *take_unused(unsigned class, struct counters *counters) {
+  ATOMIC(size_t) *hint = &pool.first_open_word[slot_count_kind(slots_of_class(class))];
+  size_t begin = load_relaxed(hint), end = directory_words();
+  for (unsigned pass = 0; pass < 2; pass++) {
+    for (size_t index = begin; index < end; index++) {
+      struct slab *slab = take_unused_in_word(index, class, pass == 0, counters);
+      if (slab) return slab;
+    }
+  }
+  /* Nothing anywhere: the next search may begin at the end, unless somebody opened one since. */
+  cas_strong_acq_rel(hint, &begin, end - 1);
+  return NULL;
+}
+
+struct slab *acquire_slab(unsigned class, struct counters *counters) {
+  struct slab *slab = take_empty(class);
+  if (slab) {
+    count(counters, COUNT_acquire_empty);
+    return slab;
+  }
+  slab = take_unused(class, counters);
+  if (slab) {
+    count(counters, COUNT_acquire_unused);
+    return slab;
+  }
+  struct superslab *superslab = take_superslab(counters);
+  if (!superslab) return NULL;
+  unsigned slot_count = slots_of_class(class);
+  unsigned first = choose_run(run_starts(ALL_SLOTS, slot_count), slot_count);
+  slab = make_slab(superslab, first, class);
+  /* Never the whole SuperSlab, so this opens it. */
+  return_slots(superslab, ALL_SLOTS & ~run_mask(first, slot_count), 0);
+  return slab;
+}
+
+/* ---- release ---------------------------------------------------------------------------------------- */
+
+static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
+  size_t granule = granule_of(slab->base);
+  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
+  uint32_t mask = run_mask((unsigned)(granule % GRANULES_PER_CHUNK), slab->slot_count);
+  for (unsigned later = 1; later < slab->slot_count; later++) slab[later].stamp_ms = slab->stamp_ms;
+  store_relaxed(&slab->state, SLOT_UNUSED);
+  fetch_or_relaxed(&superslab->dirty, mask); /* ordered by return_slots */
+  return_slots(superslab, mask, now_ms);
+}
+
+static void check_all_free(const struct slab *slab) {
+#if HAK_DEBUG
+  unsigned free_blocks = 0;
+  for (unsigned word = 0; word < slab->word_count; word++) {
+    free_blocks += count_bits(slab->local[word]);
+    ASSERT(load_relaxed(&slab->remote[word]) == 0);
+  }
+  ASSERT(free_blocks == slab->capacity && slab->free_local == slab->capacity);
+#endif
+  (void)slab;
+}
+
+void release_slab(struct slab *slab, struct counters *counters) {
+  ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
+  check_all_free(slab);
+  count(counters, COUNT_released_slabs);
+  slab->first_word = 0;
+  slab->stamp_ms = (uint32_t)os_now_coarse_ms();
+  purge_want();
+  struct empty_stack *empty = &pool.empty[slab->class];
+  uint32_t keep = (uint32_t)(EMPTY_KEEP_BYTES / (slab->slot_count * GRANULE_BYTES));
+  if (load_relaxed(&empty->slab_count) >= keep) {
+    empty_to_unused(slab, slab->stamp_ms);
+    return;
+  }
+  store_relaxed(&slab->state, SLOT_EMPTY);
+  fetch_add_relaxed(&empty->slab_count, 1);
+  count_add(counters, COUNT_cas_retries, tagged_stack_push(&empty->stack, slab_link, slab_number(slab)));
+}
+
+/* ---- purge by age ------------------------------------------------------------------------------------ */
+
+/* EMPTY slabs that their class did not want back become UNUSED: any class may have them. */
+static void age_empty_slabs(struct purge *purge, unsigned class) {
+  struct empty_stack *empty = &pool.empty[class];
+  uint32_t number = tagged_stack_pop_all(&empty->stack);
+  while (number != NO_ITEM) {
+    struct slab *slab = slab_of_granule(number);
+    uint32_t next = load_relaxed(&slab->link);
+    if (purge_is_due(purge, slab->stamp_ms)) {
+      fetch_sub_relaxed(&empty->slab_count, 1);
+      empty_to_unused(slab, purge->now_ms);
+    } else {
+      tagged_stack_push(&empty->stack, slab_link, number);
+    }
+    number = next;
+  }
+}
+
+static uint32_t due_slots(struct purge *purge, const struct superslab *superslab, uint32_t candidates) {
+  uint32_t due = 0;
+  for (; candidates; candidates &= candidates - 1) {
+    unsigned slot = lowest_bit(candidates);
+    if (purge_is_due(purge, superslab->slabs[slot].stamp_ms)) due |= UINT32_C(1) << slot;
+  }
+  return due;
+}
+
+/* Gives back the pages of slots that the caller holds, neighbours in one call. */
+static void purge_held_slots(struct purge *purge, struct superslab *superslab, uint32_t held) {
+  uint32_t rest = held;
+  while (rest) {
+    unsigned first = lowest_bit(rest);
+    unsigned length = lowest_bit(~((uint64_t)rest >> first));
+    uint32_t mask = run_mask(first, length);
+    size_t bytes = (size_t)length * GRANULE_BYTES;
+    if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
+      fetch_and_relaxed(&superslab->dirty, ~mask);
+      purge_account(purge, bytes);
+    }
+    rest &= ~mask;
+  }
+}
+
+static void purge_unused_slots(struct purge *purge, struct superslab *superslab) {
+  uint32_t unused = load_acquire(&superslab->unused); /* pairs with return_slots: stamps are there */
+  uint32_t due = due_slots(purge, superslab, unused & load_relaxed(&superslab->dirty));
+  if (!due) return;
+  uint32_t held = fetch_and_seq(&superslab->unused, ~due) & due; /* nobody else can take these now */
+  purge_held_slots(purge, superslab, held);
+  return_slots(superslab, held, purge->now_ms);
+}
+
+static void purge_superslab(struct purge *purge, struct superslab *superslab) {
+  void *address = (void *)chunk_address(superslab->chunk);
+  uint32_t dirty = load_relaxed(&superslab->dirty);
+  if (purge->give_addresses || pool.gives_addresses) {
+    os_unmap(address, CHUNK_BYTES);
+    superslab->is_mapped = false;
+    fetch_sub_relaxed(&pool.mapped_count, 1);
+    store_relaxed(&superslab->dirty, 0);
+    purge_account(purge, count_bits(dirty) * GRANULE_BYTES);
+  } else {
+    purge_held_slots(purge, superslab, dirty);
+  }
+}
+
+static void push_kept(struct superslab *superslab) {
+  tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
+}
+
+/* The LRU's old end, and whatever exceeds its budget, loses its pages. */
+static void age_kept_superslabs(struct purge *purge) {
+  uint32_t number = tagged_stack_pop_all(&pool.kept);
+  while (number != NO_ITEM) {
+    struct superslab *superslab = superslab_of_chunk(number);
+    number = load_relaxed(&superslab->link);
+    bool over_budget = load_relaxed(&pool.kept_count) > options.superslab_keep;
+    if (over_budget || purge_is_due(purge, superslab->stamp_ms)) {
+      fetch_sub_relaxed(&pool.kept_count, 1);
+      purge_superslab(purge, superslab);
+      tagged_stack_push(&pool.clean, superslab_link, (uint32_t)superslab->chunk);
+    } else {
+      push_kept(superslab);
+    }
+  }
+}
+
+/* Under memory pressure clean SuperSlabs give their addresses back as well. */
+static void unmap_clean_superslabs(struct purge *purge) {
+  uint32_t number = tagged_stack_pop_all(&pool.clean);
+  while (number != NO_ITEM) {
+    struct superslab *superslab = superslab_of_chunk(number);
+    number = load_relaxed(&superslab->link);
+    if (superslab->is_mapped) purge_superslab(purge, superslab);
+    tagged_stack_push(&pool.clean, superslab_link, (uint32_t)superslab->chunk);
+  }
+}
+
+void slab_pool_purge(struct purge *purge) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) age_empty_slabs(purge, class);
+  /* A search that raced with a release may have raised a hint too far: start afresh now and then. */
+  for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++)
+    store_relaxed(&pool.first_open_word[kind], 0);
+  size_t end = directory_words();
+  for (size_t index = 0; index < end; index++)
+    for (uint64_t open = load_acquire(&pool.open[index]); open; open &= open - 1)
+      purge_unused_slots(purge, superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open)));
+  age_kept_superslabs(purge);
+  if (purge->give_addresses) unmap_clean_superslabs(purge);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+bool slab_pool_init(void) {
+  pool.gives_addresses = os_overcommit_is_strict();
+  size_t words = window.chunk_limit / DIRECTORY_WORD_CHUNKS + 1;
+  pool.open = metadata_allocate(words * sizeof(uint64_t));
+  return pool.open != NULL;
+}
+
+static void measure_open(struct slab_pool_sizes *sizes) {
+  size_t end = directory_words();
+  for (size_t index = 0; index < end; index++) {
+    for (uint64_t open = load_acquire(&pool.open[index]); open; open &= open - 1) {
+      const struct superslab *superslab =
+          superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
+      uint32_t free_dirty = load_relaxed(&superslab->unused) & load_relaxed(&superslab->dirty);
+      sizes->dirty_bytes += count_bits(free_dirty) * GRANULE_BYTES;
+    }
+  }
+}
+
+void slab_pool_measure(struct slab_pool_sizes *sizes) {
+  *sizes = (struct slab_pool_sizes){
+      .mapped_bytes = load_relaxed(&pool.mapped_count) * CHUNK_BYTES,
+      .superslabs = load_relaxed(&pool.superslab_count),
+      .superslabs_kept = load_relaxed(&pool.kept_count),
+  };
+  if (!pool.open) return;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+    sizes->empty_bytes +=
+        load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
+  sizes->dirty_bytes = sizes->empty_bytes + sizes->superslabs_kept * CHUNK_BYTES;
+  measure_open(sizes);
+}

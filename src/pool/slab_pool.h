@@ -1,0 +1,39 @@
+/* slab_pool.h: the shared pool of slabs (P1-P5): acquire_slab, release_slab and purge by age.
+ *
+ *   acquire_slab(class)
+ *     stage 1   an EMPTY slot of the class           pop from the class's stack
+ *     stage 2   UNUSED slots of a SuperSlab in use   clear bits, lowest address first, dirty first
+ *     stage 3   a SuperSlab from the LRU of kept ones, else one that was given back, else the OS
+ *
+ * Lock-free: bit masks and tagged stacks.  Only metadata growth and the operating system can make a
+ * caller wait.  All functions may be called from any thread. */
+#ifndef HAK_POOL_SLAB_POOL_H
+#define HAK_POOL_SLAB_POOL_H
+
+#include "base/counters.h"
+#include "pool/purge.h"
+#include "pool/superslab.h"
+
+/* Called once, before any other function; false without memory. */
+bool slab_pool_init(void);
+
+/* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
+ * holder.  NULL when there is no memory. */
+struct slab *acquire_slab(unsigned class, struct counters *counters);
+
+/* Takes back a slab whose blocks are all free in `local` and that has no owner. */
+void release_slab(struct slab *slab, struct counters *counters);
+
+/* Gives pages back that have been free for long enough. */
+void slab_pool_purge(struct purge *purge);
+
+struct slab_pool_sizes {
+  uint64_t mapped_bytes;     /* SuperSlabs that have address space */
+  uint64_t empty_bytes;      /* EMPTY slabs */
+  uint64_t dirty_bytes;      /* UNUSED slots with pages, kept SuperSlabs included */
+  uint64_t superslabs;       /* all that exist */
+  uint64_t superslabs_kept;  /* wholly free, in the LRU */
+};
+void slab_pool_measure(struct slab_pool_sizes *sizes);
+
+#endif

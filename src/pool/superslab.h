@@ -1,0 +1,114 @@
+/* superslab.h: SuperSlabs (T5), their slots, and what is known of each slab.
+ *
+ *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
+ *   slab        1, 2 or 4 neighbouring slots that hold blocks of one size class
+ *   record      `struct slab`, apart from the data: a fault in the program cannot reach it
+ *
+ * Slot states (P3), kept in the record of the slab's first slot:
+ *
+ *      UNUSED ──acquire_slab──▶ ACTIVE ──release_slab──▶ EMPTY ──acquire_slab──▶ ACTIVE
+ *         ▲                                                │
+ *         └────────────── by age, or when the class keeps enough ──┘
+ *
+ * A slot changes state only in the hands of its one holder: who cleared its bit in `unused`, popped it
+ * from a stack, or owns it.  The class is written before the state is published.  Records are never
+ * moved or given back.
+ *
+ * A slab's blocks are bits.  `local` belongs to the owner, `remote` is set by other threads:
+ *
+ *   law:  free_local == bits in local;  local & remote == 0
+ *         free_local + bits in remote + live blocks + blocks in magazines and outboxes == capacity */
+#ifndef HAK_POOL_SUPERSLAB_H
+#define HAK_POOL_SUPERSLAB_H
+
+#include "base/atomic.h"
+#include "map/window.h"
+
+#define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
+#define ALL_SLOTS UINT32_MAX
+
+/* Bitmaps of up to this many words lie in the record; the four smallest classes need more. */
+enum { INLINE_WORDS = 16, WIDE_WORDS = (int)(GRANULE_BYTES / 8 / 64) };
+
+enum slot_state { SLOT_UNUSED, SLOT_ACTIVE, SLOT_EMPTY };
+
+struct owner; /* src/slab: a heap as its slabs see it */
+
+struct slab {
+  /* Constant while ACTIVE, read by every thread that frees into the slab. */
+  CACHE_ALIGNED ATOMIC(struct owner *) owner; /* NULL while in the pool */
+  uintptr_t base;                /* address of block 0 */
+  uint64_t *local;               /* free blocks, as the owner knows them */
+  ATOMIC(uint64_t) *remote;      /* blocks freed by other threads, not yet collected */
+  uint64_t reciprocal;           /* of block_bytes: see slab_block_index */
+  uint32_t block_bytes;
+  uint16_t capacity;             /* blocks */
+  uint8_t class;
+  uint8_t word_count;            /* of each bitmap */
+  uint8_t slot_count;
+  ATOMIC(uint8_t) state;         /* enum slot_state */
+
+  /* Written by the owner only, under its latch. */
+  CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
+  struct slab *previous;
+  uint16_t free_local;
+  uint8_t first_word; /* no bit of local is set below this word */
+  bool is_listed;     /* in the partial list */
+  uint64_t inline_local[INLINE_WORDS];
+
+  /* Written by any thread. */
+  CACHE_ALIGNED ATOMIC(uint32_t) queued; /* 1: somebody holds the right to queue or release it */
+  ATOMIC(uint32_t) link;                 /* in the EMPTY stack of its class */
+  ATOMIC(struct slab *) pending_next;    /* in an owner's pending queue */
+  uint64_t edge_ns;                      /* when it was queued, for Route P */
+  uint32_t stamp_ms;                     /* when it was released, for purge by age */
+  ATOMIC(uint64_t) inline_remote[INLINE_WORDS];
+};
+
+struct superslab {
+  size_t chunk;
+  ATOMIC(uint32_t) unused;   /* bit set: the slot is UNUSED and anybody may take it */
+  ATOMIC(uint32_t) dirty;    /* bit set: an UNUSED slot whose pages may be resident */
+  ATOMIC(uint32_t) link;     /* in the LRU or the stack of clean SuperSlabs */
+  uint32_t stamp_ms;         /* when it became wholly free */
+  bool is_mapped;            /* false: its address space was given back */
+  struct slab slabs[SLOTS_PER_SUPERSLAB];
+  uint64_t wide[SLOTS_PER_SUPERSLAB][2][WIDE_WORDS]; /* touched by the smallest classes only */
+};
+
+/* The chunk map's pointer to a range chunk carries this bit, a SuperSlab's does not. */
+#define CHUNK_IS_RANGES ((uintptr_t)1)
+
+/* The SuperSlab of a chunk that is one. */
+INLINE struct superslab *superslab_of_chunk(size_t chunk) {
+  ASSERT(!((uintptr_t)chunk_metadata(chunk) & CHUNK_IS_RANGES));
+  return chunk_metadata(chunk);
+}
+
+INLINE struct slab *slab_of_granule(size_t granule) {
+  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
+  return &superslab->slabs[granule % GRANULES_PER_CHUNK];
+}
+
+/* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later
+ * slots only know where it begins. */
+INLINE struct slab *slab_of_block(uintptr_t block) {
+  struct slab *slab = slab_of_granule(granule_of(block));
+  return slab - ((block - slab->base) >> GRANULE_SHIFT);
+}
+
+#define RECIPROCAL_SHIFT 40
+
+/* Index of the block that contains base + offset: offset / block_bytes without a division, exact
+ * because offset * (reciprocal * block_bytes - 2^40) < 2^18 * 2^15 < 2^40. */
+INLINE unsigned slab_block_index(const struct slab *slab, size_t offset) {
+  return (unsigned)((offset * slab->reciprocal) >> RECIPROCAL_SHIFT);
+}
+
+/* Neighbouring slots that a slab of the class takes: enough for at least 8 blocks. */
+INLINE unsigned slots_of_class(unsigned class) {
+  uint32_t bytes = slab_class_bytes[class];
+  return bytes <= GRANULE_BYTES / 8 ? 1 : bytes <= GRANULE_BYTES / 4 ? 2 : 4;
+}
+
+#endif
