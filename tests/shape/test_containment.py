@@ -1,0 +1,79 @@
+"""What belongs in one folder stays there: compiler-specific code in base/, the system in os/.
+
+Tests read the code without comments and string literals."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h", ".cc"})
+
+COMPILER_SPECIFIC = re.compile(
+    r"\b(__builtin_\w+|__attribute__|__asm__|asm|_Atomic|stdatomic|__thread|_Thread_local)\b"
+)
+
+# Standard headers that neither call the system nor need it.
+PLAIN_HEADERS = {
+    "errno.h",
+    "limits.h",
+    "new",
+    "stdarg.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "string.h",
+}
+# Who else may include what, and why.
+SYSTEM_HEADERS_ALLOWED: dict[str, set[str]] = {}
+
+
+def code_of(path: Path) -> str:
+    """The text without comments and string literals; line numbers stay."""
+    pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+    return pattern.sub(lambda found: "\n" * found[0].count("\n"), path.read_text())
+
+
+def numbered(pattern: re.Pattern[str], code: str) -> list[str]:
+    lines = enumerate(code.splitlines(), start=1)
+    return [f"line {number}: {line.strip()}" for number, line in lines if pattern.search(line)]
+
+
+def outside(layer: str) -> pytest.MarkDecorator:
+    paths = [path for path in SOURCES if path.relative_to(SRC).parts[0] != layer]
+    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(SRC)))
+
+
+@outside("base")
+def test_compiler_specific_code_is_in_base(path: Path) -> None:
+    assert not numbered(COMPILER_SPECIFIC, code_of(path))
+
+
+@outside("os")
+def test_system_headers_are_in_os(path: Path) -> None:
+    name = str(path.relative_to(SRC))
+    if name.startswith("base/"):
+        allowed = PLAIN_HEADERS | {"stdatomic.h"}
+    else:
+        allowed = PLAIN_HEADERS | SYSTEM_HEADERS_ALLOWED.get(name, set())
+    included = set(re.findall(r"^\s*#\s*include\s+<([^>]+)>", code_of(path), re.MULTILINE))
+    assert included <= allowed
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
+def test_no_conditional_compilation_inside_functions(path: Path) -> None:
+    """Variants are chosen between whole functions, so that each can be read (and none is forgotten).
+    cpu_relax in base/ is the exception: its body is one instruction of the processor at hand."""
+    if path == SRC / "base" / "compiler.h":
+        pytest.skip("cpu_relax is one instruction with a name for each processor")
+    depth, faults = 0, []
+    for number, line in enumerate(code_of(path).splitlines(), start=1):
+        if depth and re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
+            faults.append(f"line {number}: {line.strip()}")
+        if not line.lstrip().startswith("#"):
+            depth += line.count("{") - line.count("}")
+    assert not faults

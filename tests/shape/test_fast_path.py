@@ -1,0 +1,49 @@
+"""The price of the fast paths: frozen in fast_path.golden, bounded, free of locks and calls."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import fast_path
+import pytest
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="fast paths are read on x86-64 only")
+
+HIT_INSTRUCTIONS_MAX = 24
+
+
+@pytest.fixture(scope="module", params=fast_path.BUILDS)
+def compiler(request: pytest.FixtureRequest) -> str:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def library(compiler: str) -> Path:
+    return fast_path.build(compiler)
+
+
+def golden_lines(compiler: str) -> str:
+    """The part of the golden file that is about `compiler`, its heading included."""
+    parts = fast_path.GOLDEN.read_text().split("\n\n")
+    return next(part for part in parts if part.startswith(f"{compiler} ")).rstrip("\n") + "\n"
+
+
+def test_instructions_are_those_of_the_golden_file(compiler: str) -> None:
+    golden = golden_lines(compiler)
+    version = golden.split()[1]
+    if version != fast_path.compiler_version(compiler):
+        pytest.skip(f"the golden file was written with {compiler} {version}")
+    assert fast_path.describe(compiler) == golden, "if the change is meant: scripts/golden --update"
+
+
+@pytest.mark.parametrize("name", fast_path.FUNCTIONS)
+def test_a_hit_is_short_and_takes_no_lock(library: Path, name: str) -> None:
+    function = fast_path.disassemble(library, name)
+    path = function.hit_path()
+    assert 0 < len(path) <= HIT_INSTRUCTIONS_MAX
+    assert fast_path.mix(path)["calls"] == 0
+    assert not [instruction for instruction in function.instructions if instruction.locked]

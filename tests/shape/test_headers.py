@@ -1,0 +1,38 @@
+"""Each header compiles alone, twice over, with gcc and clang; the public one also as C++ and strict C."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = sorted(path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*.h"))
+PUBLIC = Path("hakmem/hakmem.h")
+
+
+@pytest.fixture(params=["gcc", "clang"])
+def compiler(request: pytest.FixtureRequest) -> str:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return request.param
+
+
+def compile_alone(compiler: str, language: str, standard: str, header: Path) -> None:
+    words = [compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    words += ["-Isrc", "-Iinclude", "-fsyntax-only", "-"]
+    text = f'#include "{header}"\n' * 2 + "extern int compiled;\n"
+    step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    assert step.returncode == 0, step.stderr
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=str)
+def test_header_compiles_alone(compiler: str, header: Path) -> None:
+    compile_alone(compiler, "c", "gnu17", header)
+
+
+@pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c", "c17"), ("c++", "c++17")])
+def test_public_header_is_portable(compiler: str, language: str, standard: str) -> None:
+    compile_alone(compiler, language, standard, PUBLIC)

@@ -1,0 +1,42 @@
+"""docs/OPTIONS.md says what options.def says, and the library's own help lists the same options."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def generator(root: Path) -> ModuleType:
+    """scripts/options-doc as a module."""
+    path = str(root / "scripts" / "options-doc")
+    loader = importlib.machinery.SourceFileLoader("options_doc", path)
+    spec = importlib.util.spec_from_loader("options_doc", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+def test_every_line_of_the_table_is_understood(generator: ModuleType) -> None:
+    entries = re.findall(r"^OPTION\(", generator.TABLE.read_text(), re.MULTILINE)
+    assert entries
+    assert len(generator.options()) == len(entries)
+
+
+def test_the_page_is_what_the_table_says(generator: ModuleType) -> None:
+    assert generator.DOCUMENT.read_text() == generator.document(), "run scripts/options-doc"
+
+
+def test_help_lists_every_option(generator: ModuleType, preload: Callable) -> None:
+    result = preload(["true"], env={"HAKMEM_HELP": "1"}, stats=False)
+    assert result.returncode == 0
+    assert re.findall(r"HAKMEM_[A-Z_]+", result.stderr) == [option.name for option in generator.options()]
