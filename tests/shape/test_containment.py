@@ -64,16 +64,19 @@ def test_system_headers_are_in_os(path: Path) -> None:
     assert included <= allowed
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
-def test_no_conditional_compilation_inside_functions(path: Path) -> None:
-    """Variants are chosen between whole functions, so that each can be read (and none is forgotten).
-    cpu_relax in base/ is the exception: its body is one instruction of the processor at hand."""
-    if path == SRC / "base" / "compiler.h":
-        pytest.skip("cpu_relax is one instruction with a name for each processor")
-    depth, faults = 0, []
+@pytest.mark.parametrize("layer", ["heap", "api"])
+def test_no_conditional_compilation_inside_functions(layer: str) -> None:
+    """The layers of the fast paths: what a reader sees is what every build runs."""
+    paths = [path for path in SOURCES if path.relative_to(SRC).parts[0] == layer]
+    assert paths
+    assert not [fault for path in paths for fault in conditionals_inside_functions(path)]
+
+
+def conditionals_inside_functions(path: Path) -> list[str]:
+    depth, found = 0, []
     for number, line in enumerate(code_of(path).splitlines(), start=1):
         if depth and re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
-            faults.append(f"line {number}: {line.strip()}")
+            found.append(f"{path.relative_to(SRC)}:{number}: {line.strip()}")
         if not line.lstrip().startswith("#"):
             depth += line.count("{") - line.count("}")
-    assert not faults
+    return found
