@@ -122,8 +122,7 @@ def figures_table(document: Document) -> Table | None:
 def show(document: Document, console: Console) -> None:
     """Everything, the footer last."""
     tables = [
-        compared_table(document, "ns_per_op"),
-        compared_table(document, "peak_rss_kib"),
+        *(compared_table(document, measure) for measure in TITLES),
         faults_table(document),
         counters_table(document),
         figures_table(document),

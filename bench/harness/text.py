@@ -8,6 +8,7 @@ Document = dict[str, Any]
 
 TITLES = {
     "ns_per_op": "Time per operation",
+    "cpu_ns_per_op": "CPU time per operation, all threads",
     "peak_rss_kib": "Peak resident memory, MiB",
 }
 
@@ -19,15 +20,12 @@ def digits(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
-def time_unit(row: dict[str, Any]) -> tuple[str, float]:
-    """ns or µs, the same for all allocators of a row, and what to divide nanoseconds by."""
-    slowest = max((cell["ns_per_op"]["median"] for cell in row["cells"].values()), default=0.0)
-    return ("µs", 1e3) if slowest >= 10_000 else ("ns", 1.0)
-
-
 def row_unit(row: dict[str, Any], measure: str) -> tuple[str, float]:
-    """The unit to show behind the row's name, and the divisor."""
-    return ("", 1024.0) if measure == "peak_rss_kib" else time_unit(row)
+    """The unit to show behind the row's name, the same for all allocators of a row, and the divisor."""
+    if measure == "peak_rss_kib":
+        return "", 1024.0
+    slowest = max((cell[measure]["median"] for cell in row["cells"].values()), default=0.0)
+    return ("µs", 1e3) if slowest >= 10_000 else ("ns", 1.0)
 
 
 def hakmem_ratio(row: dict[str, Any], measure: str) -> str:
