@@ -1,0 +1,85 @@
+"""Libraries loaded while the program runs: hakmem itself, libraries linked against it, and libraries
+that bring libc's malloc back (RTLD_DEEPBIND)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS, assert_clean
+from preload import json_stats_option, read_reports, served
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+Compile = Callable[..., Path]
+
+
+@pytest.fixture
+def host(compile_c: Compile) -> Path:
+    return compile_c(HERE / "dlopen_plugin.c", INCLUDE_TESTS)
+
+
+@pytest.fixture
+def libc_plugin(compile_c: Compile) -> Path:
+    return compile_c(HERE / "plugin.c", "-shared", "-fPIC")
+
+
+@pytest.fixture
+def hakmem_plugin(compile_c: Compile, lib: Path) -> Path:
+    needed = ["-Wl,--no-as-needed", lib, f"-Wl,-rpath,{lib.parent}"]
+    return compile_c(HERE / "plugin.c", "-shared", "-fPIC", *needed)
+
+
+@pytest.mark.parametrize("build", ["lib", "debug_lib"])
+def test_dlopen_of_hakmem_itself(
+    build: str, request: pytest.FixtureRequest, compile_c: Compile, plain: Run, tmp_path: Path
+) -> None:
+    program = compile_c(HERE / "dlopen_library.c", INCLUDE_TESTS)
+    library = request.getfixturevalue(build)
+    result = plain([program, library], env={"HAKMEM_STATS": json_stats_option(tmp_path)})
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    (report,) = read_reports(tmp_path)
+    assert served(report) > 0
+    assert report["counters"]["foreign_frees"] >= 3
+
+
+@pytest.mark.parametrize("direction", ["within", "to-main", "to-plugin"])
+def test_plugin_of_a_preloaded_program(direction: str, host: Path, libc_plugin: Path, preload: Run) -> None:
+    result = preload([host, libc_plugin, direction])
+    assert_clean(result)
+    assert result.stats[0]["counters"]["foreign_frees"] == 0
+
+
+@pytest.mark.parametrize("direction", ["within", "to-main"])
+def test_deepbind_plugin_keeps_libc(direction: str, host: Path, libc_plugin: Path, preload: Run) -> None:
+    """The plugin has libc's malloc; the program's free and realloc forward its blocks to libc.
+    (The other direction, libc's free on hakmem's block, is libc's to judge: it aborts.)"""
+    result = preload([host, libc_plugin, direction, "deepbind"])
+    assert_clean(result)
+    foreign_frees = result.stats[0]["counters"]["foreign_frees"]
+    assert (foreign_frees > 0) == (direction == "to-main")
+
+
+@pytest.mark.parametrize("direction", ["within", "to-main", "to-plugin"])
+def test_plugin_linked_against_hakmem(direction: str, host: Path, hakmem_plugin: Path, plain: Run) -> None:
+    """Without RTLD_DEEPBIND the program's libc comes first, and hakmem is loaded but not asked."""
+    result = plain([host, hakmem_plugin, direction])
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("direction", ["within", "to-plugin"])
+def test_deepbind_plugin_linked_against_hakmem(
+    direction: str, host: Path, hakmem_plugin: Path, plain: Run, tmp_path: Path
+) -> None:
+    """The plugin runs on hakmem, the program on libc: the plugin's free forwards libc's blocks."""
+    environment = {"HAKMEM_STATS": json_stats_option(tmp_path)}
+    result = plain([host, hakmem_plugin, direction, "deepbind"], env=environment)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    (report,) = read_reports(tmp_path)
+    assert served(report) > 0
+    assert (report["counters"]["foreign_frees"] > 0) == (direction == "to-plugin")

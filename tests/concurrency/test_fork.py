@@ -1,0 +1,51 @@
+"""New processes from programs with many threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "forks", "options"),
+    [
+        ("preload", "1000", {}),
+        ("preload", "200", {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"}),
+        ("preload-debug", "200", {}),
+        ("static", "200", {"HAKMEM_DECAY_MS": "0"}),
+    ],
+)
+def test_fork_under_load(mode: str, forks: str, options: dict[str, str], run_program: Run) -> None:
+    # No reports: they would mix with those of hundreds of children.
+    source = HERE / "fork_under_load.c"
+    result = run_program(source, mode, args=[forks], env=options, stats=False, timeout=120)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_reports_of_parent_and_children(run_program: Run) -> None:
+    """Every second child leaves through exit() and reports; its counters go on from the parent's."""
+    result = run_program(HERE / "fork_under_load.c", "preload", args=["20"])
+    assert_clean(result)
+    assert len(result.stats) == 1 + 10
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_generations(mode: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "fork_generations.c", mode))
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+def test_spawn(mode: str, run_program: Run) -> None:
+    result = run_program(HERE / "spawn.c", mode)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert result.served >= 1

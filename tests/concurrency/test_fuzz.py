@@ -1,0 +1,53 @@
+"""Millions of random calls against a shadow model, under every policy that changes the slow paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+
+CASES = {
+    "four-threads": ("preload", ["1", "10", "4", "100000"], {}),
+    "one-thread": ("preload", ["2", "1", "1", "500000"], {}),
+    "many-short-threads": ("preload", ["3", "200", "8", "500"], {}),
+    "debug": ("preload-debug", ["4", "4", "4", "50000"], {}),
+    "debug-many-short-threads": ("preload-debug", ["5", "100", "8", "500"], {}),
+    "static": ("static", ["6", "4", "4", "50000"], {}),
+    "purge-at-once": ("preload-debug", ["7", "4", "4", "25000"], {"HAKMEM_DECAY_MS": "0"}),
+    "helper-thread": (
+        "preload-debug",
+        ["8", "4", "4", "50000"],
+        {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"},
+    ),
+    "route-s-only": ("preload-debug", ["9", "4", "4", "50000"], {"HAKMEM_ROUTE_P": "0"}),
+    "route-p-eager": (
+        "preload-debug",
+        ["10", "4", "4", "50000"],
+        {
+            "HAKMEM_ROUTE_P_REFUSAL_US": "0",
+            "HAKMEM_ROUTE_P_IDLE_US": "0",
+            "HAKMEM_ROUTE_P_OWNER_PARTIAL_MAX": "4096",
+            "HAKMEM_ROUTE_P_MIN_SLABS": "0",
+            "HAKMEM_ROUTE_P_MIN_REMOTE": "1",
+        },
+    ),
+    "no-caches": (
+        "preload-debug",
+        ["11", "4", "4", "25000"],
+        {"HAKMEM_BIG_CACHE_BYTES": "0", "HAKMEM_SUPERSLAB_KEEP": "0"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fuzz(case: str, run_program: Callable[..., Result]) -> None:
+    mode, arguments, options = CASES[case]
+    assert_clean(run_program(HERE / "fuzz.c", mode, args=arguments, env=options, timeout=120))

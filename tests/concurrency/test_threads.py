@@ -1,0 +1,58 @@
+"""Threads that come and go, and what they leave behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+STATIC_TLS_MAX_BYTES = 16
+EXIT_ROUNDS = 20
+
+
+@pytest.mark.parametrize("mode", ["preload", "static"])
+def test_100000_threads_in_a_row(mode: str, run_program: Run) -> None:
+    result = run_program(HERE / "threads_in_a_row.c", mode)
+    assert_clean(result)
+    (report,) = result.stats
+    counters = report["counters"]
+    assert counters["heaps_created"] < 100, "heaps of ended threads are used again"
+    assert counters["heaps_recycled"] > 90000
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+@pytest.mark.parametrize(
+    "program",
+    ["blocks_outlive_thread.c", "key_destructors.c", "thread_local_destructors.cc", "producer_consumer.c"],
+)
+def test_program(program: str, mode: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / program, mode))
+
+
+@pytest.mark.parametrize("mode", ["preload", "static"])
+@pytest.mark.parametrize("how", ["return", "exit", "quick_exit", "pthread_exit"])
+def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_program: Run) -> None:
+    for _ in range(EXIT_ROUNDS):
+        result = run_program(HERE / "main_exits.c", mode, args=[how], timeout=20)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        if how != "quick_exit":  # which runs no atexit handlers, so leaves no report
+            assert result.served >= 1
+
+
+def test_static_tls_is_small(lib: Path) -> None:
+    """Every byte here is taken from the 1,664 or so that glibc keeps for all dlopened libraries."""
+    segments = subprocess.run(["readelf", "-lW", lib], capture_output=True, text=True, check=True).stdout
+    sizes = re.findall(r"^\s+TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+0x([0-9a-f]+)", segments, re.M)
+    assert len(sizes) <= 1
+    assert sum(int(size, 16) for size in sizes) <= STATIC_TLS_MAX_BYTES
