@@ -1,6 +1,7 @@
 """Fixtures that all Python tests share.
 
 `lib`, `debug_lib`, `static_lib`   what `make` built
+`core_lib`, `fake_lib`             archives with hak_* names only, on the real and on the fake OS
 `cc`, `cxx`                        the compilers (CC and CXX, else gcc and g++)
 `compile_c(source, *flags)`        builds a test program (C, or C++ by its suffix) and returns its path
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
@@ -99,6 +100,16 @@ def debug_lib() -> Path:
 @pytest.fixture(scope="session")
 def static_lib() -> Path:
     return built("libhakmem.a")
+
+
+@pytest.fixture(scope="session")
+def core_lib() -> Path:
+    return built("debug/libhakmem_core.a")
+
+
+@pytest.fixture(scope="session")
+def fake_lib() -> Path:
+    return built("debug/libhakmem_fake.a")
 
 
 @pytest.fixture(scope="session")
