@@ -1,0 +1,71 @@
+"""CPython's own tests on hakmem: with Python's object allocator, and with every object through malloc.
+
+A test case fails here when it passes without hakmem, in the same configuration, and on hakmem does not:
+it fails, is skipped, or is missing from the report because its interpreter died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from real.sides import Side, Sides
+
+PYTHON = "/usr/bin/python3"
+TEST_PACKAGE = "/usr/lib/python3*/test"
+NEEDED = "test_multiprocessing_fork test_subprocess test_threading test_dict test_json test_zlib".split()
+WHERE_PRESENT = (
+    "test_list test_set test_bytes test_buffer test_decimal test_re test_pickle test_gc test_ctypes "
+    "test_mmap test_thread test_xml_etree_c test_bz2 test_sqlite3 test_sqlite"
+).split()
+AT_A_TIME = 3
+TIMEOUT_S = 240.0
+RAN_TO_ITS_END = (0, 2, 3)  # all passed; some failed; some changed the environment
+ALLOCATORS = ("pymalloc", "malloc")
+
+Cases = dict[str, str]
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str) -> None:
+    python = program(PYTHON)
+    package = program(f"{TEST_PACKAGE}/test_dict.py").parent
+    modules = NEEDED + [name for name in WHERE_PRESENT if has_module(package, name)]
+
+    def job(side: Side) -> Cases:
+        report = side.folder / "cases.xml"
+        options = [f"-j{AT_A_TIME}", "--junit-xml", report]
+        side.run(
+            [python, "-m", "test", *options, *modules],
+            env={"PYTHONMALLOC": allocator},
+            timeout=TIMEOUT_S,
+            statuses=RAN_TO_ITS_END,
+            processes=1 + len(modules),
+        )
+        return outcomes(report)
+
+    with ThreadPoolExecutor(max_workers=2) as pool:  # both at once: the longest modules mostly sleep
+        without, on_hakmem = pool.map(job, sides)
+    passed = {case for case, outcome in without.items() if outcome == "passed"}
+    for name in NEEDED:
+        assert any(case.startswith(f"test.{name}.") for case in passed), f"{name} passes without hakmem"
+    worse = {case: on_hakmem.get(case, "missing") for case in passed if on_hakmem.get(case) != "passed"}
+    assert not worse
+
+
+def has_module(package: Path, name: str) -> bool:
+    return (package / f"{name}.py").exists() or (package / name / "__init__.py").exists()
+
+
+def outcomes(report: Path) -> Cases:
+    """How each test case of a JUnit report ended: passed, skipped, failure or error; of cases of the same
+    name the first that did not pass."""
+    cases: Cases = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = case.attrib["name"]
+        kinds = [child.tag for child in case if child.tag in ("skipped", "failure", "error")]
+        if cases.get(name, "passed") == "passed":
+            cases[name] = kinds[0] if kinds else "passed"
+    return cases
