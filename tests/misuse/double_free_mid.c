@@ -1,0 +1,11 @@
+/* A block of 5000 bytes, freed twice in a row. */
+#include <stdlib.h>
+
+#include "misuse/hide.h"
+
+int main(void) {
+    void *block = malloc(5000);
+    free(hide(block));
+    free(hide(block));
+    return 0;
+}

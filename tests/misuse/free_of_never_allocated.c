@@ -1,0 +1,10 @@
+/* An address far from every block, but where the allocator's memory could be. */
+#include <stdlib.h>
+
+#include "misuse/hide.h"
+
+int main(void) {
+    char *block = malloc(64);
+    free(hide(block + (1l << 31)));
+    return 0;
+}

@@ -1,0 +1,120 @@
+"""One tiny program per misuse: it dies by SIGABRT, after exactly one line that names the fault, the
+address and the block's class."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the line must say.  `offset` is how far inside its block a misaligned pointer lies."""
+
+    kind: str
+    tier: str = ""
+    least_bytes: int = 0
+    offset: int = 0
+    verb: str = "free"
+
+
+# A block on its way through realloc may be found out by the free at its end.
+REALLOC = "(?:realloc|free)"
+
+FAULTS = {
+    "free_of_stack": Fault("foreign"),
+    "free_of_global": Fault("foreign"),
+    "free_of_function": Fault("foreign"),
+    "free_of_literal": Fault("foreign"),
+    "free_of_own_mapping": Fault("foreign"),
+    "free_of_unmapped": Fault("foreign"),
+    "free_of_small_number": Fault("foreign"),
+    "free_of_wild_pointer": Fault("foreign"),
+    "free_of_never_allocated": Fault("invalid"),
+    "misaligned_tiny": Fault("misaligned", "tiny", 64, 16),
+    "misaligned_tiny_odd": Fault("misaligned", "tiny", 100, 1),
+    "misaligned_tiny_last": Fault("misaligned", "tiny", 1000, 999),
+    "misaligned_mid": Fault("misaligned", "mid", 5000, 512),
+    "misaligned_mid_page": Fault("misaligned", "mid", 30000, 4096),
+    "misaligned_large": Fault("misaligned", "large", 100000, 64),
+    "misaligned_large_page": Fault("misaligned", "large", 500000, 262144),
+    "misaligned_big": Fault("misaligned", "big", 3000000, 16),
+    "misaligned_big_page": Fault("misaligned", "big", 20000000, 16777216),
+    "misaligned_aligned_alloc": Fault("misaligned", "(?:tiny|mid)", 1024, 8),
+    "misaligned_at_thread_exit": Fault("misaligned", "tiny", 64, 16),
+    "misaligned_by_another_thread": Fault("misaligned", "tiny", 64, 16),
+    "double_free_tiny": Fault("double", "tiny", 64),
+    "double_free_mid": Fault("double", "mid", 5000),
+    "double_free_large": Fault("double", "large", 100000),
+    "double_free_big": Fault("double", "big", 3000000),
+    "double_free_zero": Fault("double", "tiny", 1),
+    "double_free_after_another": Fault("double", "tiny", 64),
+    "double_free_after_thousands": Fault("double", "tiny", 64),
+    "double_free_before_thousands": Fault("double", "tiny", 64),
+    "double_free_by_another_thread": Fault("double", "tiny", 64),
+    "double_free_by_two_others": Fault("double", "mid", 5000),
+    "double_free_at_thread_exit": Fault("double", "tiny", 64),
+    "double_free_of_ended_thread": Fault("double", "tiny", 64),
+    "double_free_of_aligned": Fault("double", "(?:tiny|mid)", 100),
+    "double_free_through_realloc": Fault("double", "tiny", 100),
+    "double_free_through_realloc_zero": Fault("double", "tiny", 100),
+    "double_delete": Fault("double", "tiny", 64),
+    "realloc_of_stack": Fault("foreign", verb="realloc"),
+    "realloc_of_never_allocated": Fault("invalid", verb="realloc"),
+    "realloc_misaligned_tiny": Fault("misaligned", "tiny", 64, 16, REALLOC),
+    "realloc_misaligned_mid": Fault("misaligned", "mid", 5000, 1024, REALLOC),
+    "realloc_misaligned_large": Fault("misaligned", "large", 100000, 4096, REALLOC),
+    "realloc_misaligned_big": Fault("misaligned", "big", 3000000, 65536, REALLOC),
+    "realloc_of_freed_tiny": Fault("double", "tiny", 64, verb=REALLOC),
+    "realloc_of_freed_mid": Fault("double", "mid", 5000, verb=REALLOC),
+    "realloc_of_freed_large": Fault("double", "large", 100000, verb=REALLOC),
+    "realloc_of_freed_big": Fault("double", "big", 3000000, verb=REALLOC),
+    "usable_size_of_stack": Fault("foreign", verb="malloc_usable_size"),
+    "usable_size_of_never_allocated": Fault("invalid", verb="malloc_usable_size"),
+}
+
+REASONS = {
+    "invalid": r"no block lives there \(class none\)",
+    "foreign": r"neither hakmem's nor libc's \(class none\)",
+    "misaligned": r"inside the block of (?P<bytes>\d+) bytes at (?P<base>0x[0-9a-f]+)",
+    "double": r"the block of (?P<bytes>\d+) bytes is free already",
+}
+
+PROGRAMS = {path.stem: path for path in HERE.iterdir() if path.suffix in {".c", ".cc"}}
+
+
+def check_line(fault: Fault, stderr: str) -> None:
+    block = rf" \({fault.tier} class \d+\)" if fault.tier else ""
+    pattern = (
+        rf"hakmem: {fault.kind} {fault.verb} of (?P<address>0x[0-9a-f]+): {REASONS[fault.kind]}{block}\n"
+    )
+    line = re.fullmatch(pattern, stderr)
+    assert line, stderr
+    if "bytes" in line.groupdict():
+        assert int(line["bytes"]) >= fault.least_bytes
+    if fault.kind == "misaligned":
+        assert int(line["address"], 16) - int(line["base"], 16) == fault.offset
+
+
+def test_every_program_has_its_line() -> None:
+    assert PROGRAMS.keys() == FAULTS.keys()
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_misuse(name: str, mode: str, run_program: Run) -> None:
+    result = run_program(PROGRAMS[name], mode, stats=False)
+    assert (result.returncode, result.stdout) == (-signal.SIGABRT, "")
+    check_line(FAULTS[name], result.stderr)
