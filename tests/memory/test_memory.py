@@ -1,0 +1,71 @@
+"""Resident memory follows live memory, whoever frees it and whenever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+DECAY = {"HAKMEM_DECAY_MS": "200"}
+HELPER = DECAY | {"HAKMEM_HELPER_THREAD": "1"}
+NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # what must be reused is not given back meanwhile
+
+# One size of each tier.
+SIZES = ["64", "4000", "100000", "2000000"]
+
+
+@pytest.mark.parametrize("who", ["main", "threads", "sleepers"])
+@pytest.mark.parametrize(("how", "options"), [("helper", HELPER), ("next-call", DECAY), ("trim", NEVER)])
+def test_memory_comes_back(how: str, who: str, options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / "memory_comes_back.c", "preload", args=[how, who], env=options))
+
+
+@pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
+@pytest.mark.parametrize("size", SIZES)
+def test_same_size_is_reused_at_once(size: str, owner: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "freed_by_others.c", "preload", args=[owner, size, size], env=NEVER))
+
+
+@pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
+@pytest.mark.parametrize(
+    ("size", "other"), [("64", "4000"), ("4000", "64"), ("64", "100000"), ("2000000", "64")]
+)
+def test_another_size_is_bounded_after_a_decay(size: str, other: str, owner: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "freed_by_others.c", "preload", args=[owner, size, other], env=DECAY))
+
+
+@pytest.mark.parametrize("size", [*SIZES[:3], "1000", "32768"])
+def test_free_only_thread(size: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "free_only_thread.c", "preload", args=[size]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "survivors"),
+    [
+        ("64", "1000", "contiguous"),
+        ("1000", "64", "contiguous"),
+        ("4000", "64", "contiguous"),
+        ("64", "16384", "contiguous"),
+        ("300000", "4000", "contiguous"),
+        ("64", "300000", "contiguous"),
+        ("3000000", "300000", "contiguous"),
+        ("64", "64", "scattered"),
+        ("4000", "4000", "scattered"),
+        ("100000", "100000", "scattered"),
+    ],
+)
+def test_phases(first: str, second: str, survivors: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "phases.c", "preload", args=[first, second, survivors]))
+
+
+def test_many_idle_threads(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "many_idle_threads.c", "preload", env=DECAY))
