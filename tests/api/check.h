@@ -8,24 +8,24 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            dprintf(STDERR_FILENO, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);   \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
+#define CHECK(condition)                                                                   \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      dprintf(STDERR_FILENO, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
+      _exit(1);                                                                            \
+    }                                                                                      \
+  } while (0)
 
 /* As CHECK, with the numbers that explain the failure. */
-#define CHECK_MSG(condition, ...)                                                                  \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            dprintf(STDERR_FILENO, "%s:%d: check failed: %s: ", __FILE__, __LINE__, #condition);   \
-            dprintf(STDERR_FILENO, __VA_ARGS__);                                                   \
-            dprintf(STDERR_FILENO, "\n");                                                          \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
+#define CHECK_MSG(condition, ...)                                                          \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      dprintf(STDERR_FILENO, "%s:%d: check failed: %s: ", __FILE__, __LINE__, #condition); \
+      dprintf(STDERR_FILENO, __VA_ARGS__);                                                 \
+      dprintf(STDERR_FILENO, "\n");                                                        \
+      _exit(1);                                                                            \
+    }                                                                                      \
+  } while (0)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -8,18 +8,18 @@
 enum { BLOCKS = 64 };
 
 int main(void) {
-    for (size_t i = 0; i < TIER_SIZES; i++) {
-        void *blocks[BLOCKS];
-        for (size_t j = 0; j < BLOCKS; j++) {
-            blocks[j] = malloc(tier_sizes[i]);
-            CHECK(blocks[j] != NULL);
-            stamp_write(blocks[j], tier_sizes[i] < 4096 ? tier_sizes[i] : 4096, j);
-        }
-        for (size_t j = 0; j < BLOCKS; j++) {
-            CHECK(stamp_holds(blocks[j], tier_sizes[i] < 4096 ? tier_sizes[i] : 4096, j));
-            free(blocks[j]);
-        }
+  for (size_t i = 0; i < TIER_SIZES; i++) {
+    void *blocks[BLOCKS];
+    for (size_t j = 0; j < BLOCKS; j++) {
+      blocks[j] = malloc(tier_sizes[i]);
+      CHECK(blocks[j] != NULL);
+      stamp_write(blocks[j], tier_sizes[i] < 4096 ? tier_sizes[i] : 4096, j);
     }
-    puts("done");
-    return 0;
+    for (size_t j = 0; j < BLOCKS; j++) {
+      CHECK(stamp_holds(blocks[j], tier_sizes[i] < 4096 ? tier_sizes[i] : 4096, j));
+      free(blocks[j]);
+    }
+  }
+  puts("done");
+  return 0;
 }

@@ -8,25 +8,25 @@
 enum { BLOCKS = 300, MARK = 4711 };
 
 static void free_all(size_t bytes, size_t count) {
-    static void *blocks[BLOCKS];
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = malloc(bytes);
-        CHECK(blocks[i] != NULL);
-    }
-    for (size_t i = 0; i < count; i++) {
-        errno = MARK;
-        free(blocks[i]);
-        CHECK_MSG(errno == MARK, "size %zu, block %zu: errno %d", bytes, i, errno);
-    }
+  static void *blocks[BLOCKS];
+  for (size_t i = 0; i < count; i++) {
+    blocks[i] = malloc(bytes);
+    CHECK(blocks[i] != NULL);
+  }
+  for (size_t i = 0; i < count; i++) {
+    errno = MARK;
+    free(blocks[i]);
+    CHECK_MSG(errno == MARK, "size %zu, block %zu: errno %d", bytes, i, errno);
+  }
 }
 
 int main(void) {
-    for (size_t i = 0; i < TIER_SIZES; i++) {
-        free_all(tier_sizes[i], BLOCKS); /* more than a magazine holds, so that it flushes */
-    }
-    free_all(300 * MIB, 3); /* above what BigCache keeps by default: goes back at once */
-    errno = MARK;
-    free(NULL);
-    CHECK(errno == MARK);
-    return 0;
+  for (size_t i = 0; i < TIER_SIZES; i++) {
+    free_all(tier_sizes[i], BLOCKS); /* more than a magazine holds, so that it flushes */
+  }
+  free_all(300 * MIB, 3); /* above what BigCache keeps by default: goes back at once */
+  errno = MARK;
+  free(NULL);
+  CHECK(errno == MARK);
+  return 0;
 }

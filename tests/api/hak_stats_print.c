@@ -4,10 +4,10 @@
 #include "hakmem/hakmem.h"
 
 int main(void) {
-    void *block = hak_malloc(1000);
-    CHECK(block != NULL);
-    hak_stats_print(-1);
-    hak_stats_print(STDOUT_FILENO);
-    hak_free(block);
-    return 0;
+  void *block = hak_malloc(1000);
+  CHECK(block != NULL);
+  hak_stats_print(-1);
+  hak_stats_print(STDOUT_FILENO);
+  hak_free(block);
+  return 0;
 }

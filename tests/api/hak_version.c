@@ -5,10 +5,10 @@
 #include "hakmem/hakmem.h"
 
 int main(void) {
-    char version[32];
-    snprintf(version, sizeof version, "%d.%d.%d", HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR,
-             HAKMEM_VERSION_PATCH);
-    CHECK_MSG(strcmp(hak_version(), version) == 0, "%s", hak_version());
-    CHECK(hak_version() == hak_version());
-    return 0;
+  char version[32];
+  snprintf(version, sizeof version, "%d.%d.%d", HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR,
+           HAKMEM_VERSION_PATCH);
+  CHECK_MSG(strcmp(hak_version(), version) == 0, "%s", hak_version());
+  CHECK(hak_version() == hak_version());
+  return 0;
 }

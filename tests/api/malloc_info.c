@@ -5,10 +5,10 @@
 #include "api/check.h"
 
 int main(void) {
-    void *block = malloc(1000);
-    CHECK(block != NULL);
-    CHECK(malloc_info(1, stderr) != 0); /* no options exist */
-    CHECK(malloc_info(0, stdout) == 0);
-    free(block);
-    return 0;
+  void *block = malloc(1000);
+  CHECK(block != NULL);
+  CHECK(malloc_info(1, stderr) != 0); /* no options exist */
+  CHECK(malloc_info(0, stdout) == 0);
+  free(block);
+  return 0;
 }

@@ -5,9 +5,9 @@
 #include "api/check.h"
 
 int main(void) {
-    void *block = malloc(1000);
-    CHECK(block != NULL);
-    malloc_stats();
-    free(block);
-    return 0;
+  void *block = malloc(1000);
+  CHECK(block != NULL);
+  malloc_stats();
+  free(block);
+  return 0;
 }

@@ -7,20 +7,20 @@
 #include "api/sizes.h"
 
 int main(void) {
-    static const int parameters[] = {M_MXFAST,       M_TRIM_THRESHOLD, M_TOP_PAD,   M_MMAP_THRESHOLD,
-                                     M_MMAP_MAX,     M_CHECK_ACTION,   M_ARENA_TEST, M_ARENA_MAX};
-    static const int values[] = {0, 1, 64, 65536};
-    for (size_t i = 0; i < COUNT_OF(parameters); i++) {
-        for (size_t j = 0; j < COUNT_OF(values); j++) {
-            int answer = mallopt(parameters[i], values[j]);
-            CHECK_MSG(answer == 0 || answer == 1, "mallopt(%d): %d", parameters[i], answer);
-        }
+  static const int parameters[] = {M_MXFAST,   M_TRIM_THRESHOLD, M_TOP_PAD,    M_MMAP_THRESHOLD,
+                                   M_MMAP_MAX, M_CHECK_ACTION,   M_ARENA_TEST, M_ARENA_MAX};
+  static const int values[] = {0, 1, 64, 65536};
+  for (size_t i = 0; i < COUNT_OF(parameters); i++) {
+    for (size_t j = 0; j < COUNT_OF(values); j++) {
+      int answer = mallopt(parameters[i], values[j]);
+      CHECK_MSG(answer == 0 || answer == 1, "mallopt(%d): %d", parameters[i], answer);
     }
-    for (size_t i = 0; i < TIER_SIZES; i++) {
-        void *block = malloc(tier_sizes[i]);
-        CHECK(block != NULL);
-        memset(block, 1, tier_sizes[i]);
-        free(block);
-    }
-    return 0;
+  }
+  for (size_t i = 0; i < TIER_SIZES; i++) {
+    void *block = malloc(tier_sizes[i]);
+    CHECK(block != NULL);
+    memset(block, 1, tier_sizes[i]);
+    free(block);
+  }
+  return 0;
 }

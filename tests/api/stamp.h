@@ -12,37 +12,37 @@
 #include <string.h>
 
 static inline uint64_t stamp_word(uint64_t seed, size_t index) {
-    uint64_t word = (seed + 1) * 0x9e3779b97f4a7c15ull ^ (index + 1) * 0xbf58476d1ce4e5b9ull;
-    return word ^ word >> 29;
+  uint64_t word = (seed + 1) * 0x9e3779b97f4a7c15ull ^ (index + 1) * 0xbf58476d1ce4e5b9ull;
+  return word ^ word >> 29;
 }
 
 static inline void stamp_write(void *block, size_t bytes, uint64_t seed) {
-    unsigned char *out = (unsigned char *)block;
-    size_t words = bytes / sizeof(uint64_t);
-    for (size_t i = 0; i < words; i++) {
-        uint64_t word = stamp_word(seed, i);
-        __builtin_memcpy(out + i * sizeof word, &word, sizeof word);
-    }
-    uint64_t last = stamp_word(seed, words);
-    __builtin_memcpy(out + words * sizeof last, &last, bytes % sizeof last);
+  unsigned char *out = (unsigned char *)block;
+  size_t words = bytes / sizeof(uint64_t);
+  for (size_t i = 0; i < words; i++) {
+    uint64_t word = stamp_word(seed, i);
+    __builtin_memcpy(out + i * sizeof word, &word, sizeof word);
+  }
+  uint64_t last = stamp_word(seed, words);
+  __builtin_memcpy(out + words * sizeof last, &last, bytes % sizeof last);
 }
 
 static inline bool stamp_holds(const void *block, size_t bytes, uint64_t seed) {
-    const unsigned char *in = (const unsigned char *)block;
-    size_t words = bytes / sizeof(uint64_t);
-    for (size_t i = 0; i < words; i++) {
-        uint64_t word = stamp_word(seed, i);
-        if (__builtin_memcmp(in + i * sizeof word, &word, sizeof word) != 0) {
-            return false;
-        }
+  const unsigned char *in = (const unsigned char *)block;
+  size_t words = bytes / sizeof(uint64_t);
+  for (size_t i = 0; i < words; i++) {
+    uint64_t word = stamp_word(seed, i);
+    if (__builtin_memcmp(in + i * sizeof word, &word, sizeof word) != 0) {
+      return false;
     }
-    uint64_t last = stamp_word(seed, words);
-    return memcmp(in + words * sizeof last, &last, bytes % sizeof last) == 0;
+  }
+  uint64_t last = stamp_word(seed, words);
+  return memcmp(in + words * sizeof last, &last, bytes % sizeof last) == 0;
 }
 
 static inline bool all_bytes_are(const void *block, size_t bytes, unsigned char value) {
-    const unsigned char *in = (const unsigned char *)block;
-    return bytes == 0 || (in[0] == value && memcmp(in, in + 1, bytes - 1) == 0);
+  const unsigned char *in = (const unsigned char *)block;
+  return bytes == 0 || (in[0] == value && memcmp(in, in + 1, bytes - 1) == 0);
 }
 
 #endif

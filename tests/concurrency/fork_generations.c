@@ -13,45 +13,45 @@ enum { GENERATIONS = 20, LIMIT_S = 100, END = 42 };
 static atomic_bool started;
 
 static void *work(void *unused) {
-    (void)unused;
-    for (;;) {
-        for (size_t i = 0; i < TIER_SIZES; i++) {
-            void *block = malloc(tier_sizes[i]);
-            CHECK(block != NULL);
-            free(block);
-        }
-        atomic_store(&started, true);
+  (void)unused;
+  for (;;) {
+    for (size_t i = 0; i < TIER_SIZES; i++) {
+      void *block = malloc(tier_sizes[i]);
+      CHECK(block != NULL);
+      free(block);
     }
-    return NULL;
+    atomic_store(&started, true);
+  }
+  return NULL;
 }
 
 static int generation(int number) {
-    void *block = malloc(1000);
-    CHECK(block != NULL);
-    if (number == GENERATIONS) {
-        free(block);
-        return END;
-    }
-    atomic_store(&started, false);
-    thread_start(work, NULL);
-    while (!atomic_load(&started)) {
-        usleep(50);
-    }
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        free(block);
-        exit(generation(number + 1));
-    }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status));
+  void *block = malloc(1000);
+  CHECK(block != NULL);
+  if (number == GENERATIONS) {
     free(block);
-    return WEXITSTATUS(status);
+    return END;
+  }
+  atomic_store(&started, false);
+  thread_start(work, NULL);
+  while (!atomic_load(&started)) {
+    usleep(50);
+  }
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    free(block);
+    exit(generation(number + 1));
+  }
+  int status;
+  CHECK(waitpid(pid, &status, 0) == pid);
+  CHECK(WIFEXITED(status));
+  free(block);
+  return WEXITSTATUS(status);
 }
 
 int main(void) {
-    alarm(LIMIT_S);
-    CHECK(generation(0) == END);
-    return 0;
+  alarm(LIMIT_S);
+  CHECK(generation(0) == END);
+  return 0;
 }

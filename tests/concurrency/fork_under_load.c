@@ -21,91 +21,92 @@ static size_t size_of_inherited(size_t i) { return tier_sizes[i * 7 % TIER_SIZES
 static size_t stamped(size_t bytes) { return bytes < 4 * KIB ? bytes : 4 * KIB; }
 
 static void *work(void *number) {
-    static void *slots[WORKERS][SLOTS];
-    void **mine = slots[(size_t)number];
-    uint64_t random = random_seed((size_t)number);
-    while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-        /* A neighbour's block as often as an own one: remote frees are under way at the fork too. */
-        size_t slot = random_below(&random, SLOTS);
-        void *fresh = malloc(tier_sizes[random_below(&random, TIER_SIZES)]);
-        CHECK(fresh != NULL);
-        *(char *)fresh = 1;
-        void **target = random_below(&random, 2) ? mine : slots[random_below(&random, WORKERS)];
-        free(__atomic_exchange_n(&target[slot], fresh, __ATOMIC_ACQ_REL));
-    }
-    return NULL;
+  static void *slots[WORKERS][SLOTS];
+  void **mine = slots[(size_t)number];
+  uint64_t random = random_seed((size_t)number);
+  while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+    /* A neighbour's block as often as an own one: remote frees are under way at the fork too. */
+    size_t slot = random_below(&random, SLOTS);
+    void *fresh = malloc(tier_sizes[random_below(&random, TIER_SIZES)]);
+    CHECK(fresh != NULL);
+    *(char *)fresh = 1;
+    void **target = random_below(&random, 2) ? mine : slots[random_below(&random, WORKERS)];
+    free(__atomic_exchange_n(&target[slot], fresh, __ATOMIC_ACQ_REL));
+  }
+  return NULL;
 }
 
 static void use_every_tier(void) {
-    for (size_t i = 0; i < TIER_SIZES; i++) {
-        void *block = malloc(tier_sizes[i]);
-        CHECK(block != NULL);
-        stamp_write(block, stamped(tier_sizes[i]), i);
-        CHECK(stamp_holds(block, stamped(tier_sizes[i]), i));
-        free(block);
-    }
+  for (size_t i = 0; i < TIER_SIZES; i++) {
+    void *block = malloc(tier_sizes[i]);
+    CHECK(block != NULL);
+    stamp_write(block, stamped(tier_sizes[i]), i);
+    CHECK(stamp_holds(block, stamped(tier_sizes[i]), i));
+    free(block);
+  }
 }
 
 static void *thread_in_child(void *half) {
-    for (size_t i = (size_t)half; i < INHERITED; i += 2) {
-        CHECK(stamp_holds(inherited[i], stamped(size_of_inherited(i)), i));
-        free(inherited[i]);
-    }
-    use_every_tier();
-    return NULL;
+  for (size_t i = (size_t)half; i < INHERITED; i += 2) {
+    CHECK(stamp_holds(inherited[i], stamped(size_of_inherited(i)), i));
+    free(inherited[i]);
+  }
+  use_every_tier();
+  return NULL;
 }
 
 static void child(size_t number) {
-    alarm(CHILD_LIMIT_S);
-    use_every_tier();
-    pthread_t thread = thread_start(thread_in_child, (void *)1);
-    thread_in_child((void *)0);
-    thread_join(thread);
-    if (number % 2 == 0) {
-        exit(0);
-    }
-    _exit(0);
+  alarm(CHILD_LIMIT_S);
+  use_every_tier();
+  pthread_t thread = thread_start(thread_in_child, (void *)1);
+  thread_in_child((void *)0);
+  thread_join(thread);
+  if (number % 2 == 0) {
+    exit(0);
+  }
+  _exit(0);
 }
 
 static void *fork_many(void *forks) {
-    for (size_t i = 0; i < (size_t)forks; i++) {
-        pid_t pid = fork();
-        CHECK(pid >= 0);
-        if (pid == 0) {
-            child(i);
-        }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid);
-        CHECK_MSG(status == 0, "fork %zu: the child ended with status %#x", i, (unsigned)status);
+  for (size_t i = 0; i < (size_t)forks; i++) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+      child(i);
     }
-    return NULL;
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_MSG(status == 0, "fork %zu: the child ended with status %#x", i, (unsigned)status);
+  }
+  return NULL;
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
-    size_t forks_each = strtoul(argv[1], NULL, 10) / FORKERS;
-    pthread_t workers[WORKERS], forkers[FORKERS];
-    for (size_t i = 0; i < INHERITED; i++) {
-        inherited[i] = malloc(size_of_inherited(i));
-        CHECK(inherited[i] != NULL);
-        stamp_write(inherited[i], stamped(size_of_inherited(i)), i);
-    }
-    for (size_t i = 0; i < WORKERS; i++) {
-        workers[i] = thread_start(work, (void *)i);
-    }
-    for (size_t i = 0; i < FORKERS; i++) {
-        forkers[i] = thread_start(fork_many, (void *)forks_each);
-    }
-    for (size_t i = 0; i < FORKERS; i++) {
-        thread_join(forkers[i]);
-    }
-    atomic_store(&stop, true);
-    for (size_t i = 0; i < WORKERS; i++) {
-        thread_join(workers[i]);
-    }
-    for (size_t i = 0; i < INHERITED; i++) {
-        CHECK(stamp_holds(inherited[i], stamped(size_of_inherited(i)), i)); /* the children freed copies */
-        free(inherited[i]);
-    }
-    return 0;
+  CHECK(argc == 2);
+  size_t forks_each = strtoul(argv[1], NULL, 10) / FORKERS;
+  pthread_t workers[WORKERS], forkers[FORKERS];
+  for (size_t i = 0; i < INHERITED; i++) {
+    inherited[i] = malloc(size_of_inherited(i));
+    CHECK(inherited[i] != NULL);
+    stamp_write(inherited[i], stamped(size_of_inherited(i)), i);
+  }
+  for (size_t i = 0; i < WORKERS; i++) {
+    workers[i] = thread_start(work, (void *)i);
+  }
+  for (size_t i = 0; i < FORKERS; i++) {
+    forkers[i] = thread_start(fork_many, (void *)forks_each);
+  }
+  for (size_t i = 0; i < FORKERS; i++) {
+    thread_join(forkers[i]);
+  }
+  atomic_store(&stop, true);
+  for (size_t i = 0; i < WORKERS; i++) {
+    thread_join(workers[i]);
+  }
+  for (size_t i = 0; i < INHERITED; i++) {
+    CHECK(stamp_holds(inherited[i], stamped(size_of_inherited(i)),
+                      i)); /* the children freed copies */
+    free(inherited[i]);
+  }
+  return 0;
 }

@@ -17,47 +17,47 @@ static atomic_size_t done;
 static const char *how;
 
 static void step(uint64_t *random, void *slots[]) {
-    size_t slot = random_below(random, SLOTS);
-    free(slots[slot]);
-    slots[slot] = malloc(tier_sizes[random_below(random, TIER_SIZES)]);
-    CHECK(slots[slot] != NULL);
-    *(char *)slots[slot] = 1;
-    atomic_fetch_add_explicit(&done, 1, memory_order_relaxed);
+  size_t slot = random_below(random, SLOTS);
+  free(slots[slot]);
+  slots[slot] = malloc(tier_sizes[random_below(random, TIER_SIZES)]);
+  CHECK(slots[slot] != NULL);
+  *(char *)slots[slot] = 1;
+  atomic_fetch_add_explicit(&done, 1, memory_order_relaxed);
 }
 
 static void *work(void *number) {
-    void *slots[SLOTS] = {0};
-    uint64_t random = random_seed((size_t)number);
-    for (;;) {
-        step(&random, slots);
-        if (number == NULL && atomic_load(&done) > 2 * WORK_BEFORE_THE_END) {
-            if (strcmp(how, "pthread_exit") == 0 || strcmp(how, "exit") == 0) {
-                exit(0);
-            }
-        }
+  void *slots[SLOTS] = {0};
+  uint64_t random = random_seed((size_t)number);
+  for (;;) {
+    step(&random, slots);
+    if (number == NULL && atomic_load(&done) > 2 * WORK_BEFORE_THE_END) {
+      if (strcmp(how, "pthread_exit") == 0 || strcmp(how, "exit") == 0) {
+        exit(0);
+      }
     }
-    return NULL;
+  }
+  return NULL;
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
-    how = argv[1];
-    for (size_t i = 0; i < WORKERS; i++) {
-        thread_start(work, (void *)i);
-    }
-    while (atomic_load(&done) < WORK_BEFORE_THE_END) {
-        usleep(100);
-    }
-    if (strcmp(how, "return") == 0) {
-        return 0;
-    }
-    if (strcmp(how, "quick_exit") == 0) {
-        quick_exit(0);
-    }
-    if (strcmp(how, "pthread_exit") == 0) {
-        pthread_exit(NULL);
-    }
-    for (;;) {
-        pause();
-    }
+  CHECK(argc == 2);
+  how = argv[1];
+  for (size_t i = 0; i < WORKERS; i++) {
+    thread_start(work, (void *)i);
+  }
+  while (atomic_load(&done) < WORK_BEFORE_THE_END) {
+    usleep(100);
+  }
+  if (strcmp(how, "return") == 0) {
+    return 0;
+  }
+  if (strcmp(how, "quick_exit") == 0) {
+    quick_exit(0);
+  }
+  if (strcmp(how, "pthread_exit") == 0) {
+    pthread_exit(NULL);
+  }
+  for (;;) {
+    pause();
+  }
 }

@@ -7,15 +7,15 @@
 #include "api/check.h"
 
 static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, body, argument) == 0);
-    return thread;
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, body, argument) == 0);
+  return thread;
 }
 
 static inline void thread_join(pthread_t thread) { CHECK(pthread_join(thread, NULL) == 0); }
 
 static inline void thread_run(void *(*body)(void *), void *argument) {
-    thread_join(thread_start(body, argument));
+  thread_join(thread_start(body, argument));
 }
 
 #endif

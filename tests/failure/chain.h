@@ -12,44 +12,44 @@
 enum { CHAIN_STAMP_MAX_BYTES = 256 };
 
 typedef struct link {
-    struct link *next;
-    unsigned char stamp[];
+  struct link *next;
+  unsigned char stamp[];
 } chain_link;
 
 static inline size_t chain_stamp_bytes(size_t size) {
-    size_t room = size - sizeof(chain_link);
-    return room < CHAIN_STAMP_MAX_BYTES ? room : CHAIN_STAMP_MAX_BYTES;
+  size_t room = size - sizeof(chain_link);
+  return room < CHAIN_STAMP_MAX_BYTES ? room : CHAIN_STAMP_MAX_BYTES;
 }
 
 /* Allocates until NULL; the blocks go in front of `chain`.  Returns how many there were. */
 static inline size_t chain_grow(chain_link **chain, size_t size) {
-    size_t count = 0;
-    for (;; count++) {
-        errno = 0;
-        chain_link *block = malloc(size);
-        if (block == NULL) {
-            CHECK_MSG(errno == ENOMEM, "errno %d", errno);
-            return count;
-        }
-        stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
-        block->next = *chain;
-        *chain = block;
+  size_t count = 0;
+  for (;; count++) {
+    errno = 0;
+    chain_link *block = malloc(size);
+    if (block == NULL) {
+      CHECK_MSG(errno == ENOMEM, "errno %d", errno);
+      return count;
     }
+    stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
+    block->next = *chain;
+    *chain = block;
+  }
 }
 
 /* Checks and frees every `every`-th block. */
 static inline void chain_thin(chain_link **chain, size_t size, size_t every) {
-    chain_link **at = chain;
-    for (size_t i = 1; *at != NULL; i++) {
-        chain_link *block = *at;
-        CHECK(stamp_holds(block->stamp, chain_stamp_bytes(size), (uintptr_t)block));
-        if (i % every == 0) {
-            *at = block->next;
-            free(block);
-        } else {
-            at = &block->next;
-        }
+  chain_link **at = chain;
+  for (size_t i = 1; *at != NULL; i++) {
+    chain_link *block = *at;
+    CHECK(stamp_holds(block->stamp, chain_stamp_bytes(size), (uintptr_t)block));
+    if (i % every == 0) {
+      *at = block->next;
+      free(block);
+    } else {
+      at = &block->next;
     }
+  }
 }
 
 static inline void chain_free(chain_link **chain, size_t size) { chain_thin(chain, size, 1); }

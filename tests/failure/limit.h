@@ -11,13 +11,13 @@
 #include "api/check.h"
 
 static inline void limit_and_restart(char **argv, int resource, size_t bytes) {
-    struct rlimit limit = {bytes, bytes};
-    if (getenv("TEST_IS_LIMITED") == NULL) {
-        CHECK(setenv("TEST_IS_LIMITED", "1", 1) == 0);
-        CHECK(setrlimit(resource, &limit) == 0);
-        execv("/proc/self/exe", argv);
-        CHECK(!"execv returned");
-    }
+  struct rlimit limit = {bytes, bytes};
+  if (getenv("TEST_IS_LIMITED") == NULL) {
+    CHECK(setenv("TEST_IS_LIMITED", "1", 1) == 0);
+    CHECK(setrlimit(resource, &limit) == 0);
+    execv("/proc/self/exe", argv);
+    CHECK(!"execv returned");
+  }
 }
 
 #endif

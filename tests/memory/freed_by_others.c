@@ -16,54 +16,54 @@ static blocks owned;
 static atomic_bool filled, stop;
 
 static void *own(void *unused) {
-    (void)unused;
-    blocks_fill(&owned);
-    atomic_store(&filled, true);
-    while (strcmp(owner_then, "sleeping") == 0) {
-        pause();
-    }
-    while (strcmp(owner_then, "awake") == 0 && !atomic_load(&stop)) {
-        free(malloc(owned.size));
-        sleep_ms(1);
-    }
-    return NULL;
+  (void)unused;
+  blocks_fill(&owned);
+  atomic_store(&filled, true);
+  while (strcmp(owner_then, "sleeping") == 0) {
+    pause();
+  }
+  while (strcmp(owner_then, "awake") == 0 && !atomic_load(&stop)) {
+    free(malloc(owned.size));
+    sleep_ms(1);
+  }
+  return NULL;
 }
 
 static void wait_for_decay(void) {
-    sleep_ms(2 * DECAY_MS);
-    free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
+  sleep_ms(2 * DECAY_MS);
+  free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 4);
-    owner_then = argv[1];
-    size_t size = strtoul(argv[2], NULL, 10), other_size = strtoul(argv[3], NULL, 10);
-    owned = blocks_table(TOTAL_MIB * MIB, size);
-    blocks again = blocks_table(TOTAL_MIB * MIB, other_size);
-    size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * 4 / 3 + 8;
-    pthread_t owner = thread_start(own, NULL);
-    while (!atomic_load(&filled)) {
-        sleep_ms(1);
+  CHECK(argc == 4);
+  owner_then = argv[1];
+  size_t size = strtoul(argv[2], NULL, 10), other_size = strtoul(argv[3], NULL, 10);
+  owned = blocks_table(TOTAL_MIB * MIB, size);
+  blocks again = blocks_table(TOTAL_MIB * MIB, other_size);
+  size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * 4 / 3 + 8;
+  pthread_t owner = thread_start(own, NULL);
+  while (!atomic_load(&filled)) {
+    sleep_ms(1);
+  }
+  if (strcmp(owner_then, "ended") == 0) {
+    thread_join(owner);
+  }
+  CHECK_MSG(rss_above_mib(start_bytes) <= limit_mib, "%zu MiB to begin with",
+            rss_above_mib(start_bytes));
+  blocks_free(&owned);
+  for (int round = 0; round < ROUNDS; round++) {
+    if (size != other_size) {
+      wait_for_decay();
     }
-    if (strcmp(owner_then, "ended") == 0) {
-        thread_join(owner);
-    }
-    CHECK_MSG(rss_above_mib(start_bytes) <= limit_mib, "%zu MiB to begin with",
-              rss_above_mib(start_bytes));
-    blocks_free(&owned);
-    for (int round = 0; round < ROUNDS; round++) {
-        if (size != other_size) {
-            wait_for_decay();
-        }
-        blocks_fill(&again);
-        size_t resident_mib = rss_above_mib(start_bytes);
-        CHECK_MSG(resident_mib <= limit_mib, "%zu MiB resident for %d live, round %d", resident_mib,
-                  TOTAL_MIB, round);
-        blocks_free(&again);
-    }
-    if (strcmp(owner_then, "awake") == 0) {
-        atomic_store(&stop, true);
-        thread_join(owner);
-    }
-    return 0;
+    blocks_fill(&again);
+    size_t resident_mib = rss_above_mib(start_bytes);
+    CHECK_MSG(resident_mib <= limit_mib, "%zu MiB resident for %d live, round %d", resident_mib,
+              TOTAL_MIB, round);
+    blocks_free(&again);
+  }
+  if (strcmp(owner_then, "awake") == 0) {
+    atomic_store(&stop, true);
+    thread_join(owner);
+  }
+  return 0;
 }

@@ -9,41 +9,41 @@ enum { THREADS = 200, BLOCKS = 500, DECAY_MS = 200, KEPT_EACH_KIB = 512 };
 static atomic_uint done;
 
 static void *body(void *unused) {
-    static const size_t sizes[] = {16, 64, 128, 256, 512, 1024, 2048, 4096};
-    (void)unused;
-    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        char *mine[BLOCKS];
-        for (size_t j = 0; j < BLOCKS; j++) {
-            mine[j] = malloc(sizes[i]);
-            CHECK(mine[j] != NULL);
-            mine[j][0] = mine[j][sizes[i] - 1] = 1;
-        }
-        for (size_t j = 0; j < BLOCKS; j++) {
-            free(mine[j]);
-        }
+  static const size_t sizes[] = {16, 64, 128, 256, 512, 1024, 2048, 4096};
+  (void)unused;
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    char *mine[BLOCKS];
+    for (size_t j = 0; j < BLOCKS; j++) {
+      mine[j] = malloc(sizes[i]);
+      CHECK(mine[j] != NULL);
+      mine[j][0] = mine[j][sizes[i] - 1] = 1;
     }
-    atomic_fetch_add(&done, 1);
-    for (;;) {
-        pause();
+    for (size_t j = 0; j < BLOCKS; j++) {
+      free(mine[j]);
     }
-    return NULL;
+  }
+  atomic_fetch_add(&done, 1);
+  for (;;) {
+    pause();
+  }
+  return NULL;
 }
 
 int main(void) {
-    pthread_attr_t small_stack;
-    CHECK(pthread_attr_init(&small_stack) == 0);
-    CHECK(pthread_attr_setstacksize(&small_stack, 256 * KIB) == 0);
-    size_t start_bytes = rss_bytes();
-    for (size_t i = 0; i < THREADS; i++) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, &small_stack, body, NULL) == 0);
-    }
-    while (atomic_load(&done) < THREADS) {
-        sleep_ms(5);
-    }
-    sleep_ms(2 * DECAY_MS);
-    free(malloc(2 * MIB));
-    size_t kept_mib = rss_above_mib(start_bytes), limit_mib = (size_t)THREADS * KEPT_EACH_KIB / 1024;
-    CHECK_MSG(kept_mib <= limit_mib, "%zu MiB kept by idle threads", kept_mib);
-    return 0;
+  pthread_attr_t small_stack;
+  CHECK(pthread_attr_init(&small_stack) == 0);
+  CHECK(pthread_attr_setstacksize(&small_stack, 256 * KIB) == 0);
+  size_t start_bytes = rss_bytes();
+  for (size_t i = 0; i < THREADS; i++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, &small_stack, body, NULL) == 0);
+  }
+  while (atomic_load(&done) < THREADS) {
+    sleep_ms(5);
+  }
+  sleep_ms(2 * DECAY_MS);
+  free(malloc(2 * MIB));
+  size_t kept_mib = rss_above_mib(start_bytes), limit_mib = (size_t)THREADS * KEPT_EACH_KIB / 1024;
+  CHECK_MSG(kept_mib <= limit_mib, "%zu MiB kept by idle threads", kept_mib);
+  return 0;
 }

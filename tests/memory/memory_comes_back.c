@@ -18,63 +18,63 @@ static const size_t sizes[] = {24, 64, 500, 1024, 4000, 20000, 100 * KIB, 700 * 
 static atomic_uint done;
 
 static void use_all_tiers(size_t total_bytes) {
-    blocks tables[COUNT_OF(sizes)];
-    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        tables[i] = blocks_table(total_bytes / COUNT_OF(sizes), sizes[i]);
-        blocks_fill(&tables[i]);
-    }
-    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        blocks_free(&tables[i]);
-        blocks_unmap(&tables[i]);
-    }
+  blocks tables[COUNT_OF(sizes)];
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    tables[i] = blocks_table(total_bytes / COUNT_OF(sizes), sizes[i]);
+    blocks_fill(&tables[i]);
+  }
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    blocks_free(&tables[i]);
+    blocks_unmap(&tables[i]);
+  }
 }
 
 static void *use_in_thread(void *stay) {
-    use_all_tiers(USED_MIB * MIB / THREADS);
-    atomic_fetch_add(&done, 1);
-    while (stay != NULL) {
-        pause();
-    }
-    return NULL;
+  use_all_tiers(USED_MIB * MIB / THREADS);
+  atomic_fetch_add(&done, 1);
+  while (stay != NULL) {
+    pause();
+  }
+  return NULL;
 }
 
 static void use(const char *who) {
-    if (strcmp(who, "main") == 0) {
-        use_all_tiers(USED_MIB * MIB);
-        return;
-    }
-    bool stay = strcmp(who, "sleepers") == 0;
-    pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++) {
-        threads[i] = thread_start(use_in_thread, stay ? threads : NULL);
-    }
-    while (atomic_load(&done) < THREADS) {
-        sleep_ms(1);
-    }
-    for (size_t i = 0; !stay && i < THREADS; i++) {
-        thread_join(threads[i]);
-    }
+  if (strcmp(who, "main") == 0) {
+    use_all_tiers(USED_MIB * MIB);
+    return;
+  }
+  bool stay = strcmp(who, "sleepers") == 0;
+  pthread_t threads[THREADS];
+  for (size_t i = 0; i < THREADS; i++) {
+    threads[i] = thread_start(use_in_thread, stay ? threads : NULL);
+  }
+  while (atomic_load(&done) < THREADS) {
+    sleep_ms(1);
+  }
+  for (size_t i = 0; !stay && i < THREADS; i++) {
+    thread_join(threads[i]);
+  }
 }
 
 static void bring_back(const char *how, size_t start_bytes) {
-    if (strcmp(how, "helper") == 0) {
-        for (int ms = 0; ms < LIMIT_MS && rss_above_mib(start_bytes) > FEW_MIB; ms += DECAY_MS / 2) {
-            sleep_ms(DECAY_MS / 2);
-        }
-    } else if (strcmp(how, "next-call") == 0) {
-        sleep_ms(2 * DECAY_MS);
-        free(malloc(2 * MIB)); /* untouched: adds nothing itself */
-    } else {
-        malloc_trim(0);
+  if (strcmp(how, "helper") == 0) {
+    for (int ms = 0; ms < LIMIT_MS && rss_above_mib(start_bytes) > FEW_MIB; ms += DECAY_MS / 2) {
+      sleep_ms(DECAY_MS / 2);
     }
+  } else if (strcmp(how, "next-call") == 0) {
+    sleep_ms(2 * DECAY_MS);
+    free(malloc(2 * MIB)); /* untouched: adds nothing itself */
+  } else {
+    malloc_trim(0);
+  }
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 3);
-    size_t start_bytes = rss_bytes();
-    use(argv[2]);
-    bring_back(argv[1], start_bytes);
-    size_t left_mib = rss_above_mib(start_bytes);
-    CHECK_MSG(left_mib <= FEW_MIB, "%zu MiB stay resident", left_mib);
-    return 0;
+  CHECK(argc == 3);
+  size_t start_bytes = rss_bytes();
+  use(argv[2]);
+  bring_back(argv[1], start_bytes);
+  size_t left_mib = rss_above_mib(start_bytes);
+  CHECK_MSG(left_mib <= FEW_MIB, "%zu MiB stay resident", left_mib);
+  return 0;
 }

@@ -13,16 +13,16 @@
 #include "api/check.h"
 
 static inline size_t rss_bytes(void) {
-    char text[4096];
-    int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0);
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    CHECK(length > 0);
-    text[length] = '\0';
-    const char *line = strstr(text, "\nRss:");
-    CHECK(line != NULL);
-    return strtoull(line + strlen("\nRss:"), NULL, 10) * 1024;
+  char text[4096];
+  int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+  CHECK(fd >= 0);
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  CHECK(length > 0);
+  text[length] = '\0';
+  const char *line = strstr(text, "\nRss:");
+  CHECK(line != NULL);
+  return strtoull(line + strlen("\nRss:"), NULL, 10) * 1024;
 }
 
 #endif

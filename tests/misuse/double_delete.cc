@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main() {
-    void *block = ::operator new(64);
-    ::operator delete(hide(block));
-    ::operator delete(hide(block), 64);
+  void *block = ::operator new(64);
+  ::operator delete(hide(block));
+  ::operator delete(hide(block), 64);
 }

@@ -4,9 +4,9 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *a = malloc(64), *b = malloc(64);
-    free(hide(a));
-    free(hide(b));
-    free(hide(a));
-    return 0;
+  void *a = malloc(64), *b = malloc(64);
+  free(hide(a));
+  free(hide(b));
+  free(hide(a));
+  return 0;
 }

@@ -6,16 +6,16 @@
 #include "misuse/hide.h"
 
 static void *body(void *unused) {
-    (void)unused;
-    void *block = malloc(64);
-    free(hide(block));
-    free(hide(block));
-    return NULL;
+  (void)unused;
+  void *block = malloc(64);
+  free(hide(block));
+  free(hide(block));
+  return NULL;
 }
 
 int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, body, NULL);
-    pthread_join(thread, NULL);
-    _exit(0);
+  pthread_t thread;
+  pthread_create(&thread, NULL, body, NULL);
+  pthread_join(thread, NULL);
+  _exit(0);
 }

@@ -5,15 +5,15 @@
 #include "misuse/hide.h"
 
 static void *body(void *block) {
-    free(hide(block));
-    return NULL;
+  free(hide(block));
+  return NULL;
 }
 
 int main(void) {
-    pthread_t thread;
-    void *block = malloc(64);
-    free(hide(block));
-    pthread_create(&thread, NULL, body, hide(block));
-    pthread_join(thread, NULL);
-    return 0;
+  pthread_t thread;
+  void *block = malloc(64);
+  free(hide(block));
+  pthread_create(&thread, NULL, body, hide(block));
+  pthread_join(thread, NULL);
+  return 0;
 }

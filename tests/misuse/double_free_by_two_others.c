@@ -6,16 +6,16 @@
 #include "misuse/hide.h"
 
 static void *body(void *block) {
-    free(hide(block));
-    return NULL;
+  free(hide(block));
+  return NULL;
 }
 
 int main(void) {
-    void *block = malloc(5000);
-    for (int i = 0; i < 2; i++) {
-        pthread_t thread;
-        pthread_create(&thread, NULL, body, hide(block));
-        pthread_join(thread, NULL);
-    }
-    _exit(0);
+  void *block = malloc(5000);
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, body, hide(block));
+    pthread_join(thread, NULL);
+  }
+  _exit(0);
 }

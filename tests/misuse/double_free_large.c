@@ -4,8 +4,8 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *block = malloc(100000);
-    free(hide(block));
-    free(hide(block));
-    return 0;
+  void *block = malloc(100000);
+  free(hide(block));
+  free(hide(block));
+  return 0;
 }

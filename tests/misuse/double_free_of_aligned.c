@@ -4,8 +4,8 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *block = aligned_alloc(4096, 100);
-    free(hide(block));
-    free(hide(block));
-    return 0;
+  void *block = aligned_alloc(4096, 100);
+  free(hide(block));
+  free(hide(block));
+  return 0;
 }

@@ -4,9 +4,9 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *block = malloc(100), *old = hide(block);
-    block = realloc(block, 50000);
-    free(old);
-    free(block);
-    return 0;
+  void *block = malloc(100), *old = hide(block);
+  block = realloc(block, 50000);
+  free(old);
+  free(block);
+  return 0;
 }

@@ -4,8 +4,8 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *block = malloc(100), *old = hide(block);
-    block = realloc(block, 0);
-    free(old);
-    return block != NULL;
+  void *block = malloc(100), *old = hide(block);
+  block = realloc(block, 0);
+  free(old);
+  return block != NULL;
 }

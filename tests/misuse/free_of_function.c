@@ -5,6 +5,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    free(hide((void *)(uintptr_t)main));
-    return 0;
+  free(hide((void *)(uintptr_t)main));
+  return 0;
 }

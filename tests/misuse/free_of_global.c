@@ -6,6 +6,6 @@
 static char global[64];
 
 int main(void) {
-    free(hide(global));
-    return 0;
+  free(hide(global));
+  return 0;
 }

@@ -4,6 +4,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    free(hide("a string literal"));
-    return 0;
+  free(hide("a string literal"));
+  return 0;
 }

@@ -5,6 +5,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    free(hide((void *)(uintptr_t)24));
-    return 0;
+  free(hide((void *)(uintptr_t)24));
+  return 0;
 }

@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char local[64] = {0};
-    free(hide(local));
-    return 0;
+  char local[64] = {0};
+  free(hide(local));
+  return 0;
 }

@@ -5,6 +5,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    free(hide((void *)(uintptr_t)0xdeadbeefdeadbee0u));
-    return 0;
+  free(hide((void *)(uintptr_t)0xdeadbeefdeadbee0u));
+  return 0;
 }

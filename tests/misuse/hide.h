@@ -4,8 +4,8 @@
 #define TESTS_MISUSE_HIDE_H
 
 static inline void *hide(const volatile void *pointer) {
-    void *volatile hidden = (void *)pointer;
-    return hidden;
+  void *volatile hidden = (void *)pointer;
+  return hidden;
 }
 
 #endif

@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = aligned_alloc(256, 1024);
-    free(hide(block + 8));
-    return 0;
+  char *block = aligned_alloc(256, 1024);
+  free(hide(block + 8));
+  return 0;
 }

@@ -6,15 +6,15 @@
 #include "misuse/hide.h"
 
 static void *body(void *unused) {
-    (void)unused;
-    char *block = malloc(64);
-    free(hide(block + 16));
-    return NULL;
+  (void)unused;
+  char *block = malloc(64);
+  free(hide(block + 16));
+  return NULL;
 }
 
 int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, body, NULL);
-    pthread_join(thread, NULL);
-    _exit(0);
+  pthread_t thread;
+  pthread_create(&thread, NULL, body, NULL);
+  pthread_join(thread, NULL);
+  _exit(0);
 }

@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(3000000);
-    free(hide(block + 16));
-    return 0;
+  char *block = malloc(3000000);
+  free(hide(block + 16));
+  return 0;
 }

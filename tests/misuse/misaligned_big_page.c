@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(20000000);
-    free(hide(block + 16777216));
-    return 0;
+  char *block = malloc(20000000);
+  free(hide(block + 16777216));
+  return 0;
 }

@@ -6,13 +6,13 @@
 #include "misuse/hide.h"
 
 static void *body(void *block) {
-    free(hide((char *)block + 16));
-    return NULL;
+  free(hide((char *)block + 16));
+  return NULL;
 }
 
 int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, body, malloc(64));
-    pthread_join(thread, NULL);
-    _exit(0);
+  pthread_t thread;
+  pthread_create(&thread, NULL, body, malloc(64));
+  pthread_join(thread, NULL);
+  _exit(0);
 }

@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(5000);
-    free(hide(block + 512));
-    return 0;
+  char *block = malloc(5000);
+  free(hide(block + 512));
+  return 0;
 }

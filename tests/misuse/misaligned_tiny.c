@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(64);
-    free(hide(block + 16));
-    return 0;
+  char *block = malloc(64);
+  free(hide(block + 16));
+  return 0;
 }

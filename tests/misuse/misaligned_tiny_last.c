@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(1000);
-    free(hide(block + 999));
-    return 0;
+  char *block = malloc(1000);
+  free(hide(block + 999));
+  return 0;
 }

@@ -4,7 +4,7 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(100);
-    free(hide(block + 1));
-    return 0;
+  char *block = malloc(100);
+  free(hide(block + 1));
+  return 0;
 }

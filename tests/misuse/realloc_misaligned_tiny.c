@@ -4,8 +4,8 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(64);
-    void *moved = realloc(hide(block + 16), 10000000);
-    free(moved);
-    return 0;
+  char *block = malloc(64);
+  void *moved = realloc(hide(block + 16), 10000000);
+  free(moved);
+  return 0;
 }

@@ -4,8 +4,8 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    void *block = malloc(64), *old = hide(block);
-    free(block);
-    free(realloc(old, 10000000));
-    return 0;
+  void *block = malloc(64), *old = hide(block);
+  free(block);
+  free(realloc(old, 10000000));
+  return 0;
 }

@@ -4,6 +4,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(64);
-    return realloc(hide(block + (1l << 31)), 100) == NULL;
+  char *block = malloc(64);
+  return realloc(hide(block + (1l << 31)), 100) == NULL;
 }

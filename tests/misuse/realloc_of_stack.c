@@ -4,6 +4,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char local[64] = {0};
-    return realloc(hide(local), 100) == NULL;
+  char local[64] = {0};
+  return realloc(hide(local), 100) == NULL;
 }

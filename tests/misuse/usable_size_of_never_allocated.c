@@ -5,6 +5,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char *block = malloc(64);
-    return malloc_usable_size(hide(block + (1l << 31))) == 0;
+  char *block = malloc(64);
+  return malloc_usable_size(hide(block + (1l << 31))) == 0;
 }

@@ -5,6 +5,6 @@
 #include "misuse/hide.h"
 
 int main(void) {
-    char local[64] = {0};
-    return malloc_usable_size(hide(local)) == 0;
+  char local[64] = {0};
+  return malloc_usable_size(hide(local)) == 0;
 }
