@@ -23,7 +23,12 @@
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
 /* A second exported name for a function of this translation unit. */
+#if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
+#define EXPORT_ALIAS_OF(function) \
+  __attribute__((alias(#function), copy(function), visibility("default")))
+#else
 #define EXPORT_ALIAS_OF(function) __attribute__((alias(#function), visibility("default")))
+#endif
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
 

@@ -62,6 +62,11 @@ INLINE void owner_map_set(size_t granule, uint32_t entry) {
   store_relaxed(&window.owner_map[granule], entry);
 }
 
+/* No block begins in these granules. */
+INLINE void owner_map_clear(size_t granule, size_t count) {
+  for (size_t end = granule + count; granule < end; granule++) owner_map_set(granule, 0);
+}
+
 /* The metadata that belongs to the chunk of an address inside the committed window; may be NULL. */
 INLINE void *chunk_metadata(size_t chunk) {
   return load_acquire(&window.chunk_map[chunk]); /* pairs with the release in chunk_publish */

@@ -33,31 +33,32 @@ static void wait_for_word(struct lock *lock) {
   while (exchange_acquire(&lock->word, 2) != 0) os_wait(&lock->word, 2, 0);
 }
 
+static void give_word(struct lock *lock) {
+  /* release (and more): our writes before the lock appears free; pairs with try_word. */
+  if (exchange_seq(&lock->word, 0) == 2) os_wake_one(&lock->word);
+}
+
 void lock_take(struct lock *lock, struct counters *counters) {
   if (UNLIKELY(thread_is_forking)) return;
-  if (counters) count(counters, COUNT_lock_acquisitions);
+  count(counters, COUNT_lock_acquisitions);
   if (UNLIKELY(!try_word(lock))) {
-    if (counters) count(counters, COUNT_lock_waits);
+    count(counters, COUNT_lock_waits);
     wait_for_word(lock);
   }
   note_taken(lock);
 }
 
-bool lock_try(struct lock *lock, struct counters *counters) {
-  if (UNLIKELY(thread_is_forking)) return true;
-  if (load_relaxed(&lock->word) != 0 || !try_word(lock)) return false;
-  if (counters) count(counters, COUNT_lock_acquisitions);
-  note_taken(lock);
-  return true;
-}
-
 void lock_give(struct lock *lock) {
   if (UNLIKELY(thread_is_forking)) return;
   note_given(lock);
-  /* release (and more): our writes before the lock appears free; pairs with try_word. */
-  if (exchange_seq(&lock->word, 0) == 2) os_wake_one(&lock->word);
+  give_word(lock);
+}
+
+void lock_fork_take(struct lock *lock) {
+  if (!try_word(lock)) wait_for_word(lock);
 }
 
 void lock_fork_begin(void) { thread_is_forking = 1; }
 void lock_fork_end(void) { thread_is_forking = 0; }
-void lock_reset(struct lock *lock) { store_relaxed(&lock->word, 0); }
+void lock_fork_give(struct lock *lock) { give_word(lock); }
+void lock_fork_reset(struct lock *lock) { store_relaxed(&lock->word, 0); }

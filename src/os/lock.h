@@ -17,16 +17,18 @@ struct lock {
   uint32_t rank;
 };
 
-/* `counters` (may be NULL) learns of the acquisition and of a wait. */
+/* `counters` learns of the acquisition, and of a wait. */
 void lock_take(struct lock *lock, struct counters *counters);
-bool lock_try(struct lock *lock, struct counters *counters);
 void lock_give(struct lock *lock);
 
-/* Around fork: while `lock_fork_begin` … `lock_fork_end` the calling thread holds what it took, and
- * taking one of them again is a no-op, so that other libraries' fork handlers may allocate. */
+/* Around fork: the forking thread takes every lock (of any rank), and from lock_fork_begin to
+ * lock_fork_end taking one of them again is a no-op, so that other libraries' fork handlers may
+ * allocate meanwhile. */
+void lock_fork_take(struct lock *lock);
 void lock_fork_begin(void);
 void lock_fork_end(void);
-/* In the child: a lock as new, whoever held it. */
-void lock_reset(struct lock *lock);
+/* Afterwards: given back in the parent; as new in the child, whoever was waiting. */
+void lock_fork_give(struct lock *lock);
+void lock_fork_reset(struct lock *lock);
 
 #endif

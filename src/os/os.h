@@ -66,6 +66,7 @@ uint64_t os_now_ns(void);
 /* A few milliseconds coarse and several times cheaper. */
 uint64_t os_now_coarse_ms(void);
 void os_yield(void);
+void os_sleep_ms(uint64_t milliseconds);
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
@@ -74,6 +75,15 @@ void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
+
+/* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to
+ * the number of rounds that the C library makes.  os_thread_exit_init once before; false when no key
+ * is left (then threads' heaps are not taken over). */
+bool os_thread_exit_init(void (*function)(void *));
+void os_thread_exit_arm(void *argument);
+/* Rounds of destructors that are certain to run. */
+enum { OS_THREAD_EXIT_ROUNDS = 4 };
+void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /* ---- output ----------------------------------------------------------------------------------- */
 
@@ -85,5 +95,17 @@ void os_close(int descriptor);
 /* Copies memory of this process that may be unmapped; false then. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
+
+/* ---- the C library's own malloc ---------------------------------------------------------------- */
+
+/* What the next malloc in the process's search order offers; members are NULL when there is none. */
+struct os_libc_malloc {
+  void (*free)(void *);
+  void *(*realloc)(void *, size_t);
+  size_t (*usable_size)(void *);
+};
+const struct os_libc_malloc *os_libc_malloc(void);
+/* True when the address lies in the data segment that grows by brk. */
+bool os_is_in_break(uintptr_t address);
 
 #endif

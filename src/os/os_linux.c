@@ -1,6 +1,7 @@
 /* os_linux.c: the contract of os.h on Linux. */
 #include "os/os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -201,6 +202,14 @@ uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000
 
 void os_yield(void) { sched_yield(); }
 
+void os_sleep_ms(uint64_t milliseconds) {
+  int saved_errno = errno;
+  struct timespec time = {.tv_sec = (time_t)(milliseconds / 1000),
+                          .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+  nanosleep(&time, NULL);
+  errno = saved_errno;
+}
+
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   int saved_errno = errno;
   struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
@@ -226,6 +235,18 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (started) pthread_detach(thread);
   errno = saved_errno;
   return started;
+}
+
+static pthread_key_t exit_key;
+
+bool os_thread_exit_init(void (*function)(void *)) {
+  return pthread_key_create(&exit_key, function) == 0;
+}
+
+void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
+
+void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+  pthread_atfork(prepare, parent, child);
 }
 
 void os_write(int descriptor, const char *bytes, size_t byte_count) {
@@ -256,3 +277,29 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
 }
 
 NORETURN void os_abort(void) { abort(); }
+
+/* Weak: a fully static program has no dynamic linker, and no other malloc either. */
+extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
+
+static void *next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+
+const struct os_libc_malloc *os_libc_malloc(void) {
+  static struct os_libc_malloc found;
+  static ATOMIC(bool) is_found; /* release after, acquire before: the members are there */
+  if (!load_acquire(&is_found)) {
+    int saved_errno = errno;
+    struct os_libc_malloc next;
+    *(void **)&next.free = next_symbol("free");
+    *(void **)&next.realloc = next_symbol("realloc");
+    *(void **)&next.usable_size = next_symbol("malloc_usable_size");
+    found = next; /* several threads may write the same values */
+    store_release(&is_found, true);
+    errno = saved_errno;
+  }
+  return &found;
+}
+
+bool os_is_in_break(uintptr_t address) {
+  extern char end; /* of the program's own data; the break begins somewhat above */
+  return address > (uintptr_t)&end && address < (uintptr_t)sbrk(0);
+}

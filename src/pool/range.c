@@ -215,7 +215,7 @@ static void cut(struct arena *arena, size_t whole, size_t total, size_t first, s
     insert(arena, first + granules, end - first - granules, kind);
   }
   record(first)->was_moved = was_moved;
-  set_boundaries(first, granules, RANGE_BUSY, (uint8_t)(arena - arenas));
+  set_boundaries(first, granules, RANGE_LIVE, (uint8_t)(arena - arenas));
 }
 
 static size_t align_granule(size_t granule, size_t alignment_granules) {
@@ -252,7 +252,7 @@ static bool map_range_again(size_t first, size_t granules) {
   return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT) == OS_MAPPED;
 }
 
-/* Puts a BUSY range that could not be used back as what it was. */
+/* Puts an extracted range (LIVE or BUSY) into the sets. */
 static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = &arenas[record(first)->arena];
   lock_take(&arena->lock, counters);
@@ -324,13 +324,13 @@ static size_t take_clean(size_t granules, size_t alignment_granules, unsigned ho
   return first;
 }
 
-/* From here on the range is the caller's alone: boundary records need the lock no more, because
- * neighbours look at nothing but the kind, and LIVE and BUSY are the same to them. */
-static void make_live(size_t first, size_t granules, bool is_zero) {
-  struct range *head = record(first);
-  set_boundaries(first, granules, RANGE_LIVE, head->arena);
-  head->info.is_zero = is_zero;
-  head->info.site = 0;
+/* A taken range is the caller's alone; neighbours look at nothing but its kind.  Blocks that began
+ * inside it in a former life are forgotten. */
+static void describe(size_t first, bool is_zero) {
+  struct range_info *info = range_info(first);
+  owner_map_clear(first, info->granules);
+  info->is_zero = is_zero;
+  info->site = 0;
 }
 
 size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
@@ -338,29 +338,29 @@ size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
   size_t first = take_from_arenas(RANGE_DIRTY, granules, alignment_granules, home, counters);
   if (first != NO_GRANULE) {
     count(counters, COUNT_large_range_hits);
-    make_live(first, granules, false);
+    describe(first, false);
     return first;
   }
   first = take_clean(granules, alignment_granules, home, counters);
-  if (first != NO_GRANULE) make_live(first, granules, true);
+  if (first != NO_GRANULE) describe(first, true);
   return first;
 }
 
 /* ---- giving ---------------------------------------------------------------------------------------- */
 
-static void give_part(size_t first, size_t granules, uint8_t arena_number, struct counters *counters) {
+static void give_part(size_t first, size_t granules, uint8_t arena_number, uint32_t stamp_ms,
+                      struct counters *counters) {
   struct arena *arena = &arenas[arena_number];
-  struct range *head = record(first);
-  head->info.stamp_ms = (uint32_t)os_now_coarse_ms();
+  record(first)->info.stamp_ms = stamp_ms;
   lock_take(&arena->lock, counters);
   insert_merged(arena, first, granules, RANGE_DIRTY);
   lock_give(&arena->lock);
   purge_want();
 }
 
-void range_give(size_t granule, struct counters *counters) {
+void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
   const struct range *head = record(granule);
-  give_part(granule, head->info.granules, head->arena, counters);
+  give_part(granule, head->info.granules, head->arena, stamp_ms, counters);
 }
 
 void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
@@ -372,7 +372,7 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
   set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
   record(granule + new_granules)->was_moved = head->was_moved;
   lock_give(&arena->lock);
-  give_part(granule + new_granules, rest, head->arena, counters);
+  give_part(granule + new_granules, rest, head->arena, (uint32_t)os_now_coarse_ms(), counters);
 }
 
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
@@ -389,6 +389,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
     bool was_moved = next->was_moved;
     extract(arena, granule + granules);
     cut(arena, granule + granules, total, granule + granules, more, kind);
+    owner_map_clear(granule + granules, more);
     set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
     head->was_moved |= was_moved;
     head->info.is_zero = head->info.is_zero && !is_dirty;
@@ -499,14 +500,10 @@ void range_measure(struct range_sizes *sizes) {
 }
 
 void range_fork_prepare(void) {
-  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) lock_take(&arenas[arena].lock, NULL);
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) lock_fork_take(&arenas[arena].lock);
 }
 
 void range_fork_release(bool is_child) {
-  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) {
-    if (is_child)
-      lock_reset(&arenas[arena].lock);
-    else
-      lock_give(&arenas[arena].lock);
-  }
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
+    (is_child ? lock_fork_reset : lock_fork_give)(&arenas[arena].lock);
 }

@@ -36,8 +36,8 @@ struct range_info {
 size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
                   struct counters *counters);
 
-/* Frees a live range: DIRTY from now on. */
-void range_give(size_t granule, struct counters *counters);
+/* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
+void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);

@@ -1,0 +1,124 @@
+#include "api/family.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "os/os.h"
+
+/* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
+#define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)
+
+static void *no_memory(void) {
+  errno = ENOMEM;
+  return NULL;
+}
+
+static void *allocate_aligned(size_t alignment, size_t size, uint32_t site) {
+  struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
+  return heap_allocate(&allocation);
+}
+
+void *family_malloc_site(size_t size, uint32_t site) {
+  return size <= MID_MAX_BYTES ? heap_malloc(size) : allocate_aligned(1, size, site);
+}
+
+/* ---- calloc ------------------------------------------------------------------------------------------ */
+
+void *family_calloc(size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  if (bytes <= MID_MAX_BYTES) {
+    void *block = opaque_pointer(heap_malloc(bytes));
+    return block ? memset(block, 0, bytes) : NULL;
+  }
+  struct allocation allocation = {.size = bytes, .alignment = 1, .site = site};
+  void *block = heap_allocate(&allocation);
+  if (block && !allocation.is_zero) memset(block, 0, bytes);
+  return block;
+}
+
+/* ---- realloc ------------------------------------------------------------------------------------------ */
+
+/* Below half the block moves: a program that shrinks wants its memory back. */
+static bool fits_in_place(size_t size, size_t usable_bytes) {
+  return size <= usable_bytes && size >= usable_bytes / 2;
+}
+
+static bool is_big(size_t size) { return size > LARGE_MAX_BYTES; }
+
+static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
+  void *target = family_malloc_site(size, site);
+  if (UNLIKELY(!target)) return NULL;
+  bool is_moved = keep_bytes >= MOVE_PAGES_MIN_BYTES && heap_move_big(target, block, keep_bytes);
+  if (!is_moved) memcpy(target, block, keep_bytes);
+  heap_free(block);
+  return target;
+}
+
+void *family_realloc(void *block, size_t size, uint32_t site) {
+  if (!block) return family_malloc_site(size, site);
+  if (UNLIKELY(size == 0)) {
+    heap_free(block);
+    return NULL;
+  }
+  if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
+  bool is_foreign;
+  size_t usable_bytes = heap_usable_bytes(block, "realloc", &is_foreign);
+  if (UNLIKELY(is_foreign)) return os_libc_malloc()->realloc(block, size);
+  if (fits_in_place(size, usable_bytes)) return block;
+  if (is_big(usable_bytes) && is_big(size) && heap_resize_big(block, size)) return block;
+  return move(block, size, size < usable_bytes ? size : usable_bytes, site);
+}
+
+void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  return family_realloc(block, bytes, site);
+}
+
+/* ---- alignment ------------------------------------------------------------------------------------------ */
+
+void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment))) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return allocate_aligned(alignment, size, site);
+}
+
+void *family_memalign(size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(alignment > REQUEST_MAX_BYTES / 2 + 1)) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return allocate_aligned(power_of_two_at_least(alignment), size, site);
+}
+
+int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
+  int saved_errno = errno;
+  void *block = allocate_aligned(alignment, size, site);
+  errno = saved_errno;
+  if (!block) return ENOMEM;
+  *out = block;
+  return 0;
+}
+
+void *family_valloc(size_t size, uint32_t site) { return allocate_aligned(os_page_bytes(), size, site); }
+
+void *family_pvalloc(size_t size, uint32_t site) {
+  size_t page_bytes = os_page_bytes();
+  if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return no_memory();
+  size_t pages_bytes = round_up(size, page_bytes);
+  return allocate_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+size_t family_usable_size(const void *block) {
+  if (!block) return 0;
+  bool is_foreign;
+  size_t usable_bytes = heap_usable_bytes(block, "malloc_usable_size", &is_foreign);
+  if (UNLIKELY(is_foreign)) return os_libc_malloc()->usable_size((void *)(uintptr_t)block);
+  return usable_bytes;
+}

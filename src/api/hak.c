@@ -1,0 +1,83 @@
+/* hak.c: hakmem's own API; see include/hakmem/hakmem.h for what each function promises. */
+#include "hakmem/hakmem.h"
+
+#include <string.h>
+
+#include "api/family.h"
+#include "base/text.h"
+#include "heap/scavenge.h"
+#include "observe/reports.h"
+#include "tier/big.h"
+
+void *hak_malloc(size_t size) { return heap_malloc(size); }
+void *hak_calloc(size_t count, size_t size) { return family_calloc(count, size, SITE()); }
+void *hak_realloc(void *block, size_t size) { return family_realloc(block, size, SITE()); }
+void *hak_reallocarray(void *block, size_t count, size_t size) {
+  return family_reallocarray(block, count, size, SITE());
+}
+void hak_free(void *block) { heap_free(block); }
+void hak_free_sized(void *block, size_t size) {
+  (void)size;
+  heap_free(block);
+}
+void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
+  (void)alignment;
+  (void)size;
+  heap_free(block);
+}
+void *hak_aligned_alloc(size_t alignment, size_t size) {
+  return family_aligned_alloc(alignment, size, SITE());
+}
+int hak_posix_memalign(void **out, size_t alignment, size_t size) {
+  return family_posix_memalign(out, alignment, size, SITE());
+}
+void *hak_memalign(size_t alignment, size_t size) { return family_memalign(alignment, size, SITE()); }
+void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }
+void *hak_pvalloc(size_t size) { return family_pvalloc(size, SITE()); }
+size_t hak_malloc_usable_size(const void *block) { return family_usable_size(block); }
+void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
+
+size_t hak_good_size(size_t size) {
+  if (size > REQUEST_MAX_BYTES - GRANULE_BYTES) return size;
+  return size > LARGE_MAX_BYTES ? big_good_bytes(size) : class_bytes(class_of_size(size));
+}
+
+void *hak_rezalloc(void *block, size_t size) {
+  if (!block) return family_calloc(1, size, SITE());
+  size_t before = family_usable_size(block);
+  char *resized = family_realloc(block, size, SITE());
+  if (!resized) return NULL;
+  size_t after = family_usable_size(resized);
+  if (after > before) memset(resized + before, 0, after - before);
+  return resized;
+}
+
+void *hak_expand(void *block, size_t size) {
+  if (!block || size > REQUEST_MAX_BYTES) return NULL;
+  size_t usable_bytes = family_usable_size(block);
+  if (size <= usable_bytes && usable_bytes <= LARGE_MAX_BYTES) return block;
+  if (usable_bytes <= LARGE_MAX_BYTES || size <= LARGE_MAX_BYTES) return size <= usable_bytes ? block : NULL;
+  return heap_resize_big(block, size) ? block : NULL;
+}
+
+size_t hak_purge(bool force) { return scavenge_now(heap_of_thread, force); }
+
+bool hak_owns(const void *pointer) { return heap_owns(pointer); }
+
+#define STRING(token) #token
+#define EXPANDED_STRING(macro) STRING(macro)
+
+const char *hak_version(void) {
+  return EXPANDED_STRING(HAKMEM_VERSION_MAJOR) "." EXPANDED_STRING(HAKMEM_VERSION_MINOR) "." EXPANDED_STRING(
+      HAKMEM_VERSION_PATCH);
+}
+
+void hak_stats_print(int fd) { report_to_descriptor(report_as_text, fd); }
+
+size_t hak_stats_json(char *buffer, size_t buffer_bytes) {
+  struct text text;
+  text_init(&text, buffer, buffer_bytes ? buffer_bytes - 1 : 0);
+  report_as_json(&text);
+  if (buffer_bytes) buffer[text.length_bytes] = 0;
+  return text.wanted_bytes;
+}

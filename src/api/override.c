@@ -1,0 +1,56 @@
+/* override.c: the C library's malloc family, replaced.
+ *
+ * Every name that glibc exports is here, its internal aliases included, so that no block escapes to the
+ * other heap.  malloc and free are the fast paths themselves, not calls of them. */
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "api/family.h"
+
+EXPORT void *malloc(size_t size) { return heap_malloc(size); }
+EXPORT void free(void *block) { heap_free(block); }
+
+EXPORT void *calloc(size_t count, size_t size) { return family_calloc(count, size, SITE()); }
+EXPORT void *realloc(void *block, size_t size) { return family_realloc(block, size, SITE()); }
+EXPORT void *reallocarray(void *block, size_t count, size_t size) {
+  return family_reallocarray(block, count, size, SITE());
+}
+EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+  return family_aligned_alloc(alignment, size, SITE());
+}
+EXPORT int posix_memalign(void **out, size_t alignment, size_t size) {
+  return family_posix_memalign(out, alignment, size, SITE());
+}
+EXPORT void *memalign(size_t alignment, size_t size) {
+  return family_memalign(alignment, size, SITE());
+}
+EXPORT void *valloc(size_t size) { return family_valloc(size, SITE()); }
+EXPORT void *pvalloc(size_t size) { return family_pvalloc(size, SITE()); }
+EXPORT size_t malloc_usable_size(void *block) { return family_usable_size(block); }
+
+/* C23. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+EXPORT void free_sized(void *block, size_t size) {
+  (void)size;
+  heap_free(block);
+}
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size) {
+  (void)alignment;
+  (void)size;
+  heap_free(block);
+}
+
+/* Older than C89, still asked for. */
+void cfree(void *block);
+EXPORT void cfree(void *block) EXPORT_ALIAS_OF(free);
+
+/* What glibc calls itself by. */
+void *__libc_malloc(size_t size) EXPORT_ALIAS_OF(malloc);
+void __libc_free(void *block) EXPORT_ALIAS_OF(free);
+void *__libc_calloc(size_t count, size_t size) EXPORT_ALIAS_OF(calloc);
+void *__libc_realloc(void *block, size_t size) EXPORT_ALIAS_OF(realloc);
+void *__libc_memalign(size_t alignment, size_t size) EXPORT_ALIAS_OF(memalign);
+void *__libc_valloc(size_t size) EXPORT_ALIAS_OF(valloc);
+void *__libc_pvalloc(size_t size) EXPORT_ALIAS_OF(pvalloc);
+int __posix_memalign(void **out, size_t alignment, size_t size) EXPORT_ALIAS_OF(posix_memalign);

@@ -1,0 +1,101 @@
+/* override_cxx.c: C++'s operator new and delete, all replaceable forms, by their mangled names.
+ *
+ * Written in C, so that the fast paths are the same and the C++ library is not needed: what only it can
+ * do (the new-handler, throwing bad_alloc) is reached through weak references, which every C++ program
+ * resolves.  An exception thrown by a new-handler passes through these frames. */
+#include <stdlib.h>
+
+#include "api/family.h"
+
+typedef void (*new_handler)(void);
+
+extern new_handler _ZSt15get_new_handlerv(void) WEAK; /* std::get_new_handler() */
+extern void _ZSt17__throw_bad_allocv(void) WEAK;      /* std::__throw_bad_alloc() */
+
+static void *allocate_once(size_t size, size_t alignment, uint32_t site) {
+  return alignment ? family_aligned_alloc(alignment, size, site) : family_malloc_site(size, site);
+}
+
+/* Calls the new-handler until there is memory; NULL when there is no handler (any more). */
+COLD static void *retry_with_handler(size_t size, size_t alignment, uint32_t site) {
+  for (;;) {
+    new_handler handler = &_ZSt15get_new_handlerv ? _ZSt15get_new_handlerv() : NULL;
+    if (!handler) return NULL;
+    handler();
+    void *block = allocate_once(size, alignment, site);
+    if (block) return block;
+  }
+}
+
+COLD static void *retry_or_throw(size_t size, size_t alignment, uint32_t site) {
+  void *block = retry_with_handler(size, alignment, site);
+  if (block) return block;
+  if (&_ZSt17__throw_bad_allocv) _ZSt17__throw_bad_allocv();
+  abort();
+}
+
+INLINE void *new_or_throw(size_t size) {
+  void *block = heap_malloc(size);
+  return LIKELY(block != NULL) ? block : retry_or_throw(size, 0, 0);
+}
+
+INLINE void *new_or_null(size_t size) {
+  void *block = heap_malloc(size);
+  return LIKELY(block != NULL) ? block : retry_with_handler(size, 0, 0);
+}
+
+INLINE void *new_aligned_or_throw(size_t size, size_t alignment, uint32_t site) {
+  void *block = family_aligned_alloc(alignment, size, site);
+  return LIKELY(block != NULL) ? block : retry_or_throw(size, alignment, site);
+}
+
+INLINE void *new_aligned_or_null(size_t size, size_t alignment, uint32_t site) {
+  void *block = family_aligned_alloc(alignment, size, site);
+  return LIKELY(block != NULL) ? block : retry_with_handler(size, alignment, site);
+}
+
+/* Declared here only: no header has the mangled names.  `nothrow` is a reference, never read. */
+#define OPERATOR(result, name, ...) \
+  result name(__VA_ARGS__);         \
+  EXPORT result name(__VA_ARGS__)
+
+/* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */
+OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size); }
+OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size); }
+OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
+  (void)nothrow;
+  return new_or_null(size);
+}
+OPERATOR(void *, _ZnamRKSt9nothrow_t, size_t size, const void *nothrow) {
+  (void)nothrow;
+  return new_or_null(size);
+}
+OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
+  return new_aligned_or_throw(size, alignment, SITE());
+}
+OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
+  return new_aligned_or_throw(size, alignment, SITE());
+}
+OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
+  (void)nothrow;
+  return new_aligned_or_null(size, alignment, SITE());
+}
+OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
+  (void)nothrow;
+  return new_aligned_or_null(size, alignment, SITE());
+}
+
+/* operator delete, delete[]: size, alignment and nothrow say nothing that the owner map does not. */
+OPERATOR(void, _ZdlPv, void *block) { heap_free(block); }
+#define DELETE_ALIAS(name, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(_ZdlPv)
+DELETE_ALIAS(_ZdaPv, void *);
+DELETE_ALIAS(_ZdlPvm, void *);
+DELETE_ALIAS(_ZdaPvm, void *);
+DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, void *);
+DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, void *);
+DELETE_ALIAS(_ZdlPvSt11align_val_t, void *);
+DELETE_ALIAS(_ZdaPvSt11align_val_t, void *);
+DELETE_ALIAS(_ZdlPvmSt11align_val_t, void *);
+DELETE_ALIAS(_ZdaPvmSt11align_val_t, void *);
+DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, void *);
+DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, void *);

@@ -1,0 +1,79 @@
+#include "guard/pointer.h"
+
+#include "os/os.h"
+#include "pool/range.h"
+#include "pool/superslab.h"
+#include "report/report.h"
+
+/* ---- the C library's blocks ------------------------------------------------------------------------ */
+
+/* The word before a block of glibc's malloc: its chunk's size and three flags. */
+enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_IS_MMAPPED = 2, CHUNK_IN_OTHER_ARENA = 4, CHUNK_FLAGS = 7 };
+enum { CHUNK_HEADER_BYTES = 16, CHUNK_MIN_BYTES = 32 };
+
+static bool is_mmapped_chunk(uintptr_t chunk, uint64_t previous_bytes, uint64_t chunk_bytes) {
+  uint64_t page_mask = os_page_bytes() - 1;
+  return ((chunk - previous_bytes) & page_mask) == 0 && ((chunk_bytes + previous_bytes) & page_mask) == 0;
+}
+
+/* The chunk after a live one says that the one before it is in use. */
+static bool is_live_arena_chunk(uintptr_t chunk, uint64_t chunk_bytes) {
+  uint64_t next_header[2];
+  return os_read_safely(next_header, (const void *)(chunk + chunk_bytes), sizeof next_header) &&
+         (next_header[1] & CHUNK_PREVIOUS_IN_USE);
+}
+
+bool pointer_is_libc_block(uintptr_t address) {
+  uint64_t header[2]; /* size of the chunk before (when free or mmapped), own size and flags */
+  uintptr_t chunk = address - CHUNK_HEADER_BYTES;
+  if (address % CHUNK_HEADER_BYTES || address < CHUNK_HEADER_BYTES) return false;
+  if (!os_read_safely(header, (const void *)chunk, sizeof header)) return false;
+  uint64_t chunk_bytes = header[1] & ~(uint64_t)CHUNK_FLAGS;
+  if (chunk_bytes < CHUNK_MIN_BYTES || chunk_bytes % CHUNK_HEADER_BYTES) return false;
+  if (chunk_bytes > (uint64_t)PTRDIFF_MAX) return false;
+  if (header[1] & CHUNK_IS_MMAPPED) return is_mmapped_chunk(chunk, header[0], chunk_bytes);
+  bool is_plausible = header[1] & CHUNK_IN_OTHER_ARENA || os_is_in_break(address);
+  return is_plausible && is_live_arena_chunk(chunk, chunk_bytes);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------ */
+
+NORETURN static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
+  const struct slab *slab = slab_of_block(address);
+  if (!slab->capacity) report_invalid_pointer(verb, address); /* the slot was never used */
+  unsigned index = slab_block_index(slab, address - slab->base);
+  struct block_description block = {
+      .base = slab->base + (size_t)index * slab->block_bytes,
+      .block_bytes = slab->block_bytes,
+      .tier = class_tier_name(slab->class),
+      .class_number = slab->class,
+  };
+  if (index >= slab->capacity || granule_of(slab->base) > granule) report_invalid_pointer(verb, address);
+  if (block.base != address) report_misaligned_pointer(verb, address, &block);
+  report_double_free(verb, address, &block);
+}
+
+NORETURN static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) {
+  size_t first = range_covering(granule);
+  if (first == NO_GRANULE) report_invalid_pointer(verb, address);
+  uint32_t entry = load_relaxed(&window.owner_map[first]);
+  unsigned class = entry & MAP_CLASS_MASK;
+  bool is_big = class == MAP_CLASS_BIG;
+  struct block_description block = {
+      .base = granule_address(first),
+      .block_bytes = (size_t)range_info(first)->granules << GRANULE_SHIFT,
+      .tier = is_big ? "big" : class_tier_name(class),
+      .class_number = is_big ? 0 : class,
+  };
+  if (block.base != address) report_misaligned_pointer(verb, address, &block);
+  report_double_free(verb, address, &block);
+}
+
+NORETURN void pointer_fail(const char *verb, uintptr_t address) {
+  size_t granule = granule_of(address);
+  if (granule >= load_relaxed(&window.granule_count)) report_foreign_pointer(verb, address);
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  if (!metadata) report_invalid_pointer(verb, address);
+  if (metadata & CHUNK_IS_RANGES) fail_in_ranges(verb, address, granule);
+  fail_in_superslab(verb, address, granule);
+}

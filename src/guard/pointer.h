@@ -1,0 +1,15 @@
+/* pointer.h: what to say, or to do, about a pointer that is no live block of ours. */
+#ifndef HAK_GUARD_POINTER_H
+#define HAK_GUARD_POINTER_H
+
+#include "base/compiler.h"
+
+/* True when the address, outside the window, is a live block of the C library's own malloc: one that
+ * was made before or beside hakmem (RTLD_DEEPBIND, say).  Reads nothing that may be unmapped. */
+bool pointer_is_libc_block(uintptr_t address);
+
+/* Ends the program with the line that fits: invalid, misaligned, double or foreign.  `verb` is what
+ * the program tried. */
+NORETURN COLD void pointer_fail(const char *verb, uintptr_t address);
+
+#endif

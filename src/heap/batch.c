@@ -1,0 +1,135 @@
+#include "heap/batch.h"
+
+#include "guard/pointer.h"
+#include "heap/capacity.h"
+#include "heap/outbox.h"
+#include "slab/gate.h"
+#include "slab/slab.h"
+#include "tier/large.h"
+
+/* ---- refill ----------------------------------------------------------------------------------------- */
+
+static void enter(struct heap *heap) {
+  latch_take(&heap->owner);
+  add_single_writer(&heap->owner.slow_paths, 1);
+  if (UNLIKELY(load_relaxed(&heap->owner.state) == OWNER_DORMANT))
+    store_relaxed(&heap->owner.state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
+}
+
+static void leave(struct heap *heap) { latch_give(&heap->owner); }
+
+/* Half the capacity: the other half is room for frees. */
+static unsigned batch_size(const struct magazine *magazine) {
+  unsigned capacity = magazine_capacity(magazine);
+  return capacity < 2 ? 1 : capacity / 2;
+}
+
+bool batch_refill(struct heap *heap, unsigned class) {
+  struct counters *counters = &heap->owner.counters;
+  struct magazine *magazine = &heap->magazines[class];
+  enter(heap);
+  capacity_note_refill(heap, class);
+  struct slab *slab = heap->owner.bins[class].current;
+  if (slab && slab->free_local)
+    count(counters, COUNT_refill_current);
+  else
+    slab = gate_pass(&heap->owner, class);
+  if (slab) {
+    unsigned taken = slab_take(slab, &heap->owner, magazine->top, batch_size(magazine));
+    magazine->top += taken;
+    count(counters, COUNT_refills);
+    count_add(counters, COUNT_refilled_blocks, taken);
+  }
+  leave(heap);
+  return slab != NULL;
+}
+
+/* ---- flush -------------------------------------------------------------------------------------------- */
+
+/* A run: blocks of one bitmap word of one slab, collected before the word is touched once. */
+struct run {
+  struct slab *slab;
+  unsigned word;
+  uint64_t bits;
+};
+
+static void put_run(const struct run *run, struct owner *owner, struct counters *counters) {
+  if (!run->bits) return;
+  /* relaxed: it can change to or from `owner` only under the latch that we hold. */
+  if (load_relaxed(&run->slab->owner) == owner)
+    slab_put(run->slab, owner, run->word, run->bits);
+  else
+    slab_free_remote(run->slab, run->word, run->bits, counters);
+}
+
+static void add_to_run(struct run *run, struct slab *slab, uintptr_t block, struct owner *owner,
+                       struct counters *counters) {
+  unsigned index = slab_index_of(slab, block, "free");
+  uint64_t bit = UINT64_C(1) << index % 64;
+  bool continues = slab == run->slab && index / 64 == run->word && !(run->bits & bit);
+  if (!continues) {
+    put_run(run, owner, counters);
+    *run = (struct run){.slab = slab, .word = index / 64};
+  }
+  run->bits |= bit;
+}
+
+static bool is_in_slab(const struct slab *slab, uintptr_t block) {
+  return slab && block - slab->base < (size_t)slab->slot_count * GRANULE_BYTES;
+}
+
+void batch_free(struct owner *owner, void **blocks, unsigned block_count, struct counters *counters) {
+  struct run run = {0};
+  struct slab *slab = NULL;
+  for (unsigned index = 0; index < block_count; index++) {
+    uintptr_t block = (uintptr_t)blocks[index];
+    if (!is_in_slab(slab, block)) slab = slab_of_block(block);
+    add_to_run(&run, slab, block, owner, counters);
+  }
+  put_run(&run, owner, counters);
+}
+
+static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned block_count) {
+  struct counters *counters = &heap->owner.counters;
+  if (!block_count) return;
+  count(counters, COUNT_flushes);
+  count_add(counters, COUNT_flushed_blocks, block_count);
+  if (class < SLAB_CLASS_COUNT) {
+    batch_free(&heap->owner, blocks, block_count, counters);
+    return;
+  }
+  for (unsigned index = 0; index < block_count; index++) {
+    if ((uintptr_t)blocks[index] % GRANULE_BYTES) pointer_fail("free", (uintptr_t)blocks[index]);
+    large_give((uintptr_t)blocks[index], counters);
+  }
+  heap->large_bytes_out -= (int64_t)(block_count * class_bytes(class));
+}
+
+static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned rest = magazine_count(magazine) - block_count;
+  give_away(heap, class, magazine->base, block_count);
+  for (unsigned index = 0; index < rest; index++) magazine->base[index] = magazine->base[block_count + index];
+  magazine->top = magazine->base + rest;
+}
+
+void batch_flush(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  enter(heap);
+  capacity_note_flush(heap, class);
+  if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
+  leave(heap);
+}
+
+void batch_flush_whole(struct heap *heap, unsigned class) {
+  unsigned block_count = magazine_count(&heap->magazines[class]);
+  if (!block_count) return;
+  enter(heap);
+  flush_oldest(heap, class, block_count);
+  leave(heap);
+}
+
+void batch_flush_all(struct heap *heap) {
+  for (unsigned class = 0; class < CLASS_COUNT; class++) batch_flush_whole(heap, class);
+  outbox_empty(heap);
+}

@@ -1,0 +1,132 @@
+#include "heap/capacity.h"
+
+#include "map/metadata.h"
+
+enum {
+  SLOTS_MAX = 2048,
+  INITIAL_SLOTS = 16,
+  STREAK_TO_GROW = 4,   /* refills in a row that raise the batch size */
+  STREAK_SLOTS_MAX = 64 /* by streaks alone */
+};
+/* Block bytes that a new magazine may hold: 16 small blocks, one of 32 KiB, no Large one. */
+#define INITIAL_BYTES ((size_t)32 << 10)
+/* A slab class may grow to this without asking what the program holds. */
+#define MODEST_BYTES ((size_t)64 << 10)
+
+/* What all magazines of a kind may hold together: a fixed part and a quarter of the bytes that the
+ * program holds; the Large ones, of which one thread's are useless to all others, within a limit. */
+enum { LIVE_DIVISOR = 4 };
+#define SLAB_BUDGET_BYTES ((int64_t)256 << 10)
+#define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
+#define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
+
+static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
+
+static int64_t budget_bytes(const struct heap *heap, unsigned class) {
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + load_relaxed(&heap->owner.bytes_out) / LIVE_DIVISOR;
+  int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out / LIVE_DIVISOR;
+  return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
+}
+
+static unsigned initial_slots(unsigned class) {
+  size_t slots = INITIAL_BYTES / class_bytes(class);
+  if (slots > INITIAL_SLOTS) return INITIAL_SLOTS;
+  return slots ? (unsigned)power_of_two_at_least(slots) : 0;
+}
+
+static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
+  heap->capacity_bytes[is_large(class)] += slots * (int64_t)class_bytes(class);
+}
+
+void capacity_init(struct heap *heap) {
+  void **slots = heap->initial_slots;
+  for (unsigned class = 0; class < CLASS_COUNT; class++) {
+    struct magazine *magazine = &heap->magazines[class];
+    magazine->base = magazine->top = slots;
+    magazine->end = slots += initial_slots(class);
+    add_capacity(heap, class, initial_slots(class));
+  }
+  ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
+}
+
+/* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
+
+static void **take_array(struct heap *heap, unsigned kind) {
+  void **array = heap->spare_arrays[kind];
+  if (!array) return metadata_allocate(sizeof(void *) << kind);
+  heap->spare_arrays[kind] = *array;
+  return array;
+}
+
+static void give_array(struct heap *heap, void **array, unsigned slots) {
+  bool is_initial = array >= heap->initial_slots && array < heap->initial_slots + INITIAL_SLOTS_MAX;
+  if (is_initial || !is_power_of_two(slots)) return; /* the initial ones stay part of the heap */
+  unsigned kind = lowest_bit(slots);
+  *array = heap->spare_arrays[kind];
+  heap->spare_arrays[kind] = (void **)array;
+}
+
+static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
+  int64_t bytes = (int64_t)(slots * class_bytes(class));
+  if (slots > SLOTS_MAX) return false;
+  if (!is_large(class) && bytes <= (int64_t)MODEST_BYTES) return true;
+  return heap->capacity_bytes[is_large(class)] + bytes / 2 <= budget_bytes(heap, class);
+}
+
+static void grow(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned slots = magazine_capacity(magazine), count = magazine_count(magazine);
+  unsigned new_slots = slots ? slots * 2 : 1;
+  if (!may_hold(heap, class, new_slots)) return;
+  void **array = take_array(heap, lowest_bit(new_slots));
+  if (!array) return;
+  for (unsigned index = 0; index < count; index++) array[index] = magazine->base[index];
+  give_array(heap, magazine->base, slots);
+  magazine->base = array;
+  magazine->top = array + count;
+  magazine->end = array + new_slots;
+  add_capacity(heap, class, new_slots - slots);
+}
+
+static void note_bounce(struct heap *heap, unsigned class) {
+  add_single_writer(&heap->magazines[class].bounces, 1);
+  heap->magazines[class].refill_streak = 0;
+  grow(heap, class);
+}
+
+void capacity_note_refill(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  bool is_bounce = magazine->last_event == MAGAZINE_FLUSHED;
+  magazine->last_event = MAGAZINE_REFILLED;
+  if (is_bounce) {
+    note_bounce(heap, class);
+  } else if (++magazine->refill_streak >= STREAK_TO_GROW) {
+    magazine->refill_streak = 0;
+    if (magazine_capacity(magazine) < STREAK_SLOTS_MAX) grow(heap, class);
+  }
+}
+
+void capacity_note_flush(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  bool is_bounce = magazine->last_event == MAGAZINE_REFILLED;
+  magazine->last_event = MAGAZINE_FLUSHED;
+  if (is_bounce) note_bounce(heap, class);
+}
+
+void capacity_shrink(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned slots = magazine_capacity(magazine);
+  if (slots <= initial_slots(class) || slots < 2) return;
+  void **array = take_array(heap, lowest_bit(slots / 2));
+  if (!array) return;
+  give_array(heap, magazine->base, slots);
+  magazine->base = magazine->top = array;
+  magazine->end = array + slots / 2;
+  magazine->last_event = MAGAZINE_IDLE;
+  add_capacity(heap, class, -(int64_t)(slots / 2));
+}
+
+bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+  size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
+  return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
+}

@@ -1,0 +1,24 @@
+/* capacity.h: how many blocks a magazine may hold (T2).
+ *
+ * The rule follows the program.  A magazine that misses on both sides in turn (a refill after a flush,
+ * or the reverse) was too small for the load's swing: it doubles, as long as all magazines together
+ * may hold no more than a quarter of what the heap's program has in blocks.  A row of refills without
+ * a flush only means growth: then larger batches pay, up to a few dozen blocks.  A magazine that lies
+ * still between two looks is emptied and halved. */
+#ifndef HAK_HEAP_CAPACITY_H
+#define HAK_HEAP_CAPACITY_H
+
+#include "heap/heap.h"
+
+/* Gives each magazine its first array. */
+void capacity_init(struct heap *heap);
+/* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
+void capacity_note_refill(struct heap *heap, unsigned class);
+void capacity_note_flush(struct heap *heap, unsigned class);
+/* Halves an empty magazine. */
+void capacity_shrink(struct heap *heap, unsigned class);
+/* True when this magazine is one of those that together hold more than the program's bytes now
+ * justify. */
+bool capacity_exceeds_budget(const struct heap *heap, unsigned class);
+
+#endif

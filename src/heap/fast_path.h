@@ -1,0 +1,52 @@
+/* fast_path.h: the two paths that nearly every call takes.
+ *
+ *   heap_malloc(size)                                heap_free(block)
+ *     class ← table[size]                              entry ← owner map[block >> 16]      one load
+ *     pop magazine[class]                              entry ^ our tag < classes?          ours?
+ *       └ empty: heap_malloc_slow                      push magazine[entry]
+ *            └ refill                                    ├ full: heap_free_slow → flush
+ *                                                        └ not ours: heap_free_slow → outbox, …
+ *
+ * No lock, no atomic read-modify-write, no call; tests/shape/fast_path.golden holds their price. */
+#ifndef HAK_HEAP_FAST_PATH_H
+#define HAK_HEAP_FAST_PATH_H
+
+#include "heap/heap.h"
+#include "heap/slow_path.h"
+
+INLINE void *magazine_pop_or(struct magazine *magazine, size_t size, void *(*slow)(size_t)) {
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->base)) return slow(size);
+  magazine->top = top - 1;
+  return top[-1];
+}
+
+INLINE void *heap_malloc(size_t size) {
+  struct heap *heap = heap_of_thread;
+  if (UNLIKELY(size > TINY_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
+  return magazine_pop_or(&heap->magazines[tiny_class_of_size(size)], size, heap_malloc_slow);
+}
+
+INLINE void heap_free(void *block) {
+  struct heap *heap = heap_of_thread;
+  size_t granule = granule_of((uintptr_t)block);
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) {
+    heap_free_slow(block);
+    return;
+  }
+  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap->tag;
+  if (UNLIKELY(class >= CLASS_COUNT)) {
+    heap_free_slow(block);
+    return;
+  }
+  struct magazine *magazine = &heap->magazines[class];
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->end)) {
+    heap_free_slow(block);
+    return;
+  }
+  magazine->top = top + 1;
+  *top = block;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, an outbox for other heaps'
+ * blocks.
+ *
+ * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
+ * pointer leads to `empty_heap`, whose magazines are all empty and whose tag matches nothing, so the
+ * fast paths need no test for it: every call falls into the slow path, which knows.
+ *
+ * Heaps are never unmapped, only parked when their thread ends and taken over by a new thread. */
+#ifndef HAK_HEAP_HEAP_H
+#define HAK_HEAP_HEAP_H
+
+#include "heap/magazine.h"
+#include "slab/owner.h"
+
+/* An outbox is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
+enum { OUTBOX_SLOTS = 64 };
+#define OUTBOX_MAX_BYTES ((size_t)64 << 10)
+
+/* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */
+enum { INITIAL_SLOTS_MAX = 768 };
+/* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
+enum { SPARE_ARRAY_KINDS = 12 };
+
+struct heap {
+  /* The fast paths' part. */
+  uint32_t tag; /* of our entries in the owner map */
+  uint32_t exit_round;
+  CACHE_ALIGNED struct magazine magazines[CLASS_COUNT];
+
+  /* Slow paths, own thread. */
+  unsigned outbox_count;
+  size_t outbox_bytes;
+  void *outbox[OUTBOX_SLOTS];
+  int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
+  int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
+  void **spare_arrays[SPARE_ARRAY_KINDS];
+  struct heap *next_parked; /* under the lock of the list of heaps */
+  bool has_magazines_to_flush; /* forked child: its thread did not get to it */
+  void *initial_slots[INITIAL_SLOTS_MAX];
+
+  struct owner owner;
+};
+
+extern THREAD_LOCAL struct heap *heap_of_thread;
+extern const struct heap empty_heap; /* of a thread that has not allocated yet */
+extern const struct heap ended_heap; /* of a thread whose heap has been parked */
+
+INLINE struct heap *heap_of_owner(struct owner *owner) {
+  return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
+}
+
+/* Counts what happens on a thread that has no heap; several threads may write. */
+extern struct counters stray_counters;
+
+INLINE bool heap_is_real(const struct heap *heap) {
+  return heap != &empty_heap && heap != &ended_heap;
+}
+
+#endif

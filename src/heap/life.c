@@ -1,0 +1,169 @@
+#include "heap/life.h"
+
+#include "config/options.h"
+#include "heap/batch.h"
+#include "heap/capacity.h"
+#include "heap/scavenge.h"
+#include "map/metadata.h"
+#include "os/lock.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+#include "slab/adopt.h"
+
+const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
+const struct heap ended_heap = {.tag = MAP_TAG_UNOWNED};
+struct counters stray_counters;
+
+/* Nothing is ever written through the pointer while it leads to a constant heap. */
+THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap;
+
+/* ---- the library ------------------------------------------------------------------------------------- */
+
+enum { LIBRARY_UNTOUCHED, LIBRARY_STARTING, LIBRARY_READY, LIBRARY_FAILED };
+static ATOMIC(uint32_t) library_state;
+
+static void end_of_thread(void *argument);
+
+static bool start_library(void) {
+  options_read(os_environment());
+  if (!window_init(options.window_gib << 30)) return false;
+  if (!slab_pool_init()) return false;
+  os_thread_exit_init(end_of_thread);
+  if (options.help) options_print_help();
+  return true;
+}
+
+bool library_ready(void) {
+  uint32_t state = load_acquire(&library_state); /* pairs with the release below */
+  if (LIKELY(state == LIBRARY_READY)) return true;
+  uint32_t untouched = LIBRARY_UNTOUCHED;
+  if (cas_strong_acq_rel(&library_state, &untouched, LIBRARY_STARTING))
+    store_release(&library_state, start_library() ? LIBRARY_READY : LIBRARY_FAILED);
+  while ((state = load_acquire(&library_state)) == LIBRARY_STARTING) os_yield();
+  return state == LIBRARY_READY;
+}
+
+/* ---- parked heaps --------------------------------------------------------------------------------------- */
+
+static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
+static struct heap *parked_heaps; /* under the lock */
+static uint32_t heap_count;       /* under the lock */
+
+static struct heap *unpark(void) {
+  lock_take(&heaps_lock, &stray_counters);
+  struct heap *heap = parked_heaps;
+  if (heap) parked_heaps = heap->next_parked;
+  lock_give(&heaps_lock);
+  if (!heap) return NULL;
+  latch_take(&heap->owner); /* somebody may be adopting from it */
+  store_seq(&heap->owner.state, OWNER_RUNNING);
+  latch_give(&heap->owner);
+  count(&heap->owner.counters, COUNT_heaps_recycled);
+  return heap;
+}
+
+static struct heap *make_heap(void) {
+  struct heap *heap = metadata_allocate(sizeof *heap);
+  if (!heap) return NULL;
+  lock_take(&heaps_lock, &stray_counters);
+  uint32_t number = ++heap_count;
+  lock_give(&heaps_lock);
+  heap->tag = heap->owner.tag = number << MAP_TAG_SHIFT;
+  heap->owner.number = number;
+  capacity_init(heap);
+  count(&heap->owner.counters, COUNT_heaps_created);
+  owner_register(&heap->owner);
+  return heap;
+}
+
+static void park(struct heap *heap) {
+  batch_flush_all(heap);
+  latch_take(&heap->owner);
+  count(&heap->owner.counters, COUNT_heaps_parked);
+  owner_park(&heap->owner);
+  latch_give(&heap->owner);
+  lock_take(&heaps_lock, &stray_counters);
+  heap->next_parked = parked_heaps;
+  parked_heaps = heap;
+  lock_give(&heaps_lock);
+}
+
+struct heap *heap_borrow(void) {
+  if (!library_ready()) return NULL;
+  heaps_park_lost_threads();
+  struct heap *heap = unpark();
+  return heap ? heap : make_heap();
+}
+
+void heap_return(struct heap *heap) { park(heap); }
+
+/* ---- a thread -------------------------------------------------------------------------------------------- */
+
+struct heap *heap_of_this_thread(void) {
+  struct heap *heap = heap_of_thread;
+  if (LIKELY(heap_is_real(heap))) return heap;
+  if (heap == &ended_heap) return NULL;
+  heap = heap_borrow();
+  if (!heap) return NULL;
+  heap->exit_round = 0;
+  heap_of_thread = heap; /* before arming, which may allocate */
+  os_thread_exit_arm(heap);
+  return heap;
+}
+
+/* Other destructors may still free and allocate, so ours asks to be called again until the last round
+ * that is certain to come. */
+static void end_of_thread(void *argument) {
+  struct heap *heap = argument;
+  if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
+    os_thread_exit_arm(heap);
+    return;
+  }
+  heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
+  park(heap);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------------------- */
+
+static ATOMIC(uint32_t) has_lost_threads; /* in a child, until somebody parked their heaps */
+
+static void before_fork(void) {
+  lock_fork_take(&heaps_lock);
+  range_fork_prepare();
+  lock_fork_begin();
+}
+
+static void after_fork_in_parent(void) {
+  lock_fork_end();
+  range_fork_release(false);
+  lock_fork_give(&heaps_lock);
+}
+
+static void after_fork_in_child(void) {
+  lock_fork_end();
+  range_fork_release(true);
+  lock_fork_reset(&heaps_lock);
+  scavenge_after_fork();
+  store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
+}
+
+/* A thread cut off inside a slow path left its lists as they happened to be: nobody may touch them
+ * again.  One cut off on a fast path at worst loses the block in its hands. */
+static void park_lost_thread(struct heap *heap) {
+  struct owner *owner = &heap->owner;
+  uint32_t state = load_relaxed(&owner->state);
+  if (heap == heap_of_thread || state == OWNER_PARKED || state == OWNER_LOST) return;
+  if (load_relaxed(&owner->latch)) {
+    store_relaxed(&owner->state, OWNER_LOST);
+    return;
+  }
+  park(heap);
+}
+
+void heaps_park_lost_threads(void) {
+  if (LIKELY(!load_relaxed(&has_lost_threads)) || exchange_acquire(&has_lost_threads, 0) == 0) return;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    park_lost_thread(heap_of_owner(owner));
+}
+
+void heaps_at_fork(void) { os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child); }

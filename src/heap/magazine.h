@@ -1,0 +1,35 @@
+/* magazine.h: a thread's stack of free blocks of one class (T1).
+ *
+ *      base                  top              end
+ *       ▼                     ▼                ▼
+ *      [ oldest … youngest ] [ room            ]       malloc pops below top, free pushes at top
+ *
+ * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
+ * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
+ * nobody else holds. */
+#ifndef HAK_HEAP_MAGAZINE_H
+#define HAK_HEAP_MAGAZINE_H
+
+#include "base/atomic.h"
+#include "map/size_class.h"
+
+enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED };
+
+struct magazine {
+  void **top;
+  void **base;
+  void **end;
+  uint16_t seen_count;    /* blocks in it at the last look for idleness */
+  uint8_t last_event;     /* enum magazine_event */
+  uint8_t refill_streak;  /* refills since the last flush or growth */
+  ATOMIC(uint32_t) bounces; /* misses of the other kind than the one before: it was too small */
+};
+
+INLINE unsigned magazine_count(const struct magazine *magazine) {
+  return (unsigned)(magazine->top - magazine->base);
+}
+INLINE unsigned magazine_capacity(const struct magazine *magazine) {
+  return (unsigned)(magazine->end - magazine->base);
+}
+
+#endif

@@ -1,0 +1,152 @@
+#include "heap/scavenge.h"
+
+#include "config/options.h"
+#include "heap/batch.h"
+#include "heap/capacity.h"
+#include "heap/life.h"
+#include "heap/outbox.h"
+#include "pool/purge.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+#include "report/report.h"
+#include "slab/adopt.h"
+#include "tier/big.h"
+#include "tier/large.h"
+
+/* Rounds in one decay time: memory goes at most a quarter later than it could. */
+enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
+/* Most that one round gives back: bounds how long the thread that happens to start it is held up. */
+#define ROUND_MAX_BYTES ((size_t)512 << 20)
+
+static ATOMIC(uint64_t) next_round_ms;
+static ATOMIC(uint32_t) is_running; /* one round at a time */
+
+static struct counters *counters_of(struct heap *heap) {
+  return heap_is_real(heap) ? &heap->owner.counters : &stray_counters;
+}
+
+static uint64_t round_interval_ms(void) {
+  uint64_t interval = options.decay_ms / ROUNDS_PER_DECAY;
+  return interval > ROUND_MIN_INTERVAL_MS || !options.decay_ms ? interval : ROUND_MIN_INTERVAL_MS;
+}
+
+static void run(struct heap *heap, struct purge *purge) {
+  struct counters *counters = counters_of(heap);
+  count(counters, COUNT_purges);
+  /* Before the look, so that whoever frees afterwards sets it again. */
+  store_seq(&purge_wanted, 0);
+  purge->work_remains |= owners_sweep(os_now_ns(), options.decay_ms * 1000000);
+  large_purge(purge, counters);
+  big_purge(purge, counters);
+  slab_pool_purge(purge);
+  range_purge(purge, counters);
+  if (purge->work_remains) purge_want();
+}
+
+/* Runs unless another thread is at it. */
+static bool run_alone(struct heap *heap, struct purge *purge) {
+  if (exchange_acquire(&is_running, 1)) return false; /* pairs with the release below */
+  run(heap, purge);
+  store_release(&is_running, 0);
+  return true;
+}
+
+/* ---- idle magazines of the own thread ---------------------------------------------------------------- */
+
+static void trim_magazine(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned block_count = magazine_count(magazine);
+  bool is_idle = block_count == magazine->seen_count;
+  bool is_too_much = capacity_exceeds_budget(heap, class);
+  magazine->seen_count = (uint16_t)block_count;
+  if (!is_idle && !is_too_much) return;
+  if (block_count) batch_flush_whole(heap, class);
+  magazine->seen_count = 0;
+  if (is_too_much || !block_count) capacity_shrink(heap, class);
+}
+
+/* A magazine that looks the same at two rounds is taken for idle; being wrong costs one refill. */
+static void trim_idle(struct heap *heap) {
+  for (unsigned class = 0; class < CLASS_COUNT; class++) trim_magazine(heap, class);
+  outbox_empty(heap);
+}
+
+/* ---- starting rounds ------------------------------------------------------------------------------------ */
+
+/* Freed ranges beyond their budget go at once, whatever their age. */
+static void purge_over_budget(struct heap *heap) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .bytes_left = options.big_cache_bytes / 4 + GRANULE_BYTES};
+  range_purge(&purge, counters_of(heap));
+}
+
+void scavenge_when_due(struct heap *heap) {
+  if (LIKELY(!load_relaxed(&purge_wanted))) return;
+  if (UNLIKELY(range_over_budget())) purge_over_budget(heap);
+  uint64_t now_ms = os_now_coarse_ms();
+  uint64_t due_ms = load_relaxed(&next_round_ms);
+  if (now_ms < due_ms) return;
+  /* Whoever moves the time of the next round on begins this one. */
+  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
+  scavenge_start_helper(); /* again, after a fork */
+  heaps_park_lost_threads();
+  if (heap_is_real(heap)) trim_idle(heap);
+  struct purge purge = {.now_ms = (uint32_t)now_ms,
+                        .decay_ms = (uint32_t)options.decay_ms,
+                        .bytes_left = ROUND_MAX_BYTES};
+  run_alone(heap, &purge);
+}
+
+static void release_own(struct heap *heap) {
+  if (!heap_is_real(heap)) return;
+  batch_flush_all(heap);
+  latch_take(&heap->owner);
+  owner_release_free_slabs(&heap->owner);
+  latch_give(&heap->owner);
+}
+
+size_t scavenge_now(struct heap *heap, bool force) {
+  heaps_park_lost_threads();
+  if (force) release_own(heap);
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = force ? 0 : (uint32_t)options.decay_ms,
+                        .bytes_left = SIZE_MAX};
+  run_alone(heap, &purge);
+  return purge.purged_bytes;
+}
+
+void scavenge_under_pressure(struct heap *heap) {
+  heaps_park_lost_threads();
+  release_own(heap);
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .bytes_left = SIZE_MAX,
+                        .give_addresses = true};
+  while (!run_alone(heap, &purge)) os_yield(); /* what the other round frees is not enough */
+}
+
+/* ---- the helper thread ------------------------------------------------------------------------------------ */
+
+enum { HELPER_NONE, HELPER_RUNNING };
+static ATOMIC(uint32_t) helper_state;
+
+/* Looks as often as rounds may be due: a few wake-ups a second, nothing else while all is quiet. */
+static void *helper_body(void *unused) {
+  (void)unused;
+  for (;;) {
+    os_sleep_ms(round_interval_ms() + 1);
+    scavenge_when_due(heap_of_thread);
+  }
+  return NULL;
+}
+
+void scavenge_start_helper(void) {
+  uint32_t none = HELPER_NONE;
+  if (!options.helper_thread || load_relaxed(&helper_state) != HELPER_NONE) return;
+  if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
+  if (!os_thread_start(helper_body, NULL)) warn_no_helper_thread();
+}
+
+void scavenge_after_fork(void) {
+  store_relaxed(&is_running, 0);
+  store_relaxed(&helper_state, HELPER_NONE); /* the child's thread starts again at its next round */
+}

@@ -1,0 +1,21 @@
+/* scavenge.h: rounds of giving memory back, and who starts them. */
+#ifndef HAK_HEAP_SCAVENGE_H
+#define HAK_HEAP_SCAVENGE_H
+
+#include "heap/heap.h"
+
+/* Called at the end of slow paths, outside the latch: starts a round when one is due. */
+void scavenge_when_due(struct heap *heap);
+
+/* A round now: what is older than the decay time, or with `force` everything free, the calling thread's
+ * caches included.  Returns the bytes given back. */
+size_t scavenge_now(struct heap *heap, bool force);
+
+/* The system refused memory: gives back everything, addresses too. */
+void scavenge_under_pressure(struct heap *heap);
+
+/* Starts the helper thread (M6) where the option asks for it. */
+void scavenge_start_helper(void);
+void scavenge_after_fork(void);
+
+#endif

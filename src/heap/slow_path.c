@@ -1,0 +1,237 @@
+#include "heap/slow_path.h"
+
+#include <errno.h>
+
+#include "guard/pointer.h"
+#include "heap/batch.h"
+#include "heap/capacity.h"
+#include "heap/life.h"
+#include "heap/outbox.h"
+#include "heap/scavenge.h"
+#include "slab/slab.h"
+#include "tier/big.h"
+#include "tier/large.h"
+
+/* ---- malloc ------------------------------------------------------------------------------------------ */
+
+static void *pop(struct magazine *magazine) {
+  return magazine->top == magazine->base ? NULL : *--magazine->top;
+}
+
+/* Large blocks come one at a time: there is no batch to amortise, and a block may be a megabyte. */
+static void *large_allocate(struct heap *heap, unsigned class, size_t alignment,
+                            struct allocation *allocation) {
+  struct large_request request = {
+      .granules = large_class_granules(class),
+      .alignment_granules = alignment > GRANULE_BYTES ? alignment >> GRANULE_SHIFT : 1,
+      .site = allocation->site,
+      .map_entry = heap->tag | class,
+      .home = heap->owner.number,
+  };
+  capacity_note_refill(heap, class);
+  void *block = (void *)large_take(&request, &heap->owner.counters);
+  if (block) heap->large_bytes_out += (int64_t)class_bytes(class);
+  allocation->is_zero = request.is_zero;
+  return block;
+}
+
+static void *big_allocate(struct heap *heap, struct allocation *allocation) {
+  struct big_request request = {
+      .bytes = allocation->size,
+      .alignment_bytes = allocation->alignment,
+      .site = allocation->site,
+      .home = heap->owner.number,
+  };
+  void *block = (void *)big_take(&request, &heap->owner.counters);
+  allocation->is_zero = request.is_zero;
+  return block;
+}
+
+/* The smallest class whose blocks have the alignment: all blocks of a slab class do whose size is a
+ * multiple of it, because slabs begin at granules; Large blocks begin at granules themselves. */
+static unsigned aligned_class(size_t size, size_t alignment) {
+  if (size > MID_MAX_BYTES) return large_class_of_size(size);
+  if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
+  unsigned class = class_of_size(size > alignment ? size : alignment);
+  while (slab_class_bytes[class] % alignment) class++; /* ends at a power of two, at the latest */
+  return class;
+}
+
+static void *slab_allocate(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  void *block = pop(magazine);
+  if (!block && batch_refill(heap, class)) block = pop(magazine);
+  return block;
+}
+
+static void *try_allocate(struct heap *heap, struct allocation *allocation) {
+  size_t size = allocation->size, alignment = allocation->alignment;
+  allocation->is_zero = false;
+  if (size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES) return big_allocate(heap, allocation);
+  unsigned class = aligned_class(size, alignment);
+  if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class);
+  void *block = alignment > GRANULE_BYTES ? NULL : pop(&heap->magazines[class]);
+  return block ? block : large_allocate(heap, class, alignment, allocation);
+}
+
+COLD static void *fail_without_memory(struct heap *heap) {
+  count(heap ? &heap->owner.counters : &stray_counters, COUNT_enomem);
+  errno = ENOMEM;
+  return NULL;
+}
+
+static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  void *block = try_allocate(heap, allocation);
+  if (UNLIKELY(!block)) {
+    scavenge_under_pressure(heap);
+    block = try_allocate(heap, allocation);
+    if (!block) return fail_without_memory(heap);
+  }
+  scavenge_when_due(heap);
+  return block;
+}
+
+void *heap_allocate(struct allocation *allocation) {
+  if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2))
+    return fail_without_memory(NULL);
+  struct heap *heap = heap_of_this_thread();
+  if (LIKELY(heap)) return allocate_from(heap, allocation);
+  heap = heap_borrow();
+  if (!heap) return fail_without_memory(NULL);
+  void *block = allocate_from(heap, allocation);
+  heap_return(heap);
+  return block;
+}
+
+NOINLINE void *heap_malloc_slow(size_t size) {
+  struct allocation allocation = {
+      .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
+  return heap_allocate(&allocation);
+}
+
+NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+  if (UNLIKELY(size > LARGE_MAX_BYTES)) return heap_malloc_slow(size);
+  unsigned class = size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
+  struct magazine *magazine = &heap_of_thread->magazines[class];
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->base)) return heap_malloc_slow(size);
+  magazine->top = top - 1;
+  return top[-1];
+}
+
+/* ---- free -------------------------------------------------------------------------------------------- */
+
+static void push(struct heap *heap, unsigned class, void *block) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (magazine->top == magazine->end) batch_flush(heap, class);
+  if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
+    large_give((uintptr_t)block, &heap->owner.counters);
+  else
+    *magazine->top++ = block;
+}
+
+/* Of a thread whose heap is gone (or cannot be made): straight home. */
+static void free_without_heap(void *block, unsigned class) {
+  if (class < SLAB_CLASS_COUNT)
+    batch_free(NULL, &block, 1, &stray_counters);
+  else
+    large_give((uintptr_t)block, &stray_counters);
+}
+
+/* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
+static void adopt_large(struct heap *heap, unsigned class, void *block) {
+  if ((uintptr_t)block % GRANULE_BYTES) pointer_fail("free", (uintptr_t)block);
+  owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
+  push(heap, class, block);
+}
+
+static void free_block(uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  struct heap *heap = heap_of_this_thread();
+  if (!heap)
+    free_without_heap(block, class);
+  else if ((entry & ~MAP_CLASS_MASK) == heap->tag)
+    push(heap, class, block);
+  else if (class < SLAB_CLASS_COUNT)
+    outbox_add(heap, block, slab_class_bytes[class]);
+  else
+    adopt_large(heap, class, block);
+}
+
+static void free_big(void *block) {
+  if ((uintptr_t)block % GRANULE_BYTES) pointer_fail("free", (uintptr_t)block);
+  struct heap *heap = heap_of_this_thread();
+  big_give((uintptr_t)block, heap ? &heap->owner.counters : &stray_counters);
+}
+
+static void free_foreign(void *block) {
+  const struct os_libc_malloc *libc = os_libc_malloc();
+  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
+  struct heap *heap = heap_of_thread;
+  count(heap_is_real(heap) ? &heap->owner.counters : &stray_counters, COUNT_foreign_frees);
+  libc->free(block);
+}
+
+static bool is_in_window(const void *address) {
+  return granule_of((uintptr_t)address) < load_relaxed(&window.granule_count);
+}
+
+/* Live blocks have an owner's tag; what is free or never was has none. */
+static bool is_live_entry(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
+
+NOINLINE void heap_free_slow(void *block) {
+  if (!block) return;
+  if (!is_in_window(block)) {
+    free_foreign(block);
+    return;
+  }
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if (!is_live_entry(entry)) pointer_fail("free", (uintptr_t)block);
+  if (entry == MAP_ENTRY_BIG_LIVE)
+    free_big(block);
+  else
+    free_block(entry, block);
+  scavenge_when_due(heap_of_thread);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) {
+  uintptr_t address = (uintptr_t)block;
+  *is_foreign = false;
+  if (!is_in_window(block)) {
+    if (!os_libc_malloc()->free || !pointer_is_libc_block(address)) pointer_fail(verb, address);
+    *is_foreign = true;
+    return 0;
+  }
+  uint32_t entry = owner_map_entry(address);
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (!is_live_entry(entry)) pointer_fail(verb, address);
+  if (class < SLAB_CLASS_COUNT) {
+    slab_index_of(slab_of_block(address), address, verb);
+    return slab_class_bytes[class];
+  }
+  if (address % GRANULE_BYTES) pointer_fail(verb, address);
+  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
+}
+
+bool heap_resize_big(void *block, size_t size) {
+  struct heap *heap = heap_of_this_thread();
+  return big_resize((uintptr_t)block, size, heap ? &heap->owner.counters : &stray_counters);
+}
+
+bool heap_move_big(void *target, void *source, size_t bytes) {
+  struct heap *heap = heap_of_this_thread();
+  return big_move_pages((uintptr_t)target, (uintptr_t)source, bytes,
+                        heap ? &heap->owner.counters : &stray_counters);
+}
+
+bool heap_owns(const void *address) {
+  if (!is_in_window(address)) return false;
+  size_t granule = granule_of((uintptr_t)address);
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  if (!metadata) return false;
+  if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
+  const struct slab *slab = slab_of_block((uintptr_t)address);
+  return slab->capacity && slab_block_index(slab, (uintptr_t)address - slab->base) < slab->capacity;
+}

@@ -1,0 +1,41 @@
+/* slow_path.h: what the fast paths fall into. */
+#ifndef HAK_HEAP_SLOW_PATH_H
+#define HAK_HEAP_SLOW_PATH_H
+
+#include "heap/heap.h"
+
+/* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
+void *heap_malloc_beyond_tiny(size_t size);
+/* malloc of a class whose magazine is empty. */
+void *heap_malloc_slow(size_t size);
+/* free of anything that the fast path could not push. */
+void heap_free_slow(void *block);
+
+/* An explicit request: aligned, zeroed or with a call site of its own. */
+struct allocation {
+  size_t size;
+  size_t alignment; /* a power of two */
+  uint32_t site;
+  bool is_zero; /* out: the block reads as zero already */
+};
+/* A block, or NULL with errno ENOMEM. */
+void *heap_allocate(struct allocation *allocation);
+
+/* The site of a caller that does not name one: its return address. */
+INLINE uint32_t site_of_caller(uintptr_t return_address) {
+  return (uint32_t)(return_address ^ return_address >> 32);
+}
+
+/* Bytes that may be used at a live block; ends the program when none begins there.  `verb` is what the
+ * program tried.  0 with *is_foreign set for a block of the C library's own malloc. */
+size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign);
+
+/* Changes the size of a Big block in place. */
+bool heap_resize_big(void *block, size_t size);
+/* Moves the first `bytes` of one Big block to another by moving pages; false when it must be copied. */
+bool heap_move_big(void *target, void *source, size_t bytes);
+
+/* True when the address lies in memory that was handed out. */
+bool heap_owns(const void *address);
+
+#endif

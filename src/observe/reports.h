@@ -1,0 +1,19 @@
+/* reports.h: the figures as text and as JSON. */
+#ifndef HAK_OBSERVE_REPORTS_H
+#define HAK_OBSERVE_REPORTS_H
+
+#include "base/text.h"
+
+/* The report of HAKMEM_STATS=1 and of malloc_stats(). */
+void report_as_text(struct text *text);
+/* The same figures as one JSON object. */
+void report_as_json(struct text *text);
+/* HAKMEM_SHARED_POOL_LOCK_STATS=1: who came to the shared pool, by code path (O1). */
+void report_pool_acquisitions(struct text *text);
+
+/* What options `stats` and `shared_pool_lock_stats` ask for at the end of the process. */
+void reports_at_exit(void);
+/* Writes a report to a file descriptor. */
+void report_to_descriptor(void (*report)(struct text *), int descriptor);
+
+#endif

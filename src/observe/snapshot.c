@@ -1,0 +1,57 @@
+#include "observe/snapshot.h"
+
+#include "heap/heap.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+#include "tier/big.h"
+#include "tier/large.h"
+
+const char *const counter_names[COUNTER_COUNT] = {
+#define COUNTER(name, meaning) #name,
+#include "base/counters.def"
+#undef COUNTER
+};
+
+const char *const counter_meanings[COUNTER_COUNT] = {
+#define COUNTER(name, meaning) meaning,
+#include "base/counters.def"
+#undef COUNTER
+};
+
+static void add_counters(struct snapshot *snapshot, const struct counters *counters) {
+  for (unsigned which = 0; which < COUNTER_COUNT; which++)
+    snapshot->counters[which] += load_relaxed(&counters->value[which]);
+}
+
+static void add_owners(struct snapshot *snapshot) {
+  int64_t bytes_out = 0;
+  for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    add_counters(snapshot, &owner->counters);
+    bytes_out += load_relaxed(&owner->bytes_out);
+  }
+  snapshot->slab_bytes_out = bytes_out > 0 ? (uint64_t)bytes_out : 0;
+}
+
+void snapshot_take(struct snapshot *snapshot) {
+  struct slab_pool_sizes slabs;
+  struct range_sizes ranges;
+  slab_pool_measure(&slabs);
+  range_measure(&ranges);
+  *snapshot = (struct snapshot){
+      .os_maps = load_relaxed(&os_counts.maps),
+      .os_unmaps = load_relaxed(&os_counts.unmaps),
+      .os_purges = load_relaxed(&os_counts.purges),
+      .purged_bytes = load_relaxed(&os_counts.purged_bytes),
+      .mapped_bytes = slabs.mapped_bytes + ranges.mapped_bytes,
+      .metadata_bytes = metadata_bytes(),
+      .dirty_free_bytes = slabs.dirty_bytes + ranges.dirty_bytes,
+      .large_live_bytes = large_live_bytes(),
+      .big_live_bytes = big_live_bytes(),
+      .superslabs = slabs.superslabs,
+      .superslabs_kept = slabs.superslabs_kept,
+  };
+  add_counters(snapshot, &stray_counters);
+  add_owners(snapshot);
+}

@@ -1,0 +1,241 @@
+#include "slab/adopt.h"
+
+#include "config/options.h"
+#include "slab/pending.h"
+#include "slab/slab.h"
+
+/* Live owners looked at by one slow path. */
+enum { ROUTE_P_PROBES = 8 };
+
+/* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
+static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+  ASSERT(!slab->is_listed);
+  int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
+  add_single_writer(&from->bytes_out, -bytes);
+  add_single_writer(&owner->bytes_out, bytes);
+  slab_own(slab, owner);
+}
+
+/* ---- ended and dormant owners ---------------------------------------------------------------------- */
+
+/* Drains the owner's queue of the class until a slab with free blocks turns up. */
+static void refill_partial(struct owner *ended, unsigned class) {
+  while (!ended->bins[class].partial) {
+    struct slab *slab = pending_next(ended, class);
+    if (!slab) return;
+    pending_drain(slab, ended);
+  }
+}
+
+/* Latch of `ended`.  An unlisted slab with free blocks, still owned by `ended`, or NULL. */
+static struct slab *detach_slab(struct owner *ended, unsigned class) {
+  struct bin *bin = &ended->bins[class];
+  struct slab *slab = bin->current;
+  if (slab && (slab->free_local || slab_collect(slab, ended))) {
+    bin->current = NULL;
+    return slab;
+  }
+  refill_partial(ended, class);
+  slab = bin->partial;
+  if (slab) slab_unlist(slab, ended);
+  return slab;
+}
+
+static bool is_adoptable(const struct owner *candidate) {
+  uint32_t state = load_relaxed(&candidate->state); /* looked at again under the latch */
+  return state == OWNER_PARKED || state == OWNER_DORMANT;
+}
+
+static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class) {
+  if (!is_adoptable(ended) || !latch_try(ended)) return NULL;
+  struct slab *slab = is_adoptable(ended) ? detach_slab(ended, class) : NULL;
+  if (slab) take_over(slab, ended, owner);
+  latch_give(ended);
+  return slab;
+}
+
+struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
+  uint64_t bit = UINT64_C(1) << class;
+  if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
+  /* seq: cleared before we look; who parks or queues afterwards sets it again. */
+  fetch_and_seq(&orphan_mask, ~bit);
+  for (struct owner *ended = owners_first(); ended; ended = ended->next_of_all) {
+    if (ended == owner) continue;
+    struct slab *slab = adopt_from(ended, owner, class);
+    if (!slab) continue;
+    orphan_mask_add(bit); /* there may be more */
+    return slab;
+  }
+  return NULL;
+}
+
+/* ---- Route P ---------------------------------------------------------------------------------------- */
+
+/* Idleness is observed, not announced, so that owners pay nothing for it: an owner is idle when its
+ * count of slow paths is what another observer saw at least route_p_idle_us ago. */
+static bool is_idle(struct owner *candidate, uint64_t now_ns) {
+  uint64_t slow_paths = load_relaxed(&candidate->slow_paths);
+  if (load_relaxed(&candidate->seen_slow_paths) != slow_paths) {
+    store_relaxed(&candidate->seen_slow_paths, slow_paths);
+    store_relaxed(&candidate->seen_ns, now_ns);
+    return false;
+  }
+  return now_ns - load_relaxed(&candidate->seen_ns) >= options.route_p_idle_us * 1000;
+}
+
+static bool has_enough_remote(const struct slab *slab) {
+  unsigned remote = slab_count_remote(slab);
+  return remote >= options.route_p_min_remote || remote == slab->capacity;
+}
+
+/* Latch of the candidate.  The first queued slab that may be taken, or NULL; the others stay. */
+static struct slab *choose_queued(struct owner *candidate, unsigned class, uint64_t now_ns,
+                                  struct counters *counters) {
+  struct slab *slab = pending_next(candidate, class);
+  if (!slab) return NULL;
+  if (load_relaxed(&slab->owner) != candidate) {
+    pending_drain(slab, candidate); /* sends it on */
+    return NULL;
+  }
+  if (now_ns - slab->edge_ns < options.route_p_refusal_us * 1000) {
+    count(counters, COUNT_route_p_blocked_refusal);
+  } else if (!has_enough_remote(slab)) {
+    count(counters, COUNT_route_p_blocked_few);
+  } else if (slab != candidate->bins[class].current && !slab->is_listed) {
+    return slab;
+  }
+  pending_put_back(slab, candidate);
+  return NULL;
+}
+
+/* All conditions of M4, cheapest first. */
+static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
+                      struct counters *counters) {
+  if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
+    count(counters, COUNT_route_p_blocked_few);
+  } else if (!is_idle(candidate, now_ns)) {
+    count(counters, COUNT_route_p_blocked_idle);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, unsigned class,
+                                 uint64_t now_ns) {
+  struct counters *counters = &owner->counters;
+  if (!may_adopt(candidate, class, now_ns, counters) || !latch_try(candidate)) return NULL;
+  struct slab *slab = NULL;
+  if (candidate->bins[class].partial_count > options.route_p_owner_partial_max)
+    count(counters, COUNT_route_p_blocked_partial);
+  else
+    slab = choose_queued(candidate, class, now_ns, counters);
+  if (slab) take_over(slab, candidate, owner);
+  latch_give(candidate);
+  return slab;
+}
+
+struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+  uint64_t bit = UINT64_C(1) << class;
+  uint64_t now_ns = 0;
+  unsigned probes = 0;
+  /* Each owner begins with its neighbour in the list, so that not all look at the same few. */
+  struct owner *candidate = owner->next_of_all ? owner->next_of_all : owners_first();
+  for (; candidate != owner && probes < ROUTE_P_PROBES; probes++) {
+    if (load_relaxed(&candidate->ready_mask) & bit) {
+      if (!now_ns) now_ns = os_now_ns();
+      struct slab *slab = adopt_queued(candidate, owner, class, now_ns);
+      if (slab && pending_drain(slab, owner)) {
+        count(&owner->counters, COUNT_route_p_allowed);
+        return slab;
+      }
+    }
+    candidate = candidate->next_of_all ? candidate->next_of_all : owners_first();
+  }
+  return NULL;
+}
+
+/* ---- sweeping ------------------------------------------------------------------------------------------ */
+
+static void release_if_free(struct slab *slab, struct owner *owner) {
+  if (slab->free_local != slab->capacity) slab_collect(slab, owner);
+  if (load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity)
+    slab_try_release(slab, owner);
+}
+
+/* Queued slabs that are wholly free are released, the others left for Route P and their owner. */
+static void release_queued(struct owner *owner, unsigned class) {
+  struct slab *kept = NULL;
+  struct slab *slab;
+  while ((slab = pending_next(owner, class))) {
+    if (load_relaxed(&slab->owner) == owner &&
+        slab->free_local + slab_count_remote(slab) != slab->capacity) {
+      store_relaxed(&slab->pending_next, kept);
+      kept = slab;
+    } else {
+      pending_drain(slab, owner);
+      if (load_relaxed(&slab->owner) == owner) release_if_free(slab, owner);
+    }
+  }
+  while ((slab = kept)) {
+    kept = load_relaxed(&slab->pending_next);
+    pending_put_back(slab, owner);
+  }
+}
+
+void owner_release_free_slabs(struct owner *owner) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
+    struct bin *bin = &owner->bins[class];
+    release_queued(owner, class);
+    if (bin->current) release_if_free(bin->current, owner);
+    for (struct slab *slab = bin->partial, *next; slab; slab = next) {
+      next = slab->next;
+      release_if_free(slab, owner);
+    }
+  }
+}
+
+/* Classes of which somebody could adopt a slab here. */
+static uint64_t classes_on_offer(const struct owner *owner) {
+  uint64_t classes = load_seq(&owner->ready_mask);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+    if (owner->bins[class].partial || owner->bins[class].current) classes |= UINT64_C(1) << class;
+  return classes;
+}
+
+static void change_state(struct owner *owner, enum owner_state state) {
+  /* seq: the state before the ready mask is read; pairs with push in pending.c. */
+  store_seq(&owner->state, state);
+  orphan_mask_add(classes_on_offer(owner));
+}
+
+void owner_park(struct owner *owner) {
+  owner_release_free_slabs(owner);
+  change_state(owner, OWNER_PARKED);
+}
+
+/* True while the owner runs: it may idle later. */
+static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_ns) {
+  uint64_t slow_paths = load_relaxed(&owner->slow_paths);
+  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
+  if (is_running && load_relaxed(&owner->seen_slow_paths) != slow_paths) {
+    store_relaxed(&owner->seen_slow_paths, slow_paths);
+    store_relaxed(&owner->seen_ns, now_ns);
+    return true;
+  }
+  if (is_running && now_ns - load_relaxed(&owner->seen_ns) < dormant_after_ns) return true;
+  if (!latch_try(owner)) return true;
+  if (load_relaxed(&owner->state) != OWNER_LOST) {
+    owner_release_free_slabs(owner);
+    if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
+  }
+  latch_give(owner);
+  return false;
+}
+
+bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns) {
+  bool look_again = false;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    look_again |= sweep(owner, now_ns, dormant_after_ns);
+  return look_again;
+}

@@ -1,0 +1,28 @@
+/* adopt.h: taking slabs over from owners that do not use them: ended ones (M5) and, by Route P (M4),
+ * live but idle ones.
+ *
+ * The adopter holds its own latch and tries the other's; while it holds both, nobody else can touch
+ * the slab's local bits or lists.  A slab may at that moment be on its way into the old owner's
+ * pending queue: whoever drains it there sends it on. */
+#ifndef HAK_SLAB_ADOPT_H
+#define HAK_SLAB_ADOPT_H
+
+#include "slab/owner.h"
+
+/* A slab of the class with free blocks in `local`, now owned by `owner` and not listed, or NULL. */
+struct slab *adopt_from_ended(struct owner *owner, unsigned class);
+struct slab *adopt_route_p(struct owner *owner, unsigned class);
+
+/* Called now and then by whoever purges: marks owners dormant that were in no slow path for
+ * `dormant_after_ns`, and gives wholly free slabs of owners that do not run back to the pool.  True when
+ * another sweep may find more. */
+bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns);
+
+/* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
+ * Latch. */
+void owner_release_free_slabs(struct owner *owner);
+
+/* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs. */
+void owner_park(struct owner *owner);
+
+#endif

@@ -1,0 +1,88 @@
+/* owner.h: a heap as its slabs see it, and who may touch what.
+ *
+ * A slab is owned by one heap.  Everything of an owner below "under the latch" may be touched only by
+ * who holds its latch, a one-word try-lock: its own thread takes it once per slow path (a plain check
+ * while the process has one thread), and others may take it only when they find it free: to adopt
+ * slabs of an owner that ended or idles, to sweep, to park.  Nobody ever waits for two latches, so
+ * there is no order to keep.  Magazines are not under the latch: they belong to the running thread.
+ *
+ * Remote frees need no latch: they set bits in `remote` and queue the slab here (M2).
+ *
+ *   pending[class]    slabs with remote frees, a stack with many producers; popped whole by exchange,
+ *                     by the latch's holder
+ *   ready_mask        bit per class: pending[class] may be non-empty (M4's ready mask)
+ *
+ * Law of `queued` in a slab: whoever changes it 0 -> 1 holds the right to queue the slab or to
+ * release it, until it is set to 0 again; a slab in a pending queue has queued == 1. */
+#ifndef HAK_SLAB_OWNER_H
+#define HAK_SLAB_OWNER_H
+
+#include "base/counters.h"
+#include "os/os.h"
+#include "pool/superslab.h"
+
+enum owner_state {
+  OWNER_RUNNING, /* a thread allocates with it */
+  OWNER_DORMANT, /* its thread has not been in a slow path for a decay time */
+  OWNER_PARKED,  /* its thread ended */
+  OWNER_LOST,    /* in a forked child: its thread was cut off inside a slow path */
+};
+
+/* The slabs of one class. */
+struct bin {
+  struct slab *current;  /* serves refills; not listed */
+  struct slab *partial;  /* others with free blocks, doubly linked, last freed into first */
+  struct slab *taken;    /* popped off the pending queue, not looked at yet */
+  uint32_t partial_count;
+};
+
+struct owner {
+  /* Constant. */
+  uint32_t tag; /* number << MAP_TAG_SHIFT */
+  uint32_t number;
+  struct owner *next_of_all; /* list of all owners, never unlinked */
+
+  /* Under the latch. */
+  CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
+  ATOMIC(int64_t) bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
+  struct counters counters;
+  ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
+
+  /* Written by any thread. */
+  CACHE_ALIGNED ATOMIC(uint32_t) latch; /* 0 free, 1 held */
+  ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
+  ATOMIC(uint64_t) ready_mask;
+  ATOMIC(uint64_t) seen_slow_paths; /* what an observer read last, and when */
+  ATOMIC(uint64_t) seen_ns;
+  CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
+  ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* about */
+};
+
+INLINE bool latch_try(struct owner *owner) {
+  if (!os_is_multi_threaded()) return true;
+  /* acquire: what the last holder did; pairs with the release in latch_give. */
+  return load_relaxed(&owner->latch) == 0 && exchange_acquire(&owner->latch, 1) == 0;
+}
+
+/* Only for the owner's own thread (and for whoever is about to become it). */
+INLINE void latch_take(struct owner *owner) {
+  for (unsigned spin = 0; !latch_try(owner); spin++) {
+    if (spin % 64 == 63) os_yield(); /* the holder was preempted: let it finish */
+    cpu_relax();
+  }
+}
+
+INLINE void latch_give(struct owner *owner) { store_release(&owner->latch, 0); }
+
+/* The head of the list of all owners; pairs with the release in owner_register. */
+struct owner *owners_first(void);
+void owner_register(struct owner *owner);
+
+/* Classes of which an ended or dormant owner may have free blocks: a hint for the gate. */
+extern ATOMIC(uint64_t) orphan_mask;
+
+INLINE void orphan_mask_add(uint64_t classes) {
+  if (~load_relaxed(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
+}
+
+#endif

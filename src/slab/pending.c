@@ -1,0 +1,85 @@
+#include "slab/pending.h"
+
+#include "config/options.h"
+#include "pool/purge.h"
+#include "slab/slab.h"
+
+static uint64_t class_bit(unsigned class) { return UINT64_C(1) << class; }
+
+static void push(struct owner *owner, struct slab *slab) {
+  unsigned class = slab->class;
+  struct slab *first = load_relaxed(&owner->pending[class]);
+  do {
+    store_relaxed(&slab->pending_next, first);
+    /* seq: the slab is in the queue before we look at the mask and at the owner's state; pairs with
+     * pending_next, which clears the bit before it takes the queue. */
+  } while (!cas_weak_seq(&owner->pending[class], &first, slab));
+  fetch_add_relaxed(&owner->pending_count[class], 1);
+  if (!(load_seq(&owner->ready_mask) & class_bit(class)))
+    fetch_or_seq(&owner->ready_mask, class_bit(class));
+  purge_want(); /* a sweep may find the slab wholly free */
+  /* seq: pairs with owner_park, which changes the state before it reads the ready mask. */
+  if (load_seq(&owner->state) != OWNER_RUNNING) orphan_mask_add(class_bit(class));
+}
+
+void pending_enqueue(struct slab *slab, struct counters *counters) {
+  if (options.route_p) slab->edge_ns = os_now_ns(); /* ours to write: we hold `queued` */
+  for (;;) {
+    /* seq: pairs with slab_own and slab_try_release. */
+    struct owner *owner = load_seq(&slab->owner);
+    if (owner) {
+      count(counters, COUNT_pending_enqueued);
+      push(owner, slab);
+      return;
+    }
+    /* We came late: the owner found our blocks by itself and released the slab to the pool.  Let go
+     * of it; but if somebody owns it again by now, frees of his blocks may have relied on us. */
+    store_seq(&slab->queued, 0);
+    if (!load_seq(&slab->owner) || exchange_seq(&slab->queued, 1) != 0) return;
+  }
+}
+
+struct slab *pending_next(struct owner *owner, unsigned class) {
+  struct bin *bin = &owner->bins[class];
+  if (!bin->taken && load_relaxed(&owner->pending[class])) {
+    fetch_and_seq(&owner->ready_mask, ~class_bit(class));
+    /* acquire (seq): the slabs' links; pairs with push. */
+    bin->taken = exchange_seq(&owner->pending[class], NULL);
+  }
+  struct slab *slab = bin->taken;
+  if (!slab) return NULL;
+  bin->taken = load_relaxed(&slab->pending_next);
+  fetch_sub_relaxed(&owner->pending_count[class], 1);
+  if (bin->taken) fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* more where it came from */
+  return slab;
+}
+
+void pending_put_back(struct slab *slab, struct owner *owner) {
+  struct bin *bin = &owner->bins[slab->class];
+  store_relaxed(&slab->pending_next, bin->taken);
+  bin->taken = slab;
+  fetch_add_relaxed(&owner->pending_count[slab->class], 1);
+  fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
+}
+
+bool pending_drain(struct slab *slab, struct owner *owner) {
+  if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued with us */
+    pending_enqueue(slab, &owner->counters);
+    return false;
+  }
+  count(&owner->counters, COUNT_pending_drained);
+  /* seq: cleared before the words are exchanged; pairs with slab_free_remote. */
+  store_seq(&slab->queued, 0);
+  slab_collect(slab, owner);
+  return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
+}
+
+unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget) {
+  unsigned useful = 0;
+  for (; budget; budget--) {
+    struct slab *slab = pending_next(owner, class);
+    if (!slab) break;
+    useful += pending_drain(slab, owner);
+  }
+  return useful;
+}

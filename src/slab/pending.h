@@ -1,0 +1,24 @@
+/* pending.h: the pending queue of an owner (M2): slabs that other threads freed into. */
+#ifndef HAK_SLAB_PENDING_H
+#define HAK_SLAB_PENDING_H
+
+#include "slab/owner.h"
+
+/* Queues a slab with its owner, whoever that is by now.  The caller has just changed slab->queued
+ * from 0 to 1.  Lock-free, no latch. */
+void pending_enqueue(struct slab *slab, struct counters *counters);
+
+/* Latch.  The next slab of the class that has been queued, or NULL.  It still has queued == 1. */
+struct slab *pending_next(struct owner *owner, unsigned class);
+
+/* Latch.  Ends a slab's stay in the queue: queued = 0, then its remote frees are collected; a slab
+ * that belongs to somebody else by now is sent there.  True when it has free blocks for us. */
+bool pending_drain(struct slab *slab, struct owner *owner);
+
+/* Latch.  Puts a slab from pending_next back, undrained. */
+void pending_put_back(struct slab *slab, struct owner *owner);
+
+/* Latch.  Drains up to `budget` slabs of the class; how many have free blocks for us. */
+unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
+
+#endif

@@ -1,0 +1,40 @@
+/* slab.h: the blocks of one slab, and its place in its owner's bins.
+ *
+ * All functions but slab_free_remote want the latch of the slab's owner. */
+#ifndef HAK_SLAB_SLAB_H
+#define HAK_SLAB_SLAB_H
+
+#include "slab/owner.h"
+
+/* Makes `owner` the owner of a slab that the caller alone holds: map entries, then the field. */
+void slab_own(struct slab *slab, struct owner *owner);
+
+/* Moves up to `wanted` free blocks out of `local` to blocks[0] … so that the last one has the lowest
+ * address (a magazine pops it first); returns how many. */
+unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
+
+/* Index of a block of this slab; ends the program when the address is inside a block. */
+unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
+
+/* Gives blocks of one bitmap word back to `local`; ends the program when one was free already. */
+void slab_put(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits);
+
+/* Moves `remote` to `local`; returns how many blocks. */
+unsigned slab_collect(struct slab *slab, struct owner *owner);
+
+/* Frees blocks of one word of a slab that another heap owns (or may own): atomic, wait-free but for
+ * the 0 -> 1 edge, on which the slab joins its owner's pending queue. */
+void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters);
+
+/* Links a slab with free blocks into its bin; unlinks it. */
+void slab_list(struct slab *slab, struct owner *owner);
+void slab_unlist(struct slab *slab, struct owner *owner);
+
+/* Gives a slab whose blocks are all free back to the pool.  False when somebody is queueing it at
+ * this moment: then it stays as it is, and whoever drains it will try again. */
+bool slab_try_release(struct slab *slab, struct owner *owner);
+
+/* Whether blocks are waiting in `remote`, and how many. */
+unsigned slab_count_remote(const struct slab *slab);
+
+#endif

@@ -1,0 +1,89 @@
+#include "tier/big.h"
+
+#include "config/options.h"
+#include "os/os.h"
+#include "tier/site_cache.h"
+
+/* A cached range may be larger than asked for by this part: the rest would be wasted. */
+enum { CACHE_SLACK_DIVISOR = 16 };
+
+static struct site_cache big_cache;
+static ATOMIC(uint64_t) live_bytes;
+
+static size_t granules_of(size_t bytes) { return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT; }
+
+size_t big_good_bytes(size_t bytes) { return granules_of(bytes) << GRANULE_SHIFT; }
+
+size_t big_usable_bytes(uintptr_t block) {
+  return (size_t)range_info(granule_of(block))->granules << GRANULE_SHIFT;
+}
+
+uint64_t big_live_bytes(void) { return load_relaxed(&live_bytes); }
+
+static size_t take_granule(struct big_request *request, struct counters *counters) {
+  size_t granules = granules_of(request->bytes);
+  if (request->alignment_bytes <= GRANULE_BYTES) {
+    size_t cached = site_cache_take(&big_cache, request->site, granules,
+                                    granules + granules / CACHE_SLACK_DIVISOR);
+    if (cached != NO_GRANULE) {
+      count(counters, COUNT_big_cache_hits);
+      return cached;
+    }
+  }
+  size_t alignment = request->alignment_bytes >> GRANULE_SHIFT;
+  size_t granule = range_take(granules, alignment ? alignment : 1, request->home, counters);
+  if (granule == NO_GRANULE) return NO_GRANULE;
+  request->is_zero = range_info(granule)->is_zero;
+  if (options.prefault && request->is_zero)
+    os_populate((void *)granule_address(granule), granules << GRANULE_SHIFT);
+  return granule;
+}
+
+uintptr_t big_take(struct big_request *request, struct counters *counters) {
+  request->is_zero = false;
+  if (granules_of(request->bytes) > window.chunk_limit * GRANULES_PER_CHUNK) return 0;
+  size_t granule = take_granule(request, counters);
+  if (granule == NO_GRANULE) return 0;
+  struct range_info *info = range_info(granule);
+  info->site = request->site;
+  count(counters, COUNT_big_allocs);
+  fetch_add_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
+  return granule_address(granule);
+}
+
+void big_give(uintptr_t block, struct counters *counters) {
+  size_t granule = granule_of(block);
+  struct range_info *info = range_info(granule);
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
+  count(counters, COUNT_big_frees);
+  fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  owner_map_set(granule, MAP_ENTRY_BIG_FREE);
+  info->stamp_ms = now_ms;
+  info->is_zero = false;
+  purge_want();
+  /* A quarter of the budget for whole blocks by site, the rest for what splits and merges. */
+  if (!site_cache_put(&big_cache, info->site, granule, options.big_cache_bytes / 4))
+    range_give(granule, now_ms, counters);
+}
+
+bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {
+  size_t granule = granule_of(block);
+  uint32_t before = range_info(granule)->granules;
+  size_t after = granules_of(bytes);
+  if (after > before && !range_extend(granule, after, counters)) return false;
+  if (after < before) range_shrink(granule, after, counters);
+  fetch_add_relaxed(&live_bytes, ((uint64_t)after - before) << GRANULE_SHIFT);
+  return true;
+}
+
+bool big_move_pages(uintptr_t target, uintptr_t source, size_t bytes, struct counters *counters) {
+  if (!os_move_pages((void *)target, (void *)source, round_up(bytes, os_page_bytes()))) return false;
+  count(counters, COUNT_big_mremaps);
+  range_note_moved(granule_of(target));
+  return true;
+}
+
+void big_purge(struct purge *purge, struct counters *counters) {
+  site_cache_purge(&big_cache, purge, counters);
+}

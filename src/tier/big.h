@@ -1,0 +1,38 @@
+/* big.h: the Big tier: blocks above 1 MiB, whole ranges, cached by size and call site (BigCache, B1),
+ * grown in place or by moving pages.
+ *
+ * The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed one
+ * MAP_TAG_NONE | MAP_CLASS_BIG, so a second free is recognised until the range is used otherwise. */
+#ifndef HAK_TIER_BIG_H
+#define HAK_TIER_BIG_H
+
+#include "pool/range.h"
+
+#define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG)
+#define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG)
+
+struct big_request {
+  size_t bytes;           /* at most REQUEST_MAX_BYTES */
+  size_t alignment_bytes; /* a power of two */
+  uint32_t site;
+  unsigned home;
+  bool is_zero; /* out */
+};
+
+/* A block, or 0. */
+uintptr_t big_take(struct big_request *request, struct counters *counters);
+/* Frees a live block. */
+void big_give(uintptr_t block, struct counters *counters);
+size_t big_usable_bytes(uintptr_t block);
+/* Bytes a block for `bytes` has. */
+size_t big_good_bytes(size_t bytes);
+/* Changes the size without moving; false when impossible. */
+bool big_resize(uintptr_t block, size_t bytes, struct counters *counters);
+/* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages;
+ * false when the system cannot (then copy). */
+bool big_move_pages(uintptr_t target, uintptr_t source, size_t bytes, struct counters *counters);
+uint64_t big_live_bytes(void);
+
+void big_purge(struct purge *purge, struct counters *counters);
+
+#endif

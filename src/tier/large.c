@@ -1,0 +1,58 @@
+#include "tier/large.h"
+
+#include "config/options.h"
+#include "os/os.h"
+#include "tier/site_cache.h"
+
+/* Guessed, and bounded by age as well: enough for a few blocks of each of some sites. */
+#define LARGE_CACHE_BYTES ((uint64_t)32 << 20)
+
+static struct site_cache cache;
+static ATOMIC(uint64_t) live_bytes;
+
+uint64_t large_live_bytes(void) { return load_relaxed(&live_bytes); }
+
+static size_t take_granule(struct large_request *request, struct counters *counters) {
+  if (request->alignment_granules == 1) {
+    size_t cached = site_cache_take(&cache, request->site, request->granules, request->granules);
+    if (cached != NO_GRANULE) {
+      count(counters, COUNT_large_cache_hits);
+      if (range_info(cached)->site == request->site) count(counters, COUNT_large_site_hits);
+      return cached;
+    }
+  }
+  size_t granule = range_take(request->granules, request->alignment_granules, request->home, counters);
+  if (granule == NO_GRANULE) return NO_GRANULE;
+  request->is_zero = range_info(granule)->is_zero;
+  if (options.prefault && request->is_zero)
+    os_populate((void *)granule_address(granule), request->granules << GRANULE_SHIFT);
+  return granule;
+}
+
+uintptr_t large_take(struct large_request *request, struct counters *counters) {
+  count(counters, COUNT_large_allocs);
+  request->is_zero = false;
+  size_t granule = take_granule(request, counters);
+  if (granule == NO_GRANULE) return 0;
+  range_info(granule)->site = request->site;
+  fetch_add_relaxed(&live_bytes, (uint64_t)request->granules << GRANULE_SHIFT);
+  owner_map_set(granule, request->map_entry);
+  return granule_address(granule);
+}
+
+void large_give(uintptr_t block, struct counters *counters) {
+  size_t granule = granule_of(block);
+  struct range_info *info = range_info(granule);
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
+  owner_map_set(granule, MAP_TAG_NONE | (load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK));
+  fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  info->stamp_ms = now_ms;
+  info->is_zero = false;
+  purge_want();
+  if (!site_cache_put(&cache, info->site, granule, LARGE_CACHE_BYTES))
+    range_give(granule, now_ms, counters);
+}
+
+void large_purge(struct purge *purge, struct counters *counters) {
+  site_cache_purge(&cache, purge, counters);
+}

@@ -1,0 +1,33 @@
+/* large.h: the Large tier (L2.5): blocks above 32 KiB up to 1 MiB, one range each, no header.
+ *
+ *   thread's magazine → site cache (64 shards by call site) → range arenas
+ *
+ * The first level is the same magazine as for small blocks (src/heap); this file is what lies below.
+ * A block's owner map entry carries the tag of the heap that may push it onto its magazine; freeing
+ * another heap's block just rewrites the tag. */
+#ifndef HAK_TIER_LARGE_H
+#define HAK_TIER_LARGE_H
+
+#include "pool/range.h"
+
+struct large_request {
+  size_t granules;
+  size_t alignment_granules;
+  uint32_t site;
+  uint32_t map_entry; /* tag | class to publish for the block */
+  unsigned home;      /* arena to prefer */
+  bool is_zero;       /* out: the block reads as zero */
+};
+
+/* A block, or 0. */
+uintptr_t large_take(struct large_request *request, struct counters *counters);
+
+/* Takes back a block that no magazine has room for. */
+void large_give(uintptr_t block, struct counters *counters);
+
+/* Bytes in Large blocks that were taken and not given back. */
+uint64_t large_live_bytes(void);
+
+void large_purge(struct purge *purge, struct counters *counters);
+
+#endif

@@ -1,0 +1,66 @@
+#include "tier/site_cache.h"
+
+#include "os/os.h"
+
+static uint64_t slot_word(size_t granule, size_t granules) {
+  return (uint64_t)granules << 32 | (uint32_t)(granule + 1);
+}
+static size_t slot_granule(uint64_t word) { return (uint32_t)word - 1; }
+static size_t slot_granules(uint64_t word) { return word >> 32; }
+
+static ATOMIC(uint64_t) *shard_slots(struct site_cache *cache, uint32_t site) {
+  return cache->shards[mix_bits(site) % SITE_SHARDS].slots;
+}
+
+/* The range in the slot is ours if we empty it. */
+static bool empty_slot(struct site_cache *cache, ATOMIC(uint64_t) *slot, uint64_t word) {
+  /* acquire: the range's record; pairs with the release in site_cache_put. */
+  if (!cas_strong_acq_rel(slot, &word, 0)) return false;
+  fetch_sub_relaxed(&cache->cached_bytes, slot_granules(word) << GRANULE_SHIFT);
+  return true;
+}
+
+size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules, size_t granules_max) {
+  ATOMIC(uint64_t) *slots = shard_slots(cache, site);
+  for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
+    uint64_t word = load_relaxed(&slots[slot]);
+    size_t has = slot_granules(word);
+    if (word && has >= granules && has <= granules_max && empty_slot(cache, &slots[slot], word))
+      return slot_granule(word);
+  }
+  return NO_GRANULE;
+}
+
+bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes) {
+  struct range_info *info = range_info(granule);
+  uint64_t bytes = (uint64_t)info->granules << GRANULE_SHIFT;
+  if (load_relaxed(&cache->cached_bytes) + bytes > budget_bytes) return false;
+  ATOMIC(uint64_t) *slots = shard_slots(cache, site);
+  for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
+    uint64_t empty = 0;
+    if (load_relaxed(&slots[slot])) continue;
+    fetch_add_relaxed(&cache->cached_bytes, bytes);
+    /* release: the range's record before the range can be found; pairs with empty_slot. */
+    if (cas_strong_acq_rel(&slots[slot], &empty, slot_word(granule, info->granules))) return true;
+    fetch_sub_relaxed(&cache->cached_bytes, bytes);
+  }
+  return false;
+}
+
+void site_cache_purge(struct site_cache *cache, struct purge *purge, struct counters *counters) {
+  if (!load_relaxed(&cache->cached_bytes)) return;
+  for (unsigned shard = 0; shard < SITE_SHARDS; shard++) {
+    for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
+      ATOMIC(uint64_t) *at = &cache->shards[shard].slots[slot];
+      uint64_t word = load_acquire(at); /* pairs with site_cache_put: the stamp may be stale, not torn */
+      if (!word || !empty_slot(cache, at, word)) continue;
+      size_t granule = slot_granule(word);
+      uint32_t stamp_ms = range_info(granule)->stamp_ms;
+      uint64_t empty = 0;
+      if (!purge_is_due(purge, stamp_ms) && cas_strong_acq_rel(at, &empty, word))
+        fetch_add_relaxed(&cache->cached_bytes, slot_granules(word) << GRANULE_SHIFT);
+      else
+        range_give(granule, stamp_ms, counters);
+    }
+  }
+}
