@@ -53,18 +53,19 @@ class Side:
         env: Mapping[str, str] | None = None,
         timeout: float = RUN_TIMEOUT_S,
         stdin: str | None = None,
+        cwd: Path | None = None,
         processes: int = 1,
         statuses: Sequence[int] = (0,),
     ) -> Result:
-        """Runs `command` in the side's folder to its end.  On hakmem at least `processes` processes
-        must have ended normally and been served by it."""
+        """Runs `command` to its end, in the side's folder unless `cwd` names another.  On hakmem at least
+        `processes` processes must have ended normally and been served by it."""
         reports = self.new_reports_folder()
         result = self.runner(
             [*self.prefix, *command],
             env=self.environment(reports) | dict(env or {}),
             timeout=timeout,
             stdin=stdin,
-            cwd=self.folder,
+            cwd=cwd or self.folder,
         )
         what = f"{self.name}: {' '.join(map(str, command))[:200]}"
         said = f"{result.stdout[-2000:]}\n{result.stderr[-4000:]}"

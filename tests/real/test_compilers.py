@@ -6,34 +6,57 @@ memory; the program that comes of it then runs on hakmem itself."""
 from __future__ import annotations
 
 import hashlib
+import json
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from real.sides import Side, Sides
 
 LARGE = Path(__file__).parent / "programs" / "large.cpp"
-OWN_SOURCES = {".c": ("gcc", "-std=gnu17"), ".cc": ("g++", "-std=gnu++17")}
+OWN_LANGUAGES = {".c": "gcc", ".cc": "g++"}
 PROCESSES = {"gcc": 3, "g++": 3, "clang++": 1}  # gcc's driver, compiler and assembler; clang is all three
 AT_A_TIME = 2
 
 
+@dataclass(frozen=True)
+class Compilation:
+    """How the build compiles one of hakmem's sources."""
+
+    source: Path
+    folder: Path
+    flags: tuple[str, ...]
+
+
+def own_compilations(root: Path) -> list[Compilation]:
+    """What CMake wrote down, less the compiler's name and the output."""
+    entries = json.loads((root / "build" / "compile_commands.json").read_text())
+    found = []
+    for entry in entries:  # no two of one file: the release tree compiles each source once
+        words = shlex.split(entry["command"])
+        output = words.index("-o")
+        flags = words[1:output] + words[output + 2 :]
+        found.append(Compilation(Path(entry["file"]), Path(entry["directory"]), tuple(flags)))
+    return found
+
+
 def test_own_sources(sides: Sides, program: Callable[[str], Path], root: Path) -> None:
-    sources = sorted(path for suffix in OWN_SOURCES for path in (root / "src").rglob(f"*{suffix}"))
-    assert {source.suffix for source in sources} == set(OWN_SOURCES), "hakmem is C and its operator new C++"
-    includes = [f"-I{root / 'src'}", f"-I{root / 'include'}"]
+    compilations = own_compilations(root)
+    assert any(each.source.suffix == ".c" for each in compilations)
 
     def job(side: Side) -> dict[Path, str]:
-        def compile_one(source: Path) -> str:
-            name, standard = OWN_SOURCES[source.suffix]
-            target = side.folder / f"{source.parent.name}-{source.stem}.o"
-            command = [program(name), standard, "-O2", "-fPIC", *includes, "-c", source, "-o", target]
-            side.run(command, processes=PROCESSES[name])
+        def compile_one(each: Compilation) -> str:
+            name = OWN_LANGUAGES[each.source.suffix]
+            target = side.folder / f"{each.source.parent.name}-{each.source.stem}.o"
+            side.run([program(name), *each.flags, "-o", target], cwd=each.folder, processes=PROCESSES[name])
             return digest(target)
 
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            return dict(zip(sources, pool.map(compile_one, sources), strict=True))
+            digests = pool.map(compile_one, compilations)
+            return {each.source: made for each, made in zip(compilations, digests, strict=True)}
 
     sides.same(job)
 

@@ -22,6 +22,7 @@ WHERE_PRESENT = (
 ).split()
 AT_A_TIME = 3
 TIMEOUT_S = 240.0
+HANG_S = 150  # then regrtest prints where a module's threads stand, and ends it
 RAN_TO_ITS_END = (0, 2, 3)  # all passed; some failed; some changed the environment
 ALLOCATORS = ("pymalloc", "malloc")
 
@@ -36,7 +37,7 @@ def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str)
 
     def job(side: Side) -> Cases:
         report = side.folder / "cases.xml"
-        options = [f"-j{AT_A_TIME}", "--junit-xml", report]
+        options = [f"-j{AT_A_TIME}", f"--timeout={HANG_S}", "--junit-xml", report]
         side.run(
             [python, "-m", "test", *options, *modules],
             env={"PYTHONMALLOC": allocator},
