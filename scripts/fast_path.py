@@ -1,7 +1,7 @@
 """What the fast paths cost in instructions, read from the built library.
 
-The hit path of a function is the shortest way from its entry to a return: magazine hits return at
-once, everything slow leaves by a jump or a call to a function of its own.  Only x86-64 is understood."""
+The hit path of a function is the shortest way from its entry to a return that calls nothing: a magazine
+hit returns at once, everything slow is a function of its own.  Only x86-64 is understood."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ MIX = ("loads", "stores", "branches", "jumps", "calls", "locked", "moves", "arit
 CONDITIONAL = re.compile(r"j(?!mp)[a-z]+$")
 MOVE = re.compile(r"(mov[a-z]*|cmov[a-z]*|cltq|cltd|cqto)$")
 ONLY_READS = re.compile(r"(cmp|test|bt)[bwlq]?$")
+PREFIXES = r"(?:(?:lock|rep|repz|repnz|bnd|notrack|addr32|data16|cs) )*"
 WITHOUT_DATA = (
     (CONDITIONAL, "branches"),
     (re.compile(r"call"), "calls"),
@@ -33,7 +34,7 @@ WITHOUT_DATA = (
     (re.compile(r"push"), "stores"),
     (re.compile(r"pop"), "loads"),
     (re.compile(r"lea"), "arithmetic"),
-    (re.compile(r"(endbr64|nop[wl]?|ud2|hlt|pause|cs|data16)$"), "other"),
+    (re.compile(r"(endbr64|nop[wl]?|ud2|hlt|pause)$"), "other"),
 )
 
 
@@ -63,8 +64,9 @@ class Instruction:
         return self.mnemonic.startswith("ret")
 
     @property
-    def ends_flow(self) -> bool:
-        return self.is_jump or self.is_return or self.mnemonic in ("ud2", "hlt")
+    def leaves(self) -> bool:
+        """The next instruction is not reached from here, or only after a call."""
+        return self.is_jump or self.mnemonic.startswith(("call", "ud2", "hlt"))
 
     def kinds(self) -> set[str]:
         """What this instruction counts as; one that computes with a memory operand counts twice."""
@@ -93,7 +95,7 @@ class Function:
     instructions: tuple[Instruction, ...]
 
     def hit_path(self) -> tuple[Instruction, ...]:
-        """The shortest way to a return; empty when there is none in this function."""
+        """The shortest way to a return without a call; empty when there is none."""
         index = {instruction.address: i for i, instruction in enumerate(self.instructions)}
         came_from: dict[int, int | None] = {0: None}
         waiting = deque([0])
@@ -102,7 +104,7 @@ class Function:
             instruction = self.instructions[at]
             if instruction.is_return:
                 return self._walk_back(came_from, at)
-            following = [] if instruction.ends_flow else [at + 1]
+            following = [] if instruction.leaves else [at + 1]
             if instruction.target in index:
                 following.append(index[instruction.target])
             for place in following:
@@ -130,12 +132,12 @@ def output_of(*words: str | Path) -> str:
 
 
 def parse(line: str) -> Instruction | None:
-    found = re.match(r"\s+([0-9a-f]+):\t(lock |bnd |notrack |rep |repz )*(\S+)\s*([^#]*)", line)
+    found = re.match(rf"\s+([0-9a-f]+):\t({PREFIXES})(\S+)\s*([^#]*)", line)
     if not found:
         return None
-    address, prefix, mnemonic, operands = found.groups()
+    address, prefixes, mnemonic, operands = found.groups()
     exchanges = mnemonic.startswith("xchg") and "(" in operands  # locks without saying so
-    locked = exchanges or prefix == "lock "
+    locked = exchanges or "lock" in prefixes
     return Instruction(int(address, 16), mnemonic, operands.strip(), locked)
 
 
