@@ -10,5 +10,6 @@ int main(void) {
            HAKMEM_VERSION_PATCH);
   CHECK_MSG(strcmp(hak_version(), version) == 0, "%s", hak_version());
   CHECK(hak_version() == hak_version());
+  hak_free(hak_malloc(1)); /* the proof of which library it was */
   return 0;
 }

@@ -1,4 +1,5 @@
-/* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier. */
+/* mallinfo and mallinfo2: what is in use grows and falls with the live bytes, in every tier.  Blocks
+ * that wait in a thread's cache may count as in use. */
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ static void check_tier(size_t size) {
   CHECK_MSG(during - before >= LIVE_BYTES * 9 / 10, "size %zu: %zu", size, during - before);
   CHECK_MSG(during - before <= LIVE_BYTES * 5 / 2, "size %zu: %zu", size, during - before);
   CHECK_MSG(during_int - before_int >= LIVE_BYTES * 9 / 10, "size %zu", size);
-  CHECK_MSG(after <= before + LIVE_BYTES / 10, "size %zu: from %zu to %zu", size, before, after);
+  CHECK_MSG(after <= before + LIVE_BYTES / 4, "size %zu: from %zu to %zu", size, before, after);
 }
 
 int main(void) {
