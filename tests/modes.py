@@ -33,7 +33,8 @@ def modes_for(source: Path) -> tuple[str, ...]:
 
 def assert_clean(result: Result, stdout: str = "") -> None:
     """The program found nothing wrong, nothing was printed, and hakmem served its blocks."""
-    assert (result.returncode, result.stdout, result.stderr) == (0, stdout, "")
+    seen = (result.returncode, result.stdout, result.stderr)
+    assert seen == (0, stdout, ""), f"status {seen[0]}, stdout {seen[1]!r}, stderr {seen[2]!r}"
     assert result.stats, "no report: the program did not run on hakmem"
     assert all(served(report) > 0 for report in result.stats), "hakmem served no block"
 
