@@ -2,8 +2,7 @@
 find_package(Threads REQUIRED)
 
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Wcast-align
-             -Wcast-qual -Wvla)
-set(c_warnings -Wstrict-prototypes -Wmissing-prototypes)
+             -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes -Wvla)
 if(HAK_WERROR)
   list(APPEND warnings -Werror)
 endif()
@@ -17,7 +16,6 @@ target_include_directories(hakmem_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PR
 target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<IF:$<CONFIG:Debug>,1,0>)
 target_compile_options(hakmem_flags INTERFACE
   ${warnings}
-  $<$<COMPILE_LANGUAGE:C>:${c_warnings}>
   ${not_builtin}
   -fvisibility=hidden
   -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS

@@ -2,13 +2,13 @@
 #   hakmem_sources   the product
 #   core_sources     without whatever overrides the program's malloc: for tests, under hak_* names only
 #   fake_sources     the core on the fake operating system
-file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c ${PROJECT_SOURCE_DIR}/src/*.cc)
+file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 
 set(hakmem_sources ${all_sources})
 list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
 
 set(core_sources ${hakmem_sources})
-list(FILTER core_sources EXCLUDE REGEX "/src/api/(override[^/]*\\.c|operator_new\\.cc)$")
+list(FILTER core_sources EXCLUDE REGEX "/src/api/override[^/]*\\.c$")
 
 set(fake_sources ${core_sources})
 list(FILTER fake_sources EXCLUDE REGEX "/src/os/os_linux\\.c$")

@@ -18,15 +18,15 @@ LAYERS = (
     "pool",
     "slab",
     "tier",
-    "heap",
     "guard",
+    "heap",
     "observe",
     "api",
 )  # low to high
 # The public header is the top: it may be known where the public functions and their report are made.
 PUBLIC_HEADER_LAYERS = ("observe", "api")
 
-SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h", ".cc", ".def"})
+SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h", ".def"})
 
 
 def quoted_includes(path: Path) -> list[str]:
