@@ -8,16 +8,25 @@ add_library(hakmem_objects OBJECT ${hakmem_sources})
 target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
 
 add_library(hakmem SHARED)
-add_library(hakmem_static STATIC)
-set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static)
+target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects>)
+
+# The archive holds one object with hidden symbols made local: a program gets all of the library or
+# nothing (its constructor included), and none of its internal names.
+set(whole_object ${PROJECT_BINARY_DIR}/hakmem-whole.o)
+add_custom_command(OUTPUT ${whole_object}
+  COMMAND ${CMAKE_LINKER} -r -o ${whole_object} $<TARGET_OBJECTS:hakmem_objects>
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${whole_object}
+  DEPENDS hakmem_objects $<TARGET_OBJECTS:hakmem_objects>
+  COMMAND_EXPAND_LISTS VERBATIM)
+add_library(hakmem_static STATIC ${whole_object})
+set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static LINKER_LANGUAGE C)
+
 foreach(library hakmem hakmem_static)
-  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:hakmem_objects>)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 target_link_libraries(hakmem_static INTERFACE Threads::Threads)
 
-# The C compiler links, so that operator_new.cc brings no dependency on libstdc++.
-set_target_properties(hakmem PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${version_script})
+set_target_properties(hakmem PROPERTIES LINK_DEPENDS ${version_script})
 target_link_options(hakmem PRIVATE
   LINKER:--version-script=${version_script}
   LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted

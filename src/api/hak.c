@@ -10,7 +10,16 @@
 #include "tier/big.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
-void *hak_calloc(size_t count, size_t size) { return family_calloc(count, size, SITE()); }
+
+/* Zeroed to the end of the block, so that hak_rezalloc finds nothing but zeroes beyond what it was
+ * told. */
+static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  bool overflows = multiply_overflows(count, size, &bytes);
+  return family_calloc(1, overflows ? SIZE_MAX : hak_good_size(bytes), site);
+}
+
+void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
 void *hak_realloc(void *block, size_t size) { return family_realloc(block, size, SITE()); }
 void *hak_reallocarray(void *block, size_t count, size_t size) {
   return family_reallocarray(block, count, size, SITE());
@@ -43,12 +52,12 @@ size_t hak_good_size(size_t size) {
 }
 
 void *hak_rezalloc(void *block, size_t size) {
-  if (!block) return family_calloc(1, size, SITE());
-  size_t before = family_usable_size(block);
+  if (!block) return calloc_whole_block(1, size, SITE());
+  size_t kept_bytes = family_usable_size(block);
   char *resized = family_realloc(block, size, SITE());
   if (!resized) return NULL;
-  size_t after = family_usable_size(resized);
-  if (after > before) memset(resized + before, 0, after - before);
+  if (kept_bytes > size) kept_bytes = size;
+  memset(resized + kept_bytes, 0, family_usable_size(resized) - kept_bytes);
   return resized;
 }
 

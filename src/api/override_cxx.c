@@ -1,11 +1,13 @@
 /* override_cxx.c: C++'s operator new and delete, all replaceable forms, by their mangled names.
  *
  * Written in C, so that the fast paths are the same and the C++ library is not needed: what only it can
- * do (the new-handler, throwing bad_alloc) is reached through weak references, which every C++ program
- * resolves.  An exception thrown by a new-handler passes through these frames. */
+ * do is reached in the C++ library of the program.  The new-handler and throwing bad_alloc are weak
+ * references; catching what a new-handler throws, for the nothrow forms, is left to the C++ library's
+ * own nothrow form, which calls the throwing one, ours, inside a try block. */
 #include <stdlib.h>
 
 #include "api/family.h"
+#include "os/os.h"
 
 typedef void (*new_handler)(void);
 
@@ -39,9 +41,23 @@ INLINE void *new_or_throw(size_t size) {
   return LIKELY(block != NULL) ? block : retry_or_throw(size, 0, 0);
 }
 
-INLINE void *new_or_null(size_t size) {
+/* A fully static program cannot reach that form: there a throwing handler's exception passes. */
+COLD static void *retry_or_null(size_t size, const void *nothrow, const char *form) {
+  void *(*next_form)(size_t, const void *);
+  *(void **)&next_form = os_next_symbol(form);
+  return next_form ? next_form(size, nothrow) : retry_with_handler(size, 0, 0);
+}
+
+COLD static void *retry_aligned_or_null(size_t size, size_t alignment, const void *nothrow,
+                                        const char *form) {
+  void *(*next_form)(size_t, size_t, const void *);
+  *(void **)&next_form = os_next_symbol(form);
+  return next_form ? next_form(size, alignment, nothrow) : retry_with_handler(size, alignment, 0);
+}
+
+INLINE void *new_or_null(size_t size, const void *nothrow, const char *form) {
   void *block = heap_malloc(size);
-  return LIKELY(block != NULL) ? block : retry_with_handler(size, 0, 0);
+  return LIKELY(block != NULL) ? block : retry_or_null(size, nothrow, form);
 }
 
 INLINE void *new_aligned_or_throw(size_t size, size_t alignment, uint32_t site) {
@@ -49,12 +65,13 @@ INLINE void *new_aligned_or_throw(size_t size, size_t alignment, uint32_t site) 
   return LIKELY(block != NULL) ? block : retry_or_throw(size, alignment, site);
 }
 
-INLINE void *new_aligned_or_null(size_t size, size_t alignment, uint32_t site) {
+INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *nothrow, const char *form,
+                                 uint32_t site) {
   void *block = family_aligned_alloc(alignment, size, site);
-  return LIKELY(block != NULL) ? block : retry_with_handler(size, alignment, site);
+  return LIKELY(block != NULL) ? block : retry_aligned_or_null(size, alignment, nothrow, form);
 }
 
-/* Declared here only: no header has the mangled names.  `nothrow` is a reference, never read. */
+/* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
 #define OPERATOR(result, name, ...) \
   result name(__VA_ARGS__);         \
   EXPORT result name(__VA_ARGS__)
@@ -63,12 +80,10 @@ INLINE void *new_aligned_or_null(size_t size, size_t alignment, uint32_t site) {
 OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size); }
 OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size); }
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
-  (void)nothrow;
-  return new_or_null(size);
+  return new_or_null(size, nothrow, __func__);
 }
 OPERATOR(void *, _ZnamRKSt9nothrow_t, size_t size, const void *nothrow) {
-  (void)nothrow;
-  return new_or_null(size);
+  return new_or_null(size, nothrow, __func__);
 }
 OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return new_aligned_or_throw(size, alignment, SITE());
@@ -77,12 +92,10 @@ OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
   return new_aligned_or_throw(size, alignment, SITE());
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
-  (void)nothrow;
-  return new_aligned_or_null(size, alignment, SITE());
+  return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
 }
 OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
-  (void)nothrow;
-  return new_aligned_or_null(size, alignment, SITE());
+  return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
 }
 
 /* operator delete, delete[]: size, alignment and nothrow say nothing that the owner map does not. */

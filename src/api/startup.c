@@ -4,16 +4,26 @@
 #include "heap/life.h"
 #include "heap/scavenge.h"
 #include "observe/reports.h"
+#include "slab/adopt.h"
 
 RUN_AT_LOAD static void at_load(void) {
   if (!library_ready()) return;
   heaps_at_fork();
+  reports_at_load();
   scavenge_start_helper();
 }
 
-/* Blocks of the main thread's magazines go to their slabs, where a double free shows. */
+/* Blocks of this thread's magazines go to their slabs and meet those that others freed: a double free
+ * that nobody has noticed yet shows now. */
+static void check_own_blocks(struct heap *heap) {
+  if (!heap_is_real(heap)) return;
+  batch_flush_all(heap);
+  latch_take(&heap->owner);
+  owner_collect_all(&heap->owner);
+  latch_give(&heap->owner);
+}
+
 RUN_AT_EXIT static void at_exit(void) {
-  struct heap *heap = heap_of_thread;
-  if (heap_is_real(heap)) batch_flush_all(heap);
+  check_own_blocks(heap_of_thread);
   reports_at_exit();
 }

@@ -71,7 +71,8 @@ NORETURN static void fail_in_ranges(const char *verb, uintptr_t address, size_t 
 
 NORETURN void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
-  if (granule >= load_relaxed(&window.granule_count)) report_foreign_pointer(verb, address);
+  if (!is_in_window(address)) report_foreign_pointer(verb, address);
+  if (granule >= load_relaxed(&window.granule_count)) report_invalid_pointer(verb, address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (!metadata) report_invalid_pointer(verb, address);
   if (metadata & CHUNK_IS_RANGES) fail_in_ranges(verb, address, granule);

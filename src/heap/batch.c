@@ -99,8 +99,9 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
     return;
   }
   for (unsigned index = 0; index < block_count; index++) {
-    if ((uintptr_t)blocks[index] % GRANULE_BYTES) pointer_fail("free", (uintptr_t)blocks[index]);
-    large_give((uintptr_t)blocks[index], counters);
+    uintptr_t block = (uintptr_t)blocks[index];
+    if (block % GRANULE_BYTES || !map_entry_is_live(owner_map_entry(block))) pointer_fail("free", block);
+    large_give(block, counters);
   }
   heap->large_bytes_out -= (int64_t)(block_count * class_bytes(class));
 }

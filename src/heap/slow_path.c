@@ -121,9 +121,17 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 
 /* ---- free -------------------------------------------------------------------------------------------- */
 
+/* A Large block that a full magazine has just given back must not be pushed again. */
+static void check_still_live(uintptr_t block) {
+  if (!map_entry_is_live(owner_map_entry(block))) pointer_fail("free", block);
+}
+
 static void push(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
-  if (magazine->top == magazine->end) batch_flush(heap, class);
+  if (magazine->top == magazine->end) {
+    batch_flush(heap, class);
+    if (class >= SLAB_CLASS_COUNT) check_still_live((uintptr_t)block);
+  }
   if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
     large_give((uintptr_t)block, &heap->owner.counters);
   else
@@ -172,21 +180,14 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
-static bool is_in_window(const void *address) {
-  return granule_of((uintptr_t)address) < load_relaxed(&window.granule_count);
-}
-
-/* Live blocks have an owner's tag; what is free or never was has none. */
-static bool is_live_entry(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
-
 NOINLINE void heap_free_slow(void *block) {
   if (!block) return;
-  if (!is_in_window(block)) {
+  if (!is_in_window((uintptr_t)block)) {
     free_foreign(block);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (!is_live_entry(entry)) pointer_fail("free", (uintptr_t)block);
+  if (!map_entry_is_live(entry)) pointer_fail("free", (uintptr_t)block);
   if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
   else
@@ -199,14 +200,14 @@ NOINLINE void heap_free_slow(void *block) {
 size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) {
   uintptr_t address = (uintptr_t)block;
   *is_foreign = false;
-  if (!is_in_window(block)) {
+  if (!is_in_window((uintptr_t)block)) {
     if (!os_libc_malloc()->free || !pointer_is_libc_block(address)) pointer_fail(verb, address);
     *is_foreign = true;
     return 0;
   }
   uint32_t entry = owner_map_entry(address);
   unsigned class = entry & MAP_CLASS_MASK;
-  if (!is_live_entry(entry)) pointer_fail(verb, address);
+  if (!map_entry_is_live(entry)) pointer_fail(verb, address);
   if (class < SLAB_CLASS_COUNT) {
     slab_index_of(slab_of_block(address), address, verb);
     return slab_class_bytes[class];
@@ -227,8 +228,8 @@ bool heap_move_big(void *target, void *source, size_t bytes) {
 }
 
 bool heap_owns(const void *address) {
-  if (!is_in_window(address)) return false;
   size_t granule = granule_of((uintptr_t)address);
+  if (granule >= load_relaxed(&window.granule_count)) return false;
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (!metadata) return false;
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;

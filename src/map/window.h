@@ -31,6 +31,9 @@ enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
 #define MAP_TAG_NONE 0u                /* nobody's: the block or slab is free */
 #define MAP_TAG_UNOWNED 0xFFFFFF00u    /* live, but matches no heap's tag */
 
+/* Live blocks have a tag; what is free, or never was, has none. */
+INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
+
 struct window {
   uintptr_t base;                /* first byte; constant after window_init */
   ATOMIC(size_t) granule_count;  /* granules whose map entries are committed */
@@ -49,6 +52,11 @@ bool window_init(uint64_t wanted_bytes);
 INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }
 INLINE uintptr_t granule_address(size_t granule) { return window.base + (granule << GRANULE_SHIFT); }
 INLINE uintptr_t chunk_address(size_t chunk) { return window.base + (chunk << CHUNK_SHIFT); }
+
+/* Whether an address is ours to judge, allocated or not. */
+INLINE bool is_in_window(uintptr_t address) {
+  return granule_of(address) < window.chunk_limit * GRANULES_PER_CHUNK;
+}
 
 /* The map entry of an address, 0 when it lies outside the committed window. */
 INLINE uint32_t owner_map_entry(uintptr_t address) {

@@ -164,7 +164,7 @@ void report_pool_acquisitions(struct text *text) {
     text_decimal_column(text, snapshot.counters[which], FIGURE_COLUMNS);
     text_string(text, "  ");
     text_percent(text, snapshot.counters[which], total);
-    text_string(text, " %  ");
+    text_string(text, "%  ");
     text_string(text, counter_meanings[which]);
     text_char(text, '\n');
   }
@@ -221,14 +221,16 @@ static void report_to_file(void (*report)(struct text *), const char *pattern) {
   os_close(descriptor);
 }
 
+static int exit_descriptor = STANDARD_ERROR;
+
 static const char text_prefix[] = "text:", json_prefix[] = "json:";
 
 static void report_stats(const char *how) {
   if (equals(how, "") || equals(how, "0")) return;
   if (equals(how, "1") || equals(how, "text"))
-    report_to_descriptor(report_as_text, STANDARD_ERROR);
+    report_to_descriptor(report_as_text, exit_descriptor);
   else if (equals(how, "json"))
-    report_to_descriptor(report_as_json, STANDARD_ERROR);
+    report_to_descriptor(report_as_json, exit_descriptor);
   else if (starts_with(how, text_prefix))
     report_to_file(report_as_text, how + sizeof text_prefix - 1);
   else if (starts_with(how, json_prefix))
@@ -239,5 +241,9 @@ static void report_stats(const char *how) {
 
 void reports_at_exit(void) {
   report_stats(options.stats);
-  if (options.shared_pool_lock_stats) report_to_descriptor(report_pool_acquisitions, STANDARD_ERROR);
+  if (options.shared_pool_lock_stats) report_to_descriptor(report_pool_acquisitions, exit_descriptor);
+}
+
+void reports_at_load(void) {
+  if (options.stats[0] || options.shared_pool_lock_stats) exit_descriptor = os_duplicate(STANDARD_ERROR);
 }

@@ -11,6 +11,8 @@ void report_as_json(struct text *text);
 /* HAKMEM_SHARED_POOL_LOCK_STATS=1: who came to the shared pool, by code path (O1). */
 void report_pool_acquisitions(struct text *text);
 
+/* Programs may close standard error before they end: keeps a copy if a report will want it. */
+void reports_at_load(void);
 /* What options `stats` and `shared_pool_lock_stats` ask for at the end of the process. */
 void reports_at_exit(void);
 /* Writes a report to a file descriptor. */

@@ -89,6 +89,8 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 
 /* Writes all of it, as far as the descriptor takes it; errno is preserved. */
 void os_write(int descriptor, const char *bytes, size_t byte_count);
+/* A second descriptor for the same file, closed on exec; the same one when there is no other. */
+int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
@@ -98,6 +100,9 @@ NORETURN void os_abort(void);
 
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 
+/* The next definition of a symbol in the process's search order after ours; NULL without one, or
+ * without a dynamic linker. */
+void *os_next_symbol(const char *name);
 /* What the next malloc in the process's search order offers; members are NULL when there is none. */
 struct os_libc_malloc {
   void (*free)(void *);

@@ -261,6 +261,15 @@ void os_write(int descriptor, const char *bytes, size_t byte_count) {
   errno = saved_errno;
 }
 
+enum { DESCRIPTORS_LEFT_FREE = 64 }; /* programs and shells count from 0 */
+
+int os_duplicate(int descriptor) {
+  int saved_errno = errno;
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
+  errno = saved_errno;
+  return copy < 0 ? descriptor : copy;
+}
+
 int os_create_file(const char *path) {
   return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
@@ -281,7 +290,7 @@ NORETURN void os_abort(void) { abort(); }
 /* Weak: a fully static program has no dynamic linker, and no other malloc either. */
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 
-static void *next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
 
 const struct os_libc_malloc *os_libc_malloc(void) {
   static struct os_libc_malloc found;
@@ -289,9 +298,9 @@ const struct os_libc_malloc *os_libc_malloc(void) {
   if (!load_acquire(&is_found)) {
     int saved_errno = errno;
     struct os_libc_malloc next;
-    *(void **)&next.free = next_symbol("free");
-    *(void **)&next.realloc = next_symbol("realloc");
-    *(void **)&next.usable_size = next_symbol("malloc_usable_size");
+    *(void **)&next.free = os_next_symbol("free");
+    *(void **)&next.realloc = os_next_symbol("realloc");
+    *(void **)&next.usable_size = os_next_symbol("malloc_usable_size");
     found = next; /* several threads may write the same values */
     store_release(&is_found, true);
     errno = saved_errno;

@@ -195,6 +195,18 @@ void owner_release_free_slabs(struct owner *owner) {
   }
 }
 
+void owner_collect_all(struct owner *owner) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
+    struct bin *bin = &owner->bins[class];
+    pending_drain_class(owner, class, UINT64_MAX);
+    if (bin->current) slab_collect(bin->current, owner);
+    for (struct slab *slab = bin->partial, *next; slab; slab = next) {
+      next = slab->next;
+      slab_collect(slab, owner);
+    }
+  }
+}
+
 /* Classes of which somebody could adopt a slab here. */
 static uint64_t classes_on_offer(const struct owner *owner) {
   uint64_t classes = load_seq(&owner->ready_mask);

@@ -22,6 +22,9 @@ bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns);
  * Latch. */
 void owner_release_free_slabs(struct owner *owner);
 
+/* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
+void owner_collect_all(struct owner *owner);
+
 /* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs. */
 void owner_park(struct owner *owner);
 

@@ -10,7 +10,10 @@ enum { CACHE_SLACK_DIVISOR = 16 };
 static struct site_cache big_cache;
 static ATOMIC(uint64_t) live_bytes;
 
-static size_t granules_of(size_t bytes) { return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT; }
+/* An alignment may bring even a request of no bytes here. */
+static size_t granules_of(size_t bytes) {
+  return bytes ? (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT : 1;
+}
 
 size_t big_good_bytes(size_t bytes) { return granules_of(bytes) << GRANULE_SHIFT; }
 
