@@ -1,9 +1,12 @@
 /* A program grows with blocks of one size (argv[1]), frees nine tenths, and grows again with another
- * size (argv[2]): at once and, with argv[3] `scattered`, with the survivors spread over all the
- * memory, when only the same size can use the holes. */
+ * size (argv[2]).  argv[3]:
+ *   at-once    immediately
+ *   aged       after a decay (the test sets HAKMEM_DECAY_MS=200)
+ *   scattered  immediately, with the survivors spread over all the memory, when only the same size
+ *              can use the holes */
 #include "memory/blocks.h"
 
-enum { TOTAL_MIB = 96, SLACK_MIB = 8 };
+enum { TOTAL_MIB = 96, SLACK_MIB = 8, DECAY_MS = 200 };
 
 static void free_nine_tenths(blocks *table, int scattered) {
   for (size_t i = 0; i < table->count; i++) {
@@ -22,6 +25,10 @@ int main(int argc, char **argv) {
   size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * 4 / 3 + SLACK_MIB;
   blocks_fill(&first);
   free_nine_tenths(&first, scattered);
+  if (strcmp(argv[3], "aged") == 0) {
+    sleep_ms(2 * DECAY_MS);
+    free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
+  }
   blocks_fill(&second);
   size_t resident_mib = rss_above_mib(start_bytes);
   CHECK_MSG(resident_mib <= limit_mib, "%zu MiB resident for %d live", resident_mib, TOTAL_MIB);

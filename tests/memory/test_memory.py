@@ -48,23 +48,25 @@ def test_free_only_thread(size: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / "free_only_thread.c", "preload", args=[size]))
 
 
+# Small and large blocks live in different regions: one's free memory serves the other after a decay.
 @pytest.mark.parametrize(
-    ("first", "second", "survivors"),
+    ("first", "second", "when"),
     [
-        ("64", "1000", "contiguous"),
-        ("1000", "64", "contiguous"),
-        ("4000", "64", "contiguous"),
-        ("64", "16384", "contiguous"),
-        ("300000", "4000", "contiguous"),
-        ("64", "300000", "contiguous"),
-        ("3000000", "300000", "contiguous"),
+        ("64", "1000", "at-once"),
+        ("1000", "64", "at-once"),
+        ("4000", "64", "at-once"),
+        ("64", "16384", "at-once"),
+        ("3000000", "300000", "at-once"),
+        ("300000", "3000000", "aged"),
+        ("300000", "4000", "aged"),
+        ("64", "300000", "aged"),
         ("64", "64", "scattered"),
         ("4000", "4000", "scattered"),
         ("100000", "100000", "scattered"),
     ],
 )
-def test_phases(first: str, second: str, survivors: str, run_program: Run) -> None:
-    assert_clean(run_program(HERE / "phases.c", "preload", args=[first, second, survivors]))
+def test_phases(first: str, second: str, when: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "phases.c", "preload", args=[first, second, when], env=DECAY))
 
 
 def test_many_idle_threads(run_program: Run) -> None:
