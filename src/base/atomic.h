@@ -51,6 +51,10 @@
   atomic_compare_exchange_strong_explicit((object), (expected), (desired),             \
                                           memory_order_acq_rel, memory_order_acquire)
 
+/* Keeps the compiler from moving stores across; the processor keeps a thread's own stores in order as
+ * far as a forked child of the process can tell. */
+#define keep_store_order() atomic_signal_fence(memory_order_seq_cst)
+
 /* A counter with one writer and many readers: cheaper than fetch_add, never torn. */
 #define add_single_writer(object, value) store_relaxed((object), load_relaxed(object) + (value))
 

@@ -45,8 +45,7 @@ INLINE void heap_free(void *block) {
     heap_free_slow(block);
     return;
   }
-  magazine->top = top + 1;
-  *top = block;
+  magazine_push(magazine, top, block);
 }
 
 #endif

@@ -28,6 +28,7 @@ struct heap {
   CACHE_ALIGNED struct magazine magazines[CLASS_COUNT];
 
   /* Slow paths, own thread. */
+  ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
   unsigned outbox_count;
   size_t outbox_bytes;
   void *outbox[OUTBOX_SLOTS];
@@ -47,6 +48,16 @@ extern const struct heap ended_heap; /* of a thread whose heap has been parked *
 
 INLINE struct heap *heap_of_owner(struct owner *owner) {
   return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
+}
+
+/* Around all slow paths that change the heap.  Plain stores: only a forked child reads it. */
+INLINE void heap_enter(struct heap *heap) {
+  store_relaxed(&heap->is_busy, 1);
+  keep_store_order();
+}
+INLINE void heap_leave(struct heap *heap) {
+  keep_store_order();
+  store_relaxed(&heap->is_busy, 0);
 }
 
 /* Counts what happens on a thread that has no heap; several threads may write. */

@@ -77,11 +77,13 @@ static struct heap *make_heap(void) {
 }
 
 static void park(struct heap *heap) {
+  heap_enter(heap);
   batch_flush_all(heap);
   latch_take(&heap->owner);
   count(&heap->owner.counters, COUNT_heaps_parked);
   owner_park(&heap->owner);
   latch_give(&heap->owner);
+  heap_leave(heap);
   lock_take(&heaps_lock, &stray_counters);
   heap->next_parked = parked_heaps;
   parked_heaps = heap;
@@ -153,7 +155,7 @@ static void park_lost_thread(struct heap *heap) {
   struct owner *owner = &heap->owner;
   uint32_t state = load_relaxed(&owner->state);
   if (heap == heap_of_thread || state == OWNER_PARKED || state == OWNER_LOST) return;
-  if (load_relaxed(&owner->latch)) {
+  if (load_relaxed(&owner->latch) || load_relaxed(&heap->is_busy)) {
     store_relaxed(&owner->state, OWNER_LOST);
     return;
   }

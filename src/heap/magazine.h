@@ -32,4 +32,11 @@ INLINE unsigned magazine_capacity(const struct magazine *magazine) {
   return (unsigned)(magazine->end - magazine->base);
 }
 
+/* The entry is there before `top` says so: a forked child may find a thread cut off in between. */
+INLINE void magazine_push(struct magazine *magazine, void **top, void *block) {
+  *top = block;
+  keep_store_order();
+  magazine->top = top + 1;
+}
+
 #endif

@@ -67,8 +67,10 @@ static void trim_magazine(struct heap *heap, unsigned class) {
 
 /* A magazine that looks the same at two rounds is taken for idle; being wrong costs one refill. */
 static void trim_idle(struct heap *heap) {
+  heap_enter(heap);
   for (unsigned class = 0; class < CLASS_COUNT; class++) trim_magazine(heap, class);
   outbox_empty(heap);
+  heap_leave(heap);
 }
 
 /* ---- starting rounds ------------------------------------------------------------------------------------ */
@@ -99,10 +101,13 @@ void scavenge_when_due(struct heap *heap) {
 
 static void release_own(struct heap *heap) {
   if (!heap_is_real(heap)) return;
+  bool was_busy = load_relaxed(&heap->is_busy); /* under pressure, from within an allocation */
+  heap_enter(heap);
   batch_flush_all(heap);
   latch_take(&heap->owner);
   owner_release_free_slabs(&heap->owner);
   latch_give(&heap->owner);
+  if (!was_busy) heap_leave(heap);
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {

@@ -81,12 +81,14 @@ COLD static void *fail_without_memory(struct heap *heap) {
 }
 
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  heap_enter(heap);
   void *block = try_allocate(heap, allocation);
   if (UNLIKELY(!block)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
-    if (!block) return fail_without_memory(heap);
   }
+  heap_leave(heap);
+  if (UNLIKELY(!block)) return fail_without_memory(heap);
   scavenge_when_due(heap);
   return block;
 }
@@ -135,7 +137,7 @@ static void push(struct heap *heap, unsigned class, void *block) {
   if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
     large_give((uintptr_t)block, &heap->owner.counters);
   else
-    *magazine->top++ = block;
+    magazine_push(magazine, magazine->top, block);
 }
 
 /* Of a thread whose heap is gone (or cannot be made): straight home. */
@@ -153,17 +155,24 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
   push(heap, class, block);
 }
 
-static void free_block(uint32_t entry, void *block) {
+static void free_into(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  struct heap *heap = heap_of_this_thread();
-  if (!heap)
-    free_without_heap(block, class);
-  else if ((entry & ~MAP_CLASS_MASK) == heap->tag)
+  heap_enter(heap);
+  if ((entry & ~MAP_CLASS_MASK) == heap->tag)
     push(heap, class, block);
   else if (class < SLAB_CLASS_COUNT)
     outbox_add(heap, block, slab_class_bytes[class]);
   else
     adopt_large(heap, class, block);
+  heap_leave(heap);
+}
+
+static void free_block(uint32_t entry, void *block) {
+  struct heap *heap = heap_of_this_thread();
+  if (heap)
+    free_into(heap, entry, block);
+  else
+    free_without_heap(block, entry & MAP_CLASS_MASK);
 }
 
 static void free_big(void *block) {

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -308,7 +309,21 @@ const struct os_libc_malloc *os_libc_malloc(void) {
   return &found;
 }
 
+enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), counted from 1 */
+
+/* Where the break began: it is placed at random above the program's data. */
+static uintptr_t break_start(void) {
+  char stat[1024];
+  read_start_of_file("/proc/self/stat", stat, sizeof stat);
+  const char *at = strrchr(stat, ')'); /* the name before it may contain anything */
+  if (!at || !at[1]) return UINTPTR_MAX;
+  at += 2;
+  for (unsigned field = STAT_FIELD_AFTER_NAME; *at && field < STAT_FIELD_START_BRK; at++)
+    field += *at == ' ';
+  uintptr_t start = strtoull(at, NULL, 10);
+  return start ? start : UINTPTR_MAX;
+}
+
 bool os_is_in_break(uintptr_t address) {
-  extern char end; /* of the program's own data; the break begins somewhat above */
-  return address > (uintptr_t)&end && address < (uintptr_t)sbrk(0);
+  return address < (uintptr_t)sbrk(0) && address >= break_start();
 }
