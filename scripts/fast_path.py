@@ -164,7 +164,9 @@ def build(compiler: str) -> Path:
     """Builds the library with `compiler` and returns its path."""
     preset, library = BUILDS[compiler]
     for words in (("cmake", "--preset", preset), ("cmake", "--build", "--preset", preset)):
-        subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+        step = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
+        if step.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)} failed:\n{step.stdout}{step.stderr}")
     return library
 
 
