@@ -88,22 +88,31 @@ static void grow(struct heap *heap, unsigned class) {
   add_capacity(heap, class, new_slots - slots);
 }
 
+/* One change from growing to shrinking is a phase of the program; a second one is a swing. */
 static void note_bounce(struct heap *heap, unsigned class) {
-  add_single_writer(&heap->magazines[class].bounces, 1);
-  heap->magazines[class].refill_streak = 0;
-  grow(heap, class);
+  struct magazine *magazine = &heap->magazines[class];
+  add_single_writer(&magazine->bounces, 1);
+  magazine->refill_streak = 0;
+  if (load_relaxed(&magazine->bounces) > 1) grow(heap, class);
+}
+
+/* Larger batches while a program only grows, as far as they cost next to nothing. */
+static void note_streak(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned slots = magazine_capacity(magazine);
+  if (++magazine->refill_streak < STREAK_TO_GROW) return;
+  magazine->refill_streak = 0;
+  if (slots < STREAK_SLOTS_MAX && slots * 2 * class_bytes(class) <= MODEST_BYTES) grow(heap, class);
 }
 
 void capacity_note_refill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   bool is_bounce = magazine->last_event == MAGAZINE_FLUSHED;
   magazine->last_event = MAGAZINE_REFILLED;
-  if (is_bounce) {
+  if (is_bounce)
     note_bounce(heap, class);
-  } else if (++magazine->refill_streak >= STREAK_TO_GROW) {
-    magazine->refill_streak = 0;
-    if (magazine_capacity(magazine) < STREAK_SLOTS_MAX) grow(heap, class);
-  }
+  else
+    note_streak(heap, class);
 }
 
 void capacity_note_flush(struct heap *heap, unsigned class) {

@@ -35,8 +35,8 @@ struct heap {
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
+  uint64_t next_trim_ms;    /* when its own idle caches are looked at again */
   struct heap *next_parked; /* under the lock of the list of heaps */
-  bool has_magazines_to_flush; /* forked child: its thread did not get to it */
   void *initial_slots[INITIAL_SLOTS_MAX];
 
   struct owner owner;

@@ -32,15 +32,16 @@ static uint64_t round_interval_ms(void) {
 
 static void run(struct heap *heap, struct purge *purge) {
   struct counters *counters = counters_of(heap);
+  uint64_t dormant_after_ns = purge->decay_ms * UINT64_C(1000000);
   count(counters, COUNT_purges);
   /* Before the look, so that whoever frees afterwards sets it again. */
-  store_seq(&purge_wanted, 0);
-  purge->work_remains |= owners_sweep(os_now_ns(), options.decay_ms * 1000000);
+  store_seq(&purge_state, PURGE_NONE);
+  purge->work_remains |= owners_sweep(os_now_ns(), dormant_after_ns);
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);
   range_purge(purge, counters);
-  if (purge->work_remains) purge_want();
+  if (purge->work_remains) store_seq(&purge_state, PURGE_ARMED);
 }
 
 /* Runs unless another thread is at it. */
@@ -53,11 +54,12 @@ static bool run_alone(struct heap *heap, struct purge *purge) {
 
 /* ---- idle magazines of the own thread ---------------------------------------------------------------- */
 
-static void trim_magazine(struct heap *heap, unsigned class) {
+/* A magazine that looks the same at two looks is taken for idle; being wrong costs one refill. */
+static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned block_count = magazine_count(magazine);
-  bool is_idle = block_count == magazine->seen_count;
   bool is_too_much = capacity_exceeds_budget(heap, class);
+  is_idle |= block_count == magazine->seen_count;
   magazine->seen_count = (uint16_t)block_count;
   if (!is_idle && !is_too_much) return;
   if (block_count) batch_flush_whole(heap, class);
@@ -65,12 +67,20 @@ static void trim_magazine(struct heap *heap, unsigned class) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-/* A magazine that looks the same at two rounds is taken for idle; being wrong costs one refill. */
-static void trim_idle(struct heap *heap) {
+static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
-  for (unsigned class = 0; class < CLASS_COUNT; class++) trim_magazine(heap, class);
+  for (unsigned class = 0; class < CLASS_COUNT; class++) trim_magazine(heap, class, is_idle);
   outbox_empty(heap);
+  latch_take(&heap->owner);
+  owner_drain_all(&heap->owner);
+  latch_give(&heap->owner);
   heap_leave(heap);
+}
+
+static void trim_when_due(struct heap *heap, uint64_t now_ms, bool is_idle) {
+  if (!heap_is_real(heap) || (now_ms < heap->next_trim_ms && !is_idle)) return;
+  heap->next_trim_ms = now_ms + round_interval_ms();
+  trim(heap, is_idle);
 }
 
 /* ---- starting rounds ------------------------------------------------------------------------------------ */
@@ -82,19 +92,31 @@ static void purge_over_budget(struct heap *heap) {
   range_purge(&purge, counters_of(heap));
 }
 
+/* The first slow path after memory was freed sets the time of the next round. */
+static void arm(uint64_t now_ms) {
+  uint32_t wanted = PURGE_WANTED;
+  store_relaxed(&next_round_ms, now_ms + round_interval_ms());
+  cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
+}
+
 void scavenge_when_due(struct heap *heap) {
-  if (LIKELY(!load_relaxed(&purge_wanted))) return;
+  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
+  if (LIKELY(state == PURGE_NONE)) return;
   if (UNLIKELY(range_over_budget())) purge_over_budget(heap);
   uint64_t now_ms = os_now_coarse_ms();
+  if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
+  /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
+   * all that is free has been so for a decay time, and this heap's caches have lain idle. */
+  bool was_quiet = now_ms >= due_ms + options.decay_ms;
+  trim_when_due(heap, now_ms, was_quiet);
   if (now_ms < due_ms) return;
   /* Whoever moves the time of the next round on begins this one. */
   if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
   scavenge_start_helper(); /* again, after a fork */
   heaps_park_lost_threads();
-  if (heap_is_real(heap)) trim_idle(heap);
   struct purge purge = {.now_ms = (uint32_t)now_ms,
-                        .decay_ms = (uint32_t)options.decay_ms,
+                        .decay_ms = was_quiet ? 0 : (uint32_t)options.decay_ms,
                         .bytes_left = ROUND_MAX_BYTES};
   run_alone(heap, &purge);
 }

@@ -30,12 +30,15 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
   purge->bytes_left = purge->bytes_left > bytes ? purge->bytes_left - bytes : 0;
 }
 
-/* Set by whoever frees memory into the pool, cleared by a round that finds nothing left. */
-extern ATOMIC(uint32_t) purge_wanted;
+/* Whether there is anything to give back.  WANTED: somebody has freed memory into the pool since the
+ * last round found nothing left; ARMED: the time of the next round has been set since. */
+enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
+extern ATOMIC(uint32_t) purge_state;
 
 INLINE void purge_want(void) {
-  /* relaxed: only a hint; the load keeps the shared line clean. */
-  if (!load_relaxed(&purge_wanted)) store_relaxed(&purge_wanted, 1);
+  uint32_t none = PURGE_NONE;
+  /* The load keeps the shared line clean. */
+  if (load_relaxed(&purge_state) == PURGE_NONE) cas_strong_acq_rel(&purge_state, &none, PURGE_WANTED);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-ATOMIC(uint32_t) purge_wanted;
+ATOMIC(uint32_t) purge_state;
 
 /* What one class keeps as EMPTY slabs, ready without any set-up; more go back to all classes. */
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)

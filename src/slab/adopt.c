@@ -4,7 +4,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Live owners looked at by one slow path. */
+/* Live owners, and queued slabs of one, looked at by one slow path. */
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
@@ -14,6 +14,17 @@ static void take_over(struct slab *slab, struct owner *from, struct owner *owner
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);
+}
+
+/* Idleness is observed, not announced, so that owners pay nothing for it: an owner has idled when its
+ * count of slow paths is what another observer saw so long ago. */
+static bool has_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
+  uint64_t slow_paths = load_relaxed(&owner->slow_paths);
+  if (load_relaxed(&owner->seen_slow_paths) != slow_paths) {
+    store_relaxed(&owner->seen_slow_paths, slow_paths);
+    store_relaxed(&owner->seen_ns, now_ns);
+  }
+  return now_ns - load_relaxed(&owner->seen_ns) >= for_ns;
 }
 
 /* ---- ended and dormant owners ---------------------------------------------------------------------- */
@@ -71,41 +82,46 @@ struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
-/* Idleness is observed, not announced, so that owners pay nothing for it: an owner is idle when its
- * count of slow paths is what another observer saw at least route_p_idle_us ago. */
-static bool is_idle(struct owner *candidate, uint64_t now_ns) {
-  uint64_t slow_paths = load_relaxed(&candidate->slow_paths);
-  if (load_relaxed(&candidate->seen_slow_paths) != slow_paths) {
-    store_relaxed(&candidate->seen_slow_paths, slow_paths);
-    store_relaxed(&candidate->seen_ns, now_ns);
-    return false;
-  }
-  return now_ns - load_relaxed(&candidate->seen_ns) >= options.route_p_idle_us * 1000;
-}
-
 static bool has_enough_remote(const struct slab *slab) {
   unsigned remote = slab_count_remote(slab);
   return remote >= options.route_p_min_remote || remote == slab->capacity;
 }
 
-/* Latch of the candidate.  The first queued slab that may be taken, or NULL; the others stay. */
-static struct slab *choose_queued(struct owner *candidate, unsigned class, uint64_t now_ns,
-                                  struct counters *counters) {
-  struct slab *slab = pending_next(candidate, class);
-  if (!slab) return NULL;
-  if (load_relaxed(&slab->owner) != candidate) {
-    pending_drain(slab, candidate); /* sends it on */
-    return NULL;
-  }
+/* The conditions on the slab itself. */
+static bool may_take(const struct slab *slab, const struct owner *candidate, uint64_t now_ns,
+                     struct counters *counters) {
   if (now_ns - slab->edge_ns < options.route_p_refusal_us * 1000) {
     count(counters, COUNT_route_p_blocked_refusal);
-  } else if (!has_enough_remote(slab)) {
-    count(counters, COUNT_route_p_blocked_few);
-  } else if (slab != candidate->bins[class].current && !slab->is_listed) {
-    return slab;
+    return false;
   }
-  pending_put_back(slab, candidate);
-  return NULL;
+  if (!has_enough_remote(slab)) {
+    count(counters, COUNT_route_p_blocked_few);
+    return false;
+  }
+  return slab != candidate->bins[slab->class].current && !slab->is_listed;
+}
+
+/* Latch of the candidate.  The first of a few queued slabs that may be taken, or NULL; the others
+ * stay. */
+static struct slab *choose_queued(struct owner *candidate, unsigned class, uint64_t now_ns,
+                                  struct counters *counters) {
+  struct slab *refused = NULL, *chosen = NULL, *slab;
+  for (unsigned probe = 0; !chosen && probe < ROUTE_P_PROBES; probe++) {
+    if (!(slab = pending_next(candidate, class))) break;
+    if (load_relaxed(&slab->owner) != candidate) {
+      pending_drain(slab, candidate); /* sends it on */
+    } else if (may_take(slab, candidate, now_ns, counters)) {
+      chosen = slab;
+    } else {
+      store_relaxed(&slab->pending_next, refused);
+      refused = slab;
+    }
+  }
+  while ((slab = refused)) {
+    refused = load_relaxed(&slab->pending_next);
+    pending_put_back(slab, candidate);
+  }
+  return chosen;
 }
 
 /* All conditions of M4, cheapest first. */
@@ -113,7 +129,7 @@ static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
                       struct counters *counters) {
   if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
     count(counters, COUNT_route_p_blocked_few);
-  } else if (!is_idle(candidate, now_ns)) {
+  } else if (!has_idled(candidate, now_ns, options.route_p_idle_us * 1000)) {
     count(counters, COUNT_route_p_blocked_idle);
   } else {
     return true;
@@ -195,6 +211,11 @@ void owner_release_free_slabs(struct owner *owner) {
   }
 }
 
+void owner_drain_all(struct owner *owner) {
+  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
+    pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
+}
+
 void owner_collect_all(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
     struct bin *bin = &owner->bins[class];
@@ -228,14 +249,8 @@ void owner_park(struct owner *owner) {
 
 /* True while the owner runs: it may idle later. */
 static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_ns) {
-  uint64_t slow_paths = load_relaxed(&owner->slow_paths);
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
-  if (is_running && load_relaxed(&owner->seen_slow_paths) != slow_paths) {
-    store_relaxed(&owner->seen_slow_paths, slow_paths);
-    store_relaxed(&owner->seen_ns, now_ns);
-    return true;
-  }
-  if (is_running && now_ns - load_relaxed(&owner->seen_ns) < dormant_after_ns) return true;
+  if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
   if (!latch_try(owner)) return true;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
     owner_release_free_slabs(owner);

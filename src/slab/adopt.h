@@ -14,13 +14,16 @@ struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
 /* Called now and then by whoever purges: marks owners dormant that were in no slow path for
- * `dormant_after_ns`, and gives wholly free slabs of owners that do not run back to the pool.  True when
+ * `dormant_after_ns` (0: all of them), and gives wholly free slabs of owners that do not run back to the pool.  True when
  * another sweep may find more. */
 bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns);
 
 /* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
  * Latch. */
 void owner_release_free_slabs(struct owner *owner);
+
+/* Latch.  Drains all pending queues; wholly free slabs go back to the pool. */
+void owner_drain_all(struct owner *owner);
 
 /* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
 void owner_collect_all(struct owner *owner);
