@@ -17,7 +17,7 @@ static void *work(void *unused) {
   for (;;) {
     for (size_t i = 0; i < TIER_SIZES; i++) {
       void *block = malloc(tier_sizes[i]);
-      CHECK(block != NULL);
+      CHECK_MSG(block != NULL, "%zu bytes", tier_sizes[i]);
       free(block);
     }
     atomic_store(&started, true);
