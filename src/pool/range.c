@@ -30,11 +30,11 @@ struct range {
   uint32_t first;         /* in the last granule's record: the first granule */
   uint32_t next, previous; /* neighbours in the bin, by first granule */
   uint8_t kind;           /* enum range_kind, in the first and the last granule's record */
-  uint8_t arena;
   bool was_moved;         /* its mapping is a fragment: remap instead of purge */
 };
 
 struct range_chunk {
+  uint8_t arena; /* constant: whose lock guards the records below */
   struct range ranges[GRANULES_PER_CHUNK];
 };
 
@@ -60,29 +60,35 @@ static struct arena arenas[ARENA_COUNT] = {
 
 /* ---- records ------------------------------------------------------------------------------------- */
 
-static struct range *record(size_t granule) {
+/* NULL when the granule's chunk is not a range chunk (or there is none). */
+static struct range_chunk *chunk_if_any(size_t granule) {
+  if (granule >= load_relaxed(&window.granule_count)) return NULL;
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  ASSERT(metadata & CHUNK_IS_RANGES);
-  struct range_chunk *chunk = (struct range_chunk *)(metadata & ~CHUNK_IS_RANGES); /* NOLINT */
+  if (!(metadata & CHUNK_IS_RANGES)) return NULL;
+  return (struct range_chunk *)(metadata & ~CHUNK_IS_RANGES); /* NOLINT: a tagged pointer */
+}
+
+static struct range *record(size_t granule) {
+  struct range_chunk *chunk = chunk_if_any(granule);
+  ASSERT(chunk);
   return &chunk->ranges[granule % GRANULES_PER_CHUNK];
 }
 
-/* NULL when the granule's chunk is not a range chunk (or there is none). */
 static struct range *record_if_any(size_t granule) {
-  if (granule >= load_relaxed(&window.granule_count)) return NULL;
-  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  return metadata & CHUNK_IS_RANGES ? record(granule) : NULL;
+  struct range_chunk *chunk = chunk_if_any(granule);
+  return chunk ? &chunk->ranges[granule % GRANULES_PER_CHUNK] : NULL;
 }
+
+static struct arena *arena_of(size_t granule) { return &arenas[chunk_if_any(granule)->arena]; }
 
 struct range_info *range_info(size_t granule) { return &record(granule)->info; }
 
 /* Writes the boundary records of a range. */
-static void set_boundaries(size_t first, size_t granules, enum range_kind kind, uint8_t arena) {
+static void set_boundaries(size_t first, size_t granules, enum range_kind kind) {
   struct range *head = record(first), *tail = record(first + granules - 1);
   head->info.granules = (uint32_t)granules;
   tail->first = (uint32_t)first;
   head->kind = tail->kind = (uint8_t)kind;
-  head->arena = tail->arena = arena;
 }
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
@@ -101,7 +107,7 @@ static struct range_set *set_of(struct arena *arena, enum range_kind kind) {
 static void insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
   struct range_set *set = set_of(arena, kind);
   unsigned bin = bin_of(granules);
-  set_boundaries(first, granules, kind, (uint8_t)(arena - arenas));
+  set_boundaries(first, granules, kind);
   struct range *head = record(first);
   head->previous = NO_RANGE;
   head->next = set->bins[bin];
@@ -124,12 +130,19 @@ static void extract(struct arena *arena, size_t first) {
     if (head->next == NO_RANGE) set->nonempty[bin / 64] &= ~(UINT64_C(1) << bin % 64);
   }
   add_single_writer(&set->granules, (uint64_t)0 - head->info.granules);
-  set_boundaries(first, head->info.granules, RANGE_BUSY, head->arena);
+  set_boundaries(first, head->info.granules, RANGE_BUSY);
 }
 
-/* The free range of this kind that ends just before / begins at `granule`, in this arena. */
-static bool neighbour_is(const struct range *neighbour, const struct arena *arena, enum range_kind kind) {
-  return neighbour && neighbour->kind == kind && &arenas[neighbour->arena] == arena;
+/* The record of a granule beside a range of this arena, NULL when it is not of this arena: another
+ * one's records are not even looked at, as we do not hold its lock. */
+static struct range *neighbour_at(size_t granule, const struct arena *arena) {
+  struct range_chunk *chunk = chunk_if_any(granule);
+  if (!chunk || &arenas[chunk->arena] != arena) return NULL;
+  return &chunk->ranges[granule % GRANULES_PER_CHUNK];
+}
+
+static bool is_free(const struct range *neighbour, enum range_kind kind) {
+  return neighbour && neighbour->kind == kind;
 }
 
 /* Of two merging ranges the larger one's age counts: a big old range is not made young for ever by
@@ -141,15 +154,15 @@ static void inherit(struct range *into, const struct range *from, size_t into_gr
 
 /* Inserts a range, merged with its free neighbours of the same kind. */
 static void insert_merged(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
-  struct range *next = record_if_any(first + granules);
-  if (neighbour_is(next, arena, kind)) {
+  struct range *next = neighbour_at(first + granules, arena);
+  if (is_free(next, kind)) {
     size_t more = next->info.granules;
     inherit(record(first), next, granules);
     extract(arena, first + granules);
     granules += more;
   }
-  struct range *last_before = first ? record_if_any(first - 1) : NULL;
-  if (neighbour_is(last_before, arena, kind)) {
+  struct range *last_before = first ? neighbour_at(first - 1, arena) : NULL;
+  if (is_free(last_before, kind)) {
     size_t before = last_before->first;
     struct range *head = record(before), *own = record(first);
     struct range merged = *own;
@@ -215,7 +228,7 @@ static void cut(struct arena *arena, size_t whole, size_t total, size_t first, s
     insert(arena, first + granules, end - first - granules, kind);
   }
   record(first)->was_moved = was_moved;
-  set_boundaries(first, granules, RANGE_LIVE, (uint8_t)(arena - arenas));
+  set_boundaries(first, granules, RANGE_LIVE);
 }
 
 static size_t align_granule(size_t granule, size_t alignment_granules) {
@@ -254,7 +267,7 @@ static bool map_range_again(size_t first, size_t granules) {
 
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
 static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
-  struct arena *arena = &arenas[record(first)->arena];
+  struct arena *arena = arena_of(first);
   lock_take(&arena->lock, counters);
   insert_merged(arena, first, record(first)->info.granules, kind);
   lock_give(&arena->lock);
@@ -270,10 +283,11 @@ static size_t take_unmapped(size_t granules, size_t alignment_granules, unsigned
   return first;
 }
 
-static bool publish_chunks(size_t first_chunk, size_t chunk_count) {
+static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count) {
   for (size_t index = 0; index < chunk_count; index++) {
     struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
     if (!chunk) return false;
+    chunk->arena = (uint8_t)(arena - arenas);
     chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
   }
   return true;
@@ -291,7 +305,7 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters 
   size_t chunk = window_grow(chunk_count);
   if (chunk == NO_CHUNK) return false;
   void *address = (void *)chunk_address(chunk);
-  if (!publish_chunks(chunk, chunk_count)) {
+  if (!publish_chunks(arena, chunk, chunk_count)) {
     os_unmap(address, chunk_count << CHUNK_SHIFT);
     return false;
   }
@@ -348,9 +362,8 @@ size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
 
 /* ---- giving ---------------------------------------------------------------------------------------- */
 
-static void give_part(size_t first, size_t granules, uint8_t arena_number, uint32_t stamp_ms,
-                      struct counters *counters) {
-  struct arena *arena = &arenas[arena_number];
+static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct counters *counters) {
+  struct arena *arena = arena_of(first);
   record(first)->info.stamp_ms = stamp_ms;
   lock_take(&arena->lock, counters);
   insert_merged(arena, first, granules, RANGE_DIRTY);
@@ -359,38 +372,37 @@ static void give_part(size_t first, size_t granules, uint8_t arena_number, uint3
 }
 
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
-  const struct range *head = record(granule);
-  give_part(granule, head->info.granules, head->arena, stamp_ms, counters);
+  give_part(granule, record(granule)->info.granules, stamp_ms, counters);
 }
 
 void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = record(granule);
   size_t rest = head->info.granules - new_granules;
   if (!rest) return;
-  struct arena *arena = &arenas[head->arena];
+  struct arena *arena = arena_of(granule);
   lock_take(&arena->lock, counters);
-  set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
+  set_boundaries(granule, new_granules, RANGE_LIVE);
   record(granule + new_granules)->was_moved = head->was_moved;
   lock_give(&arena->lock);
-  give_part(granule + new_granules, rest, head->arena, (uint32_t)os_now_coarse_ms(), counters);
+  give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
 }
 
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = record(granule);
-  struct arena *arena = &arenas[head->arena];
+  struct arena *arena = arena_of(granule);
   size_t granules = head->info.granules, more = new_granules - granules;
   bool is_extended = false;
   lock_take(&arena->lock, counters);
-  struct range *next = record_if_any(granule + granules);
-  bool is_dirty = neighbour_is(next, arena, RANGE_DIRTY);
-  if ((is_dirty || neighbour_is(next, arena, RANGE_CLEAN)) && next->info.granules >= more) {
+  struct range *next = neighbour_at(granule + granules, arena);
+  bool is_dirty = is_free(next, RANGE_DIRTY);
+  if ((is_dirty || is_free(next, RANGE_CLEAN)) && next->info.granules >= more) {
     enum range_kind kind = next->kind;
     size_t total = next->info.granules;
     bool was_moved = next->was_moved;
     extract(arena, granule + granules);
     cut(arena, granule + granules, total, granule + granules, more, kind);
     owner_map_clear(granule + granules, more);
-    set_boundaries(granule, new_granules, RANGE_LIVE, head->arena);
+    set_boundaries(granule, new_granules, RANGE_LIVE);
     head->was_moved |= was_moved;
     head->info.is_zero = head->info.is_zero && !is_dirty;
     is_extended = true;
