@@ -9,11 +9,25 @@ endforeach()
 
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 enable_testing()
+# Real threads, time and system calls.
+set(on_the_real_system test_concurrency test_os_linux)
+
+# Fork after threads were started is beyond the thread sanitizer, and nothing else it could see happens
+# outside of these.
+set(worth_a_thread_sanitizer test_concurrency)
+
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})
   cmake_path(GET source STEM name)
+  if(HAK_SANITIZE STREQUAL "thread" AND NOT name IN_LIST worth_a_thread_sanitizer)
+    continue()
+  endif()
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE hakmem_fake ${CMOCKA_LIBRARY})
+  if(name IN_LIST on_the_real_system)
+    target_link_libraries(${name} PRIVATE hakmem_core ${CMOCKA_LIBRARY})
+  else()
+    target_link_libraries(${name} PRIVATE hakmem_fake ${CMOCKA_LIBRARY})
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY unit)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120)

@@ -81,8 +81,12 @@ bool os_thread_start(void *(*body)(void *), void *argument);
  * is left (then threads' heaps are not taken over). */
 bool os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
-/* Rounds of destructors that are certain to run. */
+/* Rounds of destructors that are certain to run; the thread sanitizer ends its own work in the last. */
+#ifdef __SANITIZE_THREAD__
+enum { OS_THREAD_EXIT_ROUNDS = 3 };
+#else
 enum { OS_THREAD_EXIT_ROUNDS = 4 };
+#endif
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /* ---- output ----------------------------------------------------------------------------------- */

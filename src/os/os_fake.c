@@ -1,0 +1,326 @@
+/* os_fake.c: the contract of os.h for tests; see os_fake.h.
+ *
+ * Memory is real, so that what hakmem does to it can be seen; everything that a test may want to
+ * choose (refusals, limits, time, environment, output) passes through `os_fake`. */
+#include "os/os_fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
+
+/* Some time after the machine was started: ages reach back behind it. */
+#define FIRST_NS (UINT64_C(1000000) * 1000000000)
+#define DEFAULT_RANDOM UINT64_C(0x1234567)
+
+struct os_counts os_counts;
+
+#define DEFAULTS                                                                      \
+  .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                            \
+  .address_space_limit_bytes = UINT64_MAX, .commit_limit_bytes = UINT64_MAX,          \
+  .is_multi_threaded = true, .page_bytes = REAL_PAGE_BYTES, .random = DEFAULT_RANDOM, \
+  .libc_malloc = {free, realloc, malloc_usable_size}
+
+struct os_fake os_fake = {DEFAULTS, .now_ns = FIRST_NS};
+
+/* ---- for tests --------------------------------------------------------------------------------- */
+
+void os_fake_reset(void) {
+  uint64_t now_ns = load_relaxed(&os_fake.now_ns);
+  uint64_t address_bytes = load_relaxed(&os_fake.address_bytes);
+  uint64_t charged_bytes = load_relaxed(&os_fake.charged_bytes);
+  os_fake = (struct os_fake){DEFAULTS, .now_ns = now_ns, .address_bytes = address_bytes,
+                             .charged_bytes = charged_bytes};
+}
+
+void os_fake_fail(uint32_t kinds, uint64_t first, uint64_t last) {
+  store_relaxed(&os_fake.countable_calls, 0);
+  os_fake.failing_kinds = kinds;
+  os_fake.fail_first = first;
+  os_fake.fail_last = last;
+}
+
+void os_fake_fail_none(void) { os_fake_fail(OS_CALLS_ALL, UINT64_MAX, 0); }
+
+void os_fake_advance_ms(uint64_t milliseconds) {
+  fetch_add_relaxed(&os_fake.now_ns, milliseconds * 1000000);
+}
+
+void os_fake_forget_written(void) {
+  os_fake.written_bytes = 0;
+  os_fake.written[0] = 0;
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------- */
+
+/* Counts the call; true when a test wants it refused. */
+static bool is_refused(enum os_call call) {
+  fetch_add_relaxed(&os_fake.calls[call], 1);
+  if (!(os_fake.failing_kinds >> call & 1)) return false;
+  uint64_t number = fetch_add_relaxed(&os_fake.countable_calls, 1) + 1;
+  if (number < os_fake.fail_first || number > os_fake.fail_last) return false;
+  fetch_add_relaxed(&os_fake.refused_calls, 1);
+  fetch_add_relaxed(&os_counts.failures, 1);
+  return true;
+}
+
+/* Adds to a sum that must not pass its limit; false when it would. */
+static bool charge(ATOMIC(uint64_t) *sum, uint64_t bytes, uint64_t limit) {
+  if (fetch_add_relaxed(sum, bytes) + bytes <= limit) return true;
+  fetch_sub_relaxed(sum, bytes);
+  return false;
+}
+
+static void discharge(ATOMIC(uint64_t) *sum, uint64_t bytes) {
+  uint64_t before = fetch_sub_relaxed(sum, bytes);
+  if (before < bytes) abort(); /* more was given back than there ever was */
+}
+
+static bool charge_address_space(uint64_t bytes) {
+  return charge(&os_fake.address_bytes, bytes, os_fake.address_space_limit_bytes);
+}
+
+static bool charge_commit(uint64_t bytes) {
+  uint64_t limit = os_fake.is_overcommit_strict ? os_fake.commit_limit_bytes : UINT64_MAX;
+  return charge(&os_fake.charged_bytes, bytes, limit);
+}
+
+static void check_preconditions(const void *address, size_t bytes) {
+  if (!bytes || bytes % os_fake.page_bytes || (uintptr_t)address % os_fake.page_bytes) abort();
+}
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+size_t os_page_bytes(void) { return os_fake.page_bytes; }
+
+static void *map(void *address, size_t bytes, int protection, int flags) {
+  fetch_add_relaxed(&os_counts.maps, 1);
+  flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *mapped = mmap(address, bytes, protection, flags, -1, 0);
+  return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+void *os_reserve(size_t bytes) {
+  check_preconditions(NULL, bytes);
+  if (is_refused(OS_CALL_RESERVE) || !charge_address_space(bytes)) return NULL;
+  void *reserved = map(NULL, bytes, PROT_NONE, 0);
+  if (!reserved) discharge(&os_fake.address_bytes, bytes);
+  return reserved;
+}
+
+/* Committed beginnings of reservations: committing the same pages again costs nothing. */
+enum { COMMITTED_MAX = 8 };
+static struct {
+  void *address;
+  size_t bytes;
+} committed[COMMITTED_MAX];
+static pthread_mutex_t committed_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Under the mutex. */
+static size_t *committed_bytes_at(const void *address) {
+  for (unsigned index = 0; index < COMMITTED_MAX; index++)
+    if (committed[index].address == address) return &committed[index].bytes;
+  for (unsigned index = 0; index < COMMITTED_MAX; index++) {
+    if (committed[index].address) continue;
+    committed[index].address = (void *)(uintptr_t)address;
+    return &committed[index].bytes;
+  }
+  abort();
+}
+
+bool os_commit(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_COMMIT)) return false;
+  pthread_mutex_lock(&committed_mutex);
+  size_t *before = committed_bytes_at(address);
+  bool is_charged = bytes <= *before || charge_commit(bytes - *before);
+  if (is_charged && bytes > *before) *before = bytes;
+  pthread_mutex_unlock(&committed_mutex);
+  return is_charged && mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+static bool find_occupied(void) {
+  uint64_t places = load_relaxed(&os_fake.occupied_places);
+  while (places)
+    if (cas_weak_acq_rel(&os_fake.occupied_places, &places, places - 1)) return true;
+  return false;
+}
+
+static enum os_map_result map_charged(void *address, size_t bytes) {
+  int saved_errno = errno;
+  void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+  enum os_map_result result = mapped || errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+  errno = saved_errno;
+  if (mapped == address) return OS_MAPPED;
+  if (mapped) munmap(mapped, bytes);
+  return result;
+}
+
+enum os_map_result os_map_at(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_MAP_AT)) return OS_NO_MEMORY;
+  if (find_occupied()) return OS_OCCUPIED;
+  if (!charge_address_space(bytes)) return OS_NO_MEMORY;
+  enum os_map_result result = charge_commit(bytes) ? map_charged(address, bytes) : OS_NO_MEMORY;
+  if (result == OS_MAPPED) return OS_MAPPED;
+  discharge(&os_fake.address_bytes, bytes);
+  return result;
+}
+
+void os_unmap(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  fetch_add_relaxed(&os_counts.unmaps, 1);
+  discharge(&os_fake.address_bytes, bytes);
+  discharge(&os_fake.charged_bytes, bytes);
+  munmap(address, bytes);
+}
+
+bool os_purge(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_PURGE)) return false;
+  if (madvise(address, bytes, MADV_DONTNEED) != 0) abort(); /* a hole: not ours to purge */
+  fetch_add_relaxed(&os_counts.purges, 1);
+  fetch_add_relaxed(&os_counts.purged_bytes, bytes);
+  return true;
+}
+
+void os_populate(void *address, size_t bytes) { check_preconditions(address, bytes); }
+
+void os_advise_huge(void *address, size_t bytes, bool want) {
+  (void)want;
+  check_preconditions(address, bytes);
+}
+
+bool os_move_pages(void *target, void *source, size_t bytes) {
+  check_preconditions(target, bytes);
+  check_preconditions(source, bytes);
+  if (is_refused(OS_CALL_MOVE_PAGES)) return false;
+  int saved_errno = errno;
+  int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  void *moved = mremap(source, bytes, bytes, flags, target);
+  errno = saved_errno;
+  return moved == target;
+}
+
+bool os_remap(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_REMAP)) return false;
+  return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
+}
+
+/* ---- process and machine ------------------------------------------------------------------------ */
+
+uint64_t os_address_space_limit(void) { return os_fake.address_space_limit_bytes; }
+bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
+bool os_huge_pages_always(void) { return false; }
+
+uintptr_t os_user_address_end(void) {
+#ifdef __SANITIZE_THREAD__
+  return (uintptr_t)1 << 39; /* the sanitizer's shadow lies above */
+#else
+  return (uintptr_t)1 << 47;
+#endif
+}
+
+unsigned os_processor_count(void) { return 2; }
+uint64_t os_random(void) { return mix_bits(os_fake.random++); }
+uint32_t os_process_id(void) { return (uint32_t)getpid(); }
+char **os_environment(void) { return os_fake.environment; }
+bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
+
+/* ---- time ----------------------------------------------------------------------------------------- */
+
+uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }
+uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
+void os_yield(void) { sched_yield(); }
+
+void os_sleep_ms(uint64_t milliseconds) {
+  (void)milliseconds; /* time is the test's: only let others run */
+  struct timespec moment = {.tv_nsec = 100000};
+  nanosleep(&moment, NULL);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------- */
+
+void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
+  (void)timeout_ms;
+  if (load_relaxed(word) == expected) sched_yield(); /* waking without cause is allowed */
+}
+
+void os_wake_one(ATOMIC(uint32_t) *word) { (void)word; }
+
+bool os_thread_start(void *(*body)(void *), void *argument) {
+  pthread_t thread;
+  if (is_refused(OS_CALL_THREAD_START)) return false;
+  return pthread_create(&thread, NULL, body, argument) == 0 && pthread_detach(thread) == 0;
+}
+
+static pthread_key_t exit_key;
+
+bool os_thread_exit_init(void (*function)(void *)) {
+  return pthread_key_create(&exit_key, function) == 0;
+}
+
+void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
+
+void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+  pthread_atfork(prepare, parent, child);
+}
+
+/* ---- output ------------------------------------------------------------------------------------------ */
+
+static void remember(const char *bytes, size_t byte_count) {
+  size_t room = OS_FAKE_WRITTEN_BYTES - 1 - os_fake.written_bytes;
+  if (byte_count > room) byte_count = room;
+  memcpy(os_fake.written + os_fake.written_bytes, bytes, byte_count);
+  os_fake.written_bytes += byte_count;
+  os_fake.written[os_fake.written_bytes] = 0;
+}
+
+void os_write(int descriptor, const char *bytes, size_t byte_count) {
+  int saved_errno = errno;
+  if (descriptor == STANDARD_ERROR) remember(bytes, byte_count);
+  ssize_t written = write(descriptor, bytes, byte_count);
+  (void)written;
+  errno = saved_errno;
+}
+
+int os_duplicate(int descriptor) { return descriptor; }
+int os_create_file(const char *path) { return open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644); }
+void os_close(int descriptor) { close(descriptor); }
+
+bool os_read_safely(void *target, const void *source, size_t bytes) {
+  struct iovec local = {target, bytes};
+  struct iovec remote = {(void *)(uintptr_t)source, bytes};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+NORETURN void os_abort(void) { abort(); }
+
+/* ---- the C library's own malloc ------------------------------------------------------------------------ */
+
+void *os_next_symbol(const char *name) {
+  (void)name;
+  return NULL;
+}
+
+const struct os_libc_malloc *os_libc_malloc(void) { return &os_fake.libc_malloc; }
+
+bool os_is_in_break(uintptr_t address) {
+  return address >= os_fake.break_begin && address < os_fake.break_end;
+}

@@ -1,0 +1,65 @@
+/* os_fake.h: what tests may ask of the fake operating system, and what it tells them.
+ *
+ * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is told
+ * to, charges address space and commit against limits, holds time still and remembers what was said
+ * on standard error.  Controls are changed while one thread runs. */
+#ifndef HAK_OS_OS_FAKE_H
+#define HAK_OS_OS_FAKE_H
+
+#include "os/os.h"
+
+/* Calls that the system may refuse. */
+enum os_call {
+  OS_CALL_RESERVE,
+  OS_CALL_COMMIT,
+  OS_CALL_MAP_AT,
+  OS_CALL_PURGE,
+  OS_CALL_MOVE_PAGES,
+  OS_CALL_REMAP,
+  OS_CALL_THREAD_START,
+  OS_CALL_COUNT
+};
+#define OS_CALLS_ALL ((1u << OS_CALL_COUNT) - 1)
+
+enum { OS_FAKE_WRITTEN_BYTES = 8192 };
+
+struct os_fake {
+  /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
+   * are refused. */
+  uint32_t failing_kinds;
+  uint64_t fail_first, fail_last;
+  /* os_map_at finds the next so many places occupied. */
+  ATOMIC(uint64_t) occupied_places;
+
+  uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
+  uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
+  bool is_overcommit_strict;
+  bool is_multi_threaded;
+  size_t page_bytes;
+  uint64_t random; /* what os_random returns next; then counts up */
+  char **environment;
+  struct os_libc_malloc libc_malloc;
+  uintptr_t break_begin, break_end;
+  ATOMIC(uint64_t) now_ns;
+
+  /* What happened. */
+  ATOMIC(uint64_t) calls[OS_CALL_COUNT];
+  ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
+  ATOMIC(uint64_t) refused_calls;
+  ATOMIC(uint64_t) address_bytes; /* mapped and reserved now */
+  ATOMIC(uint64_t) charged_bytes; /* writable now: what strict overcommit counts */
+  size_t written_bytes;
+  char written[OS_FAKE_WRITTEN_BYTES]; /* said on standard error, NUL-terminated */
+};
+
+extern struct os_fake os_fake;
+
+/* Controls to their defaults and counts to 0; the clock and what is mapped stay. */
+void os_fake_reset(void);
+/* Refuses calls first … last of these kinds, counted from now on. */
+void os_fake_fail(uint32_t kinds, uint64_t first, uint64_t last);
+void os_fake_fail_none(void);
+void os_fake_advance_ms(uint64_t milliseconds);
+void os_fake_forget_written(void);
+
+#endif

@@ -1,0 +1,317 @@
+/* Many threads at once on the real system, with fixed seeds; meant for the thread sanitizer.
+ *
+ * Every block carries a pattern made from its address and size, checked by whoever frees it: a block
+ * handed out twice, or touched by hakmem while live, shows here; a missing edge of synchronisation
+ * shows in the sanitizer. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "config/options.h"
+#include "hakmem/hakmem.h"
+#include "observe/snapshot.h"
+#include "unit.h"
+
+enum { THREADS_MAX = 16, ITERATIONS = 100000, EXCHANGE_SLOTS = 512 };
+
+/* ---- blocks -------------------------------------------------------------------------------------- */
+
+struct block {
+  uint64_t size;
+  uint64_t pattern;
+};
+
+static uint64_t pattern_of(const struct block *block) {
+  return (uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15) ^ block->size;
+}
+
+static struct block *make_block(size_t size) {
+  if (size < sizeof(struct block)) size = sizeof(struct block);
+  struct block *block = hak_malloc(size);
+  if (!block) abort();
+  block->size = size;
+  block->pattern = pattern_of(block);
+  return block;
+}
+
+static void free_block(struct block *block) {
+  if (!block) return;
+  if (block->pattern != pattern_of(block)) abort();
+  block->pattern = 0;
+  hak_free(block);
+}
+
+/* Mostly Tiny, some Mid, few Large, very few Big. */
+static size_t random_size(uint64_t *random) {
+  unsigned kind = (unsigned)random_below(random, 4096);
+  if (kind < 2) return random_below(random, (size_t)3 << 20);
+  if (kind < 16) return random_below(random, (size_t)256 << 10);
+  if (kind < 400) return random_below(random, 8 << 10);
+  return random_below(random, 512);
+}
+
+/* ---- threads --------------------------------------------------------------------------------------- */
+
+struct worker {
+  pthread_t thread;
+  unsigned number, thread_count, iterations;
+  uint64_t random;
+};
+
+static void run_threads(unsigned thread_count, unsigned iterations, void *(*body)(void *)) {
+  struct worker workers[THREADS_MAX];
+  for (unsigned number = 0; number < thread_count; number++) {
+    workers[number] = (struct worker){.number = number,
+                                      .thread_count = thread_count,
+                                      .iterations = iterations,
+                                      .random = 0x9e3779b9u + number * 7919u};
+    assert_int_equal(pthread_create(&workers[number].thread, NULL, body, &workers[number]), 0);
+  }
+  for (unsigned number = 0; number < thread_count; number++)
+    assert_int_equal(pthread_join(workers[number].thread, NULL), 0);
+}
+
+/* Iterations for everybody, the same total whatever the number of threads; at most ITERATIONS each. */
+static unsigned share(unsigned thread_count) { return ITERATIONS * 4 / (thread_count + 3); }
+
+/* ---- remote frees ------------------------------------------------------------------------------------ */
+
+static ATOMIC(struct block *) exchange_slots[EXCHANGE_SLOTS];
+
+static void free_exchanged(void) {
+  for (unsigned slot = 0; slot < EXCHANGE_SLOTS; slot++)
+    free_block(atomic_exchange(&exchange_slots[slot], NULL));
+}
+
+/* Puts new blocks where others take them: about every block is freed by another thread. */
+static void *exchange_blocks(void *argument) {
+  struct worker *worker = argument;
+  for (unsigned iteration = 0; iteration < worker->iterations; iteration++) {
+    size_t slot = random_below(&worker->random, EXCHANGE_SLOTS);
+    struct block *block = make_block(random_size(&worker->random));
+    free_block(atomic_exchange(&exchange_slots[slot], block));
+  }
+  return NULL;
+}
+
+static void test_remote_frees(void **state) {
+  (void)state;
+  for (unsigned thread_count = 1; thread_count <= THREADS_MAX; thread_count *= 2)
+    run_threads(thread_count, share(thread_count), exchange_blocks);
+  free_exchanged();
+}
+
+/* ---- producers and consumers --------------------------------------------------------------------------- */
+
+enum { QUEUE_SLOTS = 256 };
+static struct queue {
+  CACHE_ALIGNED ATOMIC(struct block *) slots[QUEUE_SLOTS];
+} queues[THREADS_MAX / 2];
+
+static void produce(struct worker *worker, struct queue *queue) {
+  for (unsigned iteration = 0; iteration < worker->iterations; iteration++) {
+    ATOMIC(struct block *) *slot = &queue->slots[iteration % QUEUE_SLOTS];
+    while (load_acquire(slot)) sched_yield();
+    store_release(slot, make_block(16 + random_below(&worker->random, 240)));
+  }
+}
+
+static void consume(struct worker *worker, struct queue *queue) {
+  for (unsigned iteration = 0; iteration < worker->iterations; iteration++) {
+    ATOMIC(struct block *) *slot = &queue->slots[iteration % QUEUE_SLOTS];
+    struct block *block;
+    while (!(block = load_acquire(slot))) sched_yield();
+    store_release(slot, NULL);
+    free_block(block);
+  }
+}
+
+static void *produce_or_consume(void *argument) {
+  struct worker *worker = argument;
+  struct queue *queue = &queues[worker->number / 2];
+  (worker->number % 2 ? consume : produce)(worker, queue);
+  return NULL;
+}
+
+static void test_producers_and_consumers(void **state) {
+  (void)state;
+  for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
+    run_threads(thread_count, share(thread_count), produce_or_consume);
+}
+
+/* ---- threads that end ------------------------------------------------------------------------------------ */
+
+enum { WAVES = 40, BLOCKS_PER_LIFE = 400 };
+
+/* Leaves half its blocks to others, frees what it finds, and ends. */
+static void *live_briefly(void *argument) {
+  struct worker *worker = argument;
+  for (unsigned made = 0; made < BLOCKS_PER_LIFE; made++) {
+    struct block *block = make_block(random_size(&worker->random));
+    size_t slot = random_below(&worker->random, EXCHANGE_SLOTS);
+    if (made % 2) block = atomic_exchange(&exchange_slots[slot], block);
+    free_block(block);
+  }
+  return NULL;
+}
+
+static void test_heaps_are_taken_over(void **state) {
+  (void)state;
+  struct snapshot before, after;
+  snapshot_take(&before);
+  for (unsigned wave = 0; wave < WAVES; wave++) run_threads(8, 0, live_briefly);
+  free_exchanged();
+  snapshot_take(&after);
+  assert_true(after.counters[COUNT_heaps_recycled] > before.counters[COUNT_heaps_recycled]);
+}
+
+/* ---- Route P ------------------------------------------------------------------------------------------------ */
+
+enum { IDLE_BLOCKS = 4096, IDLE_ROUNDS = 25 };
+
+static struct block *idle_blocks[2][IDLE_BLOCKS];
+static pthread_barrier_t idle_barrier;
+
+/* Threads 0 and 1 own blocks and then wait outside hakmem, while the others free all of them and
+ * allocate the same class. */
+static void *own_then_idle(void *argument) {
+  struct worker *worker = argument;
+  struct block *mine[IDLE_BLOCKS / 2];
+  for (unsigned round = 0; round < IDLE_ROUNDS; round++) {
+    if (worker->number < 2)
+      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
+        idle_blocks[worker->number][index] = make_block(64);
+    pthread_barrier_wait(&idle_barrier);
+    if (worker->number >= 2) {
+      for (unsigned index = 0; index < IDLE_BLOCKS; index++)
+        free_block(idle_blocks[worker->number - 2][index]);
+      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) mine[index] = make_block(64);
+      for (unsigned index = 0; index < IDLE_BLOCKS / 2; index++) free_block(mine[index]);
+    }
+    pthread_barrier_wait(&idle_barrier);
+  }
+  return NULL;
+}
+
+static void test_route_p(void **state) {
+  (void)state;
+  struct snapshot before, after;
+  const struct options defaults = options;
+  options.route_p = true;
+  options.route_p_refusal_us = options.route_p_idle_us = options.route_p_min_slabs = 0;
+  options.route_p_owner_partial_max = 4096;
+  options.route_p_min_remote = 1;
+  snapshot_take(&before);
+  pthread_barrier_init(&idle_barrier, NULL, 4);
+  run_threads(4, 0, own_then_idle);
+  pthread_barrier_destroy(&idle_barrier);
+  snapshot_take(&after);
+  assert_true(after.counters[COUNT_route_p_allowed] > before.counters[COUNT_route_p_allowed]);
+
+  for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
+    run_threads(thread_count, share(thread_count) / 2, exchange_blocks);
+  free_exchanged();
+  options = defaults;
+}
+
+/* ---- purging, resizing and looking on meanwhile ---------------------------------------------------------------- */
+
+static void resize_blocks(struct worker *worker) {
+  struct block *block = make_block(64);
+  for (unsigned iteration = 0; iteration < worker->iterations / 16; iteration++) {
+    size_t size = 16 + random_size(&worker->random) * (iteration % 64 ? 1 : 64);
+    struct block *resized = hak_realloc(block, size);
+    if (!resized) abort();
+    block = resized;
+    block->size = size;
+    block->pattern = pattern_of(block);
+  }
+  free_block(block);
+}
+
+static void purge_and_look(struct worker *worker) {
+  static char json[1 << 16];
+  for (unsigned iteration = 0; iteration < worker->iterations / 256; iteration++) {
+    hak_purge(iteration % 4 == 0);
+    struct block *block = make_block(random_size(&worker->random));
+    if (!hak_owns(block)) abort();
+    free_block(block);
+    if (hak_stats_json(json, sizeof json) >= sizeof json) abort();
+  }
+}
+
+static void *do_everything(void *argument) {
+  struct worker *worker = argument;
+  if (worker->number == 0)
+    purge_and_look(worker);
+  else if (worker->number == 1)
+    resize_blocks(worker);
+  else
+    exchange_blocks(worker);
+  return NULL;
+}
+
+static void test_purge_meanwhile(void **state) {
+  (void)state;
+  const struct options defaults = options;
+  options.decay_ms = 1; /* rounds of the other threads as well */
+  for (unsigned thread_count = 4; thread_count <= THREADS_MAX; thread_count *= 2)
+    run_threads(thread_count, share(thread_count) * 2, do_everything);
+  free_exchanged();
+  options = defaults;
+}
+
+/* ---- neighbours in the pools ---------------------------------------------------------------------------- */
+
+enum { CHURN_BLOCKS = 96 };
+
+/* Slabs and ranges that are taken and given back whole, all the time, beside those of others. */
+static void churn(struct worker *worker, size_t size_max) {
+  struct block *blocks[CHURN_BLOCKS];
+  for (unsigned round = 0; round < worker->iterations / CHURN_BLOCKS; round++) {
+    for (unsigned index = 0; index < CHURN_BLOCKS; index++)
+      blocks[index] = make_block(size_max / 2 + random_below(&worker->random, size_max / 2));
+    for (unsigned index = 0; index < CHURN_BLOCKS; index++) free_block(blocks[index]);
+  }
+}
+
+static void *churn_beside_others(void *argument) {
+  static const size_t size_max[] = {8 << 10, 32 << 10, 512 << 10, 2 << 20};
+  struct worker *worker = argument;
+  if (worker->number == 0)
+    purge_and_look(worker);
+  else
+    churn(worker, size_max[worker->number % 4]);
+  return NULL;
+}
+
+static void test_churn_of_slabs_and_ranges(void **state) {
+  (void)state;
+  const struct options defaults = options;
+  options.decay_ms = 1;
+  run_threads(8, ITERATIONS / 5, churn_beside_others);
+  options = defaults;
+}
+
+/* What is left when all is freed is not live: nothing was lost on the way. */
+static void test_nothing_is_left(void **state) {
+  (void)state;
+  struct snapshot snapshot;
+  hak_purge(true);
+  snapshot_take(&snapshot);
+  assert_int_equal(snapshot.big_live_bytes, 0);
+  assert_int_equal(snapshot.large_live_bytes, 0);
+  assert_int_equal(snapshot.slab_bytes_out, 0);
+}
+
+int main(void) {
+  hak_free(hak_malloc(1)); /* options are read once, before tests change them */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_remote_frees),         cmocka_unit_test(test_producers_and_consumers),
+      cmocka_unit_test(test_heaps_are_taken_over), cmocka_unit_test(test_route_p),
+      cmocka_unit_test(test_purge_meanwhile),      cmocka_unit_test(test_churn_of_slabs_and_ranges),
+      cmocka_unit_test(test_nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
