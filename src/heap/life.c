@@ -19,17 +19,25 @@ THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap
 
 /* ---- the library ------------------------------------------------------------------------------------- */
 
-enum { LIBRARY_UNTOUCHED, LIBRARY_STARTING, LIBRARY_READY, LIBRARY_FAILED };
+enum { LIBRARY_UNTOUCHED, LIBRARY_STARTING, LIBRARY_READY };
 static ATOMIC(uint32_t) library_state;
 
 static void end_of_thread(void *argument);
 
-static bool start_library(void) {
+static void read_options(void) {
+  static bool are_read;
+  if (are_read) return;
+  are_read = true;
   options_read(os_environment());
-  if (!window_init(options.window_gib << 30)) return false;
+  if (options.help) options_print_help();
+}
+
+/* What a refusal leaves undone the next call does: it begins where this one stopped. */
+static bool start_library(void) {
+  read_options();
+  if (!window.chunk_limit && !window_init(options.window_gib << 30)) return false;
   if (!slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
-  if (options.help) options_print_help();
   return true;
 }
 
@@ -38,7 +46,7 @@ bool library_ready(void) {
   if (LIKELY(state == LIBRARY_READY)) return true;
   uint32_t untouched = LIBRARY_UNTOUCHED;
   if (cas_strong_acq_rel(&library_state, &untouched, LIBRARY_STARTING))
-    store_release(&library_state, start_library() ? LIBRARY_READY : LIBRARY_FAILED);
+    store_release(&library_state, start_library() ? LIBRARY_READY : LIBRARY_UNTOUCHED);
   while ((state = load_acquire(&library_state)) == LIBRARY_STARTING) os_yield();
   return state == LIBRARY_READY;
 }

@@ -133,6 +133,7 @@ static void release_own(struct heap *heap) {
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {
+  if (!library_ready()) return 0;
   heaps_park_lost_threads();
   if (force) release_own(heap);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
