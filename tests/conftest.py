@@ -6,7 +6,6 @@
 `compile_c(source, *flags)`        builds a test program (C, or C++ by its suffix) and returns its path
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
-`sanitizer_build(kind)`            builds hakmem with a sanitizer and returns the build folder
 """
 
 from __future__ import annotations
@@ -195,18 +194,3 @@ def plain() -> Callable[..., Result]:
         return run_group(cmd, clean_environment() | dict(env or {}), timeout, stdin, cwd)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def sanitizer_build() -> Callable[[str], Path]:
-    """sanitizer_build("thread" | "address" | "undefined") builds libhakmem_core.a (real OS) and
-    libhakmem_fake.a (fake OS) with that sanitizer and returns their folder."""
-
-    def build(kind: str) -> Path:
-        for words in (["cmake", "--preset", kind], ["cmake", "--build", "--preset", kind]):
-            step = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-            if step.returncode != 0:
-                pytest.fail(f"{' '.join(words)}\n{step.stdout}{step.stderr}", pytrace=False)
-        return BUILD / kind
-
-    return build
