@@ -37,6 +37,7 @@ static struct {
   struct tagged_stack clean; /* wholly free ones without pages, or without addresses */
   ATOMIC(uint32_t) kept_count;
   ATOMIC(uint64_t) superslab_count, mapped_count;
+  ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
   bool gives_addresses; /* strict overcommit charges unused mappings: give them back too */
 } pool;
 
@@ -157,11 +158,32 @@ static bool map_again(struct superslab *superslab) {
   return true;
 }
 
+static void keep_record(struct superslab *record) {
+  record->next_spare = load_relaxed(&pool.spare_records);
+  /* release: the link; pairs with the exchange in take_record. */
+  while (!cas_weak_acq_rel(&pool.spare_records, &record->next_spare, record)) {
+  }
+}
+
+/* Taking all spare records at once, and giving the others back, needs no tag. */
+static struct superslab *take_record(void) {
+  struct superslab *record = exchange_acquire(&pool.spare_records, NULL);
+  if (!record) return metadata_allocate(sizeof *record);
+  for (struct superslab *rest = record->next_spare, *next; rest; rest = next) {
+    next = rest->next_spare;
+    keep_record(rest);
+  }
+  return record;
+}
+
 static struct superslab *make_superslab(void) {
-  struct superslab *superslab = metadata_allocate(sizeof *superslab);
+  struct superslab *superslab = take_record();
   if (!superslab) return NULL;
   size_t chunk = window_grow(1);
-  if (chunk == NO_CHUNK) return NULL; /* the record is lost: growth fails rarely, and for good */
+  if (chunk == NO_CHUNK) { /* programs may ask again and again */
+    keep_record(superslab);
+    return NULL;
+  }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
   chunk_publish(chunk, superslab);

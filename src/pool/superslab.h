@@ -72,6 +72,7 @@ struct superslab {
   ATOMIC(uint32_t) link;     /* in the LRU or the stack of clean SuperSlabs */
   uint32_t stamp_ms;         /* when it became wholly free */
   bool is_mapped;            /* false: its address space was given back */
+  struct superslab *next_spare; /* of a record without a chunk */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
   uint64_t wide[SLOTS_PER_SUPERSLAB][2][WIDE_WORDS]; /* touched by the smallest classes only */
 };

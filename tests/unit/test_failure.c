@@ -2,10 +2,6 @@
  *
  * Each run is a process of its own, so that it begins with an untouched library: the calls that set it
  * up are refused like all others. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "observe/snapshot.h"
 #include "unit.h"
 #include "workload.h"
@@ -30,30 +26,27 @@ static void require_all_is_well(void) {
 
 enum { EXIT_NOT_REFUSED = 3 };
 
-static void run_refusing(uint64_t first, uint64_t last) {
+struct refusal {
+  uint64_t first, last; /* calls, counted from the process's first */
+};
+
+static int run_refusing(const void *argument) {
+  const struct refusal *refusal = argument;
   struct workload load = {0};
-  os_fake_fail(OS_CALLS_ALL, first, last);
+  os_fake_fail(OS_CALLS_ALL, refusal->first, refusal->last);
   workload_run(&load);
   bool is_refused = load_relaxed(&os_fake.refused_calls) != 0;
   require_all_is_well();
-  _exit(is_refused ? 0 : EXIT_NOT_REFUSED);
+  return is_refused ? 0 : EXIT_NOT_REFUSED;
 }
 
 /* True when the run was refused something and stood it; false when it did not come so far. */
 static bool stands(uint64_t first, uint64_t last) {
-  int status;
-  pid_t child = fork();
-  if (child == 0) {
-    signal(SIGABRT, SIG_DFL); /* not cmocka's business */
-    signal(SIGSEGV, SIG_DFL);
-    run_refusing(first, last);
-  }
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != EXIT_NOT_REFUSED))
-    fail_msg("calls %llu to %llu refused: status %#x", (unsigned long long)first,
-             (unsigned long long)last, (unsigned)status);
-  return WEXITSTATUS(status) == 0;
+  struct child child = child_run(run_refusing, &(struct refusal){first, last});
+  int status = child_exit_status(&child);
+  if (status != 0 && status != EXIT_NOT_REFUSED)
+    fail_msg("calls from %u refused: %s", (unsigned)first, child.said);
+  return status == 0;
 }
 
 static void test_one_call_refused(void **state) {

@@ -6,16 +6,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "child.h"
 #include "hakmem/hakmem.h"
 #include "os/os_fake.h"
-
-#define REQUIRE(condition) \
-  ((condition) ? (void)0   \
-               : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
 
 enum { WORKLOAD_BLOCKS = 700, WORKLOAD_REMOTE_BLOCKS = 300, WORKLOAD_EDGE_BYTES = 64 };
 

@@ -1,0 +1,80 @@
+/* child.h: a part of a test in a process of its own: with an untouched library, or because it dies. */
+#ifndef CHILD_H
+#define CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+struct child {
+  int status;      /* as waitpid gives it */
+  char said[4096]; /* on standard error */
+};
+
+/* cmocka's assertions and signal handlers mean nothing in a child: REQUIRE ends it instead. */
+#define REQUIRE(condition) \
+  ((condition) ? (void)0   \
+               : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
+
+static inline void child_read(struct child *child, int descriptor) {
+  size_t length = 0;
+  ssize_t more;
+  while ((more = read(descriptor, child->said + length, sizeof child->said - 1 - length)) > 0)
+    length += (size_t)more;
+  child->said[length] = 0;
+}
+
+/* Runs body(argument) in a forked child; its exit status is what the body returns. */
+static inline struct child child_run(int (*body)(const void *), const void *argument) {
+  struct child child;
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  fflush(NULL);
+  pid_t id = fork();
+  assert_true(id >= 0);
+  if (id == 0) {
+    signal(SIGABRT, SIG_DFL);
+    signal(SIGSEGV, SIG_DFL);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    _exit(body(argument));
+  }
+  close(ends[1]);
+  child_read(&child, ends[0]);
+  close(ends[0]);
+  assert_int_equal(waitpid(id, &child.status, 0), id);
+  return child;
+}
+
+/* The child's exit status; the test fails when it did not exit by itself. */
+static inline int child_exit_status(const struct child *child) {
+  if (!WIFEXITED(child->status)) fail_msg("status %#x: %s", (unsigned)child->status, child->said);
+  return WEXITSTATUS(child->status);
+}
+
+/* The body must run to its end, where it returns 0. */
+static inline void assert_child_succeeds(int (*body)(const void *), const void *argument) {
+  struct child child = child_run(body, argument);
+  if (child_exit_status(&child) != 0) fail_msg("exit %#x: %s", (unsigned)child.status, child.said);
+}
+
+/* The body must end in abort after exactly one line, in which `parts` (NULL-terminated) occur. */
+static inline void assert_child_reports(int (*body)(const void *), const void *argument,
+                                        const char *const *parts) {
+  struct child child = child_run(body, argument);
+  if (!WIFSIGNALED(child.status) || WTERMSIG(child.status) != SIGABRT)
+    fail_msg("no abort, status %#x: %s", (unsigned)child.status, child.said);
+  const char *end = strchr(child.said, '\n');
+  if (!end || end[1]) fail_msg("not one line: %s", child.said);
+  for (; *parts; parts++)
+    if (!strstr(child.said, *parts)) fail_msg("\"%s\" is not in: %s", *parts, child.said);
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* Memory that ends: a limit of the address space (RLIMIT_AS), and a system that refuses to overcommit
+ * (vm.overcommit_memory=2). */
+#include "map/metadata.h"
+#include "observe/snapshot.h"
+#include "workload.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* ---- filling up ---------------------------------------------------------------------------------- */
+
+/* A chain of blocks, so that the test needs no memory of its own. */
+struct link {
+  struct link *next;
+  size_t size;
+};
+
+static struct link *push_block(struct link *chain, size_t size) {
+  struct link *block = (errno = 0, hak_malloc(size));
+  if (!block) {
+    REQUIRE(errno == ENOMEM);
+    return NULL;
+  }
+  *block = (struct link){chain, size};
+  if (size > sizeof *block) ((unsigned char *)block)[size - 1] = 0x5a;
+  return block;
+}
+
+/* Allocates until there is no more; the bytes it got. */
+static size_t fill(struct link **chain, size_t size) {
+  size_t bytes = 0;
+  for (struct link *block; (block = push_block(*chain, size)); bytes += size) *chain = block;
+  return bytes;
+}
+
+static void empty(struct link **chain) {
+  while (*chain) {
+    struct link *block = *chain;
+    size_t size = block->size;
+    *chain = block->next;
+    if (size > sizeof *block) REQUIRE(((unsigned char *)block)[size - 1] == 0x5a);
+    hak_free(block);
+  }
+}
+
+static const size_t sizes[] = {16, 200, 1000, 5000, 32 << 10, 100 << 10, 1 << 20, 3 << 20};
+enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
+
+/* Fills the whole room with one size after the other: what one leaves the next can use. */
+static void require_every_size_fills(size_t least_bytes) {
+  for (unsigned round = 0; round < 2; round++) {
+    for (unsigned index = 0; index < SIZE_COUNT; index++) {
+      struct link *chain = NULL;
+      size_t bytes = fill(&chain, sizes[index]);
+      if (bytes < least_bytes)
+        fprintf(stderr, "blocks of %zu: %zu bytes in round %u\n", sizes[index], bytes, round);
+      REQUIRE(bytes >= least_bytes);
+      empty(&chain);
+    }
+  }
+}
+
+/* ---- the address space ------------------------------------------------------------------------------ */
+
+static int fill_under_address_space_limit(const void *argument) {
+  size_t limit = *(const size_t *)argument;
+  os_fake.address_space_limit_bytes = limit;
+  require_every_size_fills(limit / 2);
+  REQUIRE(load_relaxed(&os_fake.address_bytes) <= limit);
+  return 0;
+}
+
+static void test_address_space_limit(void **state) {
+  (void)state;
+  for (size_t limit = 64 * MIB; limit <= 256 * MIB; limit *= 4)
+    assert_child_succeeds(fill_under_address_space_limit, &limit);
+}
+
+/* ---- strict overcommit -------------------------------------------------------------------------------- */
+
+static int fill_under_strict_overcommit(const void *argument) {
+  size_t limit = *(const size_t *)argument;
+  os_fake.is_overcommit_strict = true;
+  os_fake.commit_limit_bytes = limit;
+  require_every_size_fills(limit / 2);
+  hak_purge(true);
+  /* Mappings that nobody uses are charged there: they must not be kept. */
+  REQUIRE(load_relaxed(&os_fake.charged_bytes) <= limit / 4);
+  struct workload load = {.must_succeed = true};
+  os_fake.commit_limit_bytes = UINT64_MAX;
+  workload_run(&load);
+  return 0;
+}
+
+static void test_strict_overcommit(void **state) {
+  (void)state;
+  for (size_t limit = 64 * MIB; limit <= 64 * MIB; limit *= 2)
+    assert_child_succeeds(fill_under_strict_overcommit, &limit);
+}
+
+/* ---- asking in vain ------------------------------------------------------------------------------------- */
+
+/* A program that goes on asking must not eat up hakmem's own memory by that. */
+static int ask_in_vain(const void *argument) {
+  (void)argument;
+  struct link *chain = NULL;
+  os_fake.address_space_limit_bytes = 64 * MIB;
+  for (unsigned index = 0; index < SIZE_COUNT; index++) fill(&chain, sizes[SIZE_COUNT - 1 - index]);
+  uint64_t before = metadata_bytes();
+  for (unsigned attempt = 0; attempt < 200; attempt++)
+    for (unsigned index = 0; index < SIZE_COUNT; index++) REQUIRE(!push_block(chain, sizes[index]));
+  REQUIRE(metadata_bytes() - before < 256 << 10);
+  empty(&chain);
+  return 0;
+}
+
+static void test_asking_in_vain_costs_nothing(void **state) {
+  (void)state;
+  assert_child_succeeds(ask_in_vain, NULL);
+}
+
+/* ---- places that are taken -------------------------------------------------------------------------------- */
+
+static int find_places_occupied(const void *argument) {
+  (void)argument;
+  struct workload load = {.must_succeed = true};
+  os_fake.occupied_places = 3;
+  workload_run(&load);
+  os_fake.occupied_places = 100;
+  workload_run(&load);
+  return 0;
+}
+
+static void test_somebody_else_in_the_window(void **state) {
+  (void)state;
+  assert_child_succeeds(find_places_occupied, NULL);
+}
+
+/* ---- larger pages -------------------------------------------------------------------------------------------- */
+
+static int run_with_pages_of_64_kib(const void *argument) {
+  (void)argument;
+  struct workload load = {.must_succeed = true};
+  os_fake.page_bytes = 64 << 10; /* as aarch64 may have them; the fake checks each call */
+  workload_run(&load);
+  return 0;
+}
+
+static void test_large_pages(void **state) {
+  (void)state;
+  assert_child_succeeds(run_with_pages_of_64_kib, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_address_space_limit),
+      cmocka_unit_test(test_strict_overcommit),
+      cmocka_unit_test(test_asking_in_vain_costs_nothing),
+      cmocka_unit_test(test_somebody_else_in_the_window),
+      cmocka_unit_test(test_large_pages),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
