@@ -1,0 +1,69 @@
+/* src/base/bits: bit and rounding arithmetic. */
+#include "base/bits.h"
+
+#include "unit.h"
+
+static void test_single_bits(void **state) {
+  (void)state;
+  for (unsigned bit = 0; bit < 64; bit++) {
+    uint64_t word = UINT64_C(1) << bit;
+    assert_int_equal(lowest_bit(word), bit);
+    assert_int_equal(highest_bit(word), bit);
+    assert_int_equal(lowest_bit(word | UINT64_C(1) << 63), bit);
+    assert_int_equal(highest_bit(word | 1), bit);
+    assert_int_equal(count_bits(word - 1), bit);
+    assert_true(low_bits(bit) == word - 1);
+  }
+  assert_true(low_bits(64) == UINT64_MAX);
+}
+
+static void test_powers_of_two(void **state) {
+  (void)state;
+  assert_false(is_power_of_two(0));
+  assert_int_equal(power_of_two_at_least(0), 1);
+  for (unsigned bit = 0; bit < 63; bit++) {
+    size_t power = (size_t)1 << bit;
+    assert_true(is_power_of_two(power));
+    assert_int_equal(power_of_two_at_least(power), power);
+    if (bit > 1) assert_int_equal(power_of_two_at_least(power - 1), power);
+    if (bit > 1) assert_false(is_power_of_two(power - 1));
+    assert_int_equal(power_of_two_at_least(power + 1), power * 2);
+  }
+}
+
+static void test_rounding(void **state) {
+  (void)state;
+  for (uintptr_t value = 0; value < 300; value++) {
+    uintptr_t up = round_up(value, 64), down = round_down(value, 64);
+    assert_true(up % 64 == 0 && up >= value && up - value < 64);
+    assert_true(down % 64 == 0 && down <= value && value - down < 64);
+  }
+}
+
+static void test_overflow(void **state) {
+  (void)state;
+  size_t result;
+  assert_false(multiply_overflows(0, SIZE_MAX, &result));
+  assert_int_equal(result, 0);
+  assert_false(multiply_overflows((size_t)1 << 32, ((size_t)1 << 32) - 1, &result));
+  assert_true(multiply_overflows((size_t)1 << 32, (size_t)1 << 32, &result));
+  assert_false(add_overflows(SIZE_MAX, 0, &result));
+  assert_true(add_overflows(SIZE_MAX, 1, &result));
+}
+
+/* Neighbouring numbers must spread over a few shards. */
+static void test_mixing_spreads(void **state) {
+  (void)state;
+  unsigned hits[64] = {0};
+  for (uint64_t word = 0; word < 6400; word++) hits[mix_bits(word << 4) % 64]++;
+  for (unsigned shard = 0; shard < 64; shard++) assert_in_range(hits[shard], 50, 200);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_single_bits),    cmocka_unit_test(test_powers_of_two),
+      cmocka_unit_test(test_rounding),       cmocka_unit_test(test_overflow),
+      cmocka_unit_test(test_mixing_spreads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

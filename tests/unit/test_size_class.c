@@ -1,0 +1,63 @@
+/* src/map/size_class: the laws of its header, over every size up to 1 MiB. */
+#include "map/size_class.h"
+
+#include "unit.h"
+
+static void test_every_size_fits_its_class(void **state) {
+  (void)state;
+  unsigned before = 0;
+  for (size_t size = 0; size <= LARGE_MAX_BYTES; size++) {
+    unsigned class = class_of_size(size);
+    if (class >= CLASS_COUNT || class_bytes(class) < size || class < before)
+      fail_msg("size %zu has class %u", size, class);
+    /* The smallest that fits. */
+    if (class > 0 && class_bytes(class - 1) >= size && size > 0)
+      fail_msg("size %zu has class %u, not the one below", size, class);
+    before = class;
+  }
+  assert_int_equal(before, CLASS_COUNT - 1);
+}
+
+static void test_a_class_is_its_own(void **state) {
+  (void)state;
+  for (unsigned class = 0; class < CLASS_COUNT; class ++)
+    assert_int_equal(class_of_size(class_bytes(class)), class);
+}
+
+/* At most a quarter of a block is lost to rounding, from 16-byte steps (T1) on. */
+static void test_rounding_loss(void **state) {
+  (void)state;
+  for (size_t size = 128; size <= MID_MAX_BYTES; size++)
+    assert_true(class_bytes(class_of_size(size)) - size < size / 4 + 1);
+}
+
+static void test_natural_alignment(void **state) {
+  (void)state;
+  assert_int_equal(class_bytes(0), 8);
+  for (unsigned class = 1; class < CLASS_COUNT; class ++)
+    assert_int_equal(class_bytes(class) % 16, 0);
+}
+
+static void test_tiers(void **state) {
+  (void)state;
+  assert_int_equal(class_of_size(TINY_MAX_BYTES), TINY_CLASS_COUNT - 1);
+  assert_int_equal(class_of_size(MID_MAX_BYTES), SLAB_CLASS_COUNT - 1);
+  assert_int_equal(class_of_size(LARGE_MAX_BYTES), CLASS_COUNT - 1);
+  assert_string_equal(class_tier_name(0), "tiny");
+  assert_string_equal(class_tier_name(TINY_CLASS_COUNT - 1), "tiny");
+  assert_string_equal(class_tier_name(TINY_CLASS_COUNT), "mid");
+  assert_string_equal(class_tier_name(SLAB_CLASS_COUNT), "large");
+  assert_int_equal(large_class_granules(SLAB_CLASS_COUNT), 1);
+  assert_int_equal(large_class_granules(CLASS_COUNT - 1), 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_size_fits_its_class),
+      cmocka_unit_test(test_a_class_is_its_own),
+      cmocka_unit_test(test_rounding_loss),
+      cmocka_unit_test(test_natural_alignment),
+      cmocka_unit_test(test_tiers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
