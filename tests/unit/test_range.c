@@ -1,0 +1,345 @@
+/* src/pool/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
+#include "pool/range.h"
+
+#include "child.h"
+#include "config/options.h"
+#include "os/os_fake.h"
+
+static struct counters counters;
+
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+static size_t take(size_t granules) { return range_take(granules, 1, 0, &counters); }
+static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
+static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
+
+static struct range_sizes measure(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes;
+}
+
+static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = decay_ms,
+                        .bytes_left = SIZE_MAX,
+                        .give_addresses = give_addresses};
+  range_purge(&purge, &counters);
+  return purge.purged_bytes;
+}
+
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+
+/* ---- split and merge -------------------------------------------------------------------------------- */
+
+static int split_and_merge(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4), b = take(4), c = take(4), end = take(1);
+  REQUIRE(b == a + 4 && c == b + 4 && end == c + 4); /* split from one fresh piece */
+  give(a);
+  give(c);
+  REQUIRE(take(5) > end); /* two pieces of 4 are not 5 */
+  give(b);                /* merges with both sides */
+  size_t whole = take(12);
+  REQUIRE(whole == a && range_info(whole)->granules == 12 && !range_info(whole)->is_zero);
+  return 0;
+}
+CHILD_TEST(split_and_merge)
+
+static int good_fit(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t large = take(20), wall = take(1), small = take(6), end = take(1);
+  REQUIRE(wall && end);
+  give(large);
+  give(small);
+  REQUIRE(take(5) == small); /* the tightest, not the first */
+  REQUIRE(take(5) == large);
+  REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 2);
+  return 0;
+}
+CHILD_TEST(good_fit)
+
+static int alignment(const void *unused) {
+  (void)unused;
+  set_up();
+  for (size_t alignment_granules = 1; alignment_granules <= 256; alignment_granules *= 2) {
+    take(1); /* so that nothing is aligned by itself */
+    size_t first = range_take(3, alignment_granules, 0, &counters);
+    REQUIRE(granule_address(first) % (alignment_granules * GRANULE_BYTES) == 0);
+    REQUIRE(range_info(first)->granules == 3);
+  }
+  return 0;
+}
+CHILD_TEST(alignment)
+
+/* ---- resizing ------------------------------------------------------------------------------------------ */
+
+static int extend_and_shrink(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4), b = take(8), end = take(1);
+  REQUIRE(end == b + 8);
+  REQUIRE(!range_extend(a, 5, &counters)); /* the neighbour lives */
+  give(b);
+  REQUIRE(range_extend(a, 10, &counters) && range_info(a)->granules == 10);
+  REQUIRE(!range_extend(a, 13, &counters) && range_info(a)->granules == 10);
+  REQUIRE(range_extend(a, 12, &counters));
+  range_shrink(a, 1, &counters);
+  REQUIRE(range_info(a)->granules == 1 && take(11) == a + 1);
+  return 0;
+}
+CHILD_TEST(extend_and_shrink)
+
+static int extend_over_old_pages(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4), b = take(4);
+  REQUIRE(range_info(a)->is_zero);
+  memset(bytes_of(b), 1, GRANULE_BYTES);
+  give(b);
+  REQUIRE(range_extend(a, 6, &counters));
+  REQUIRE(!range_info(a)->is_zero); /* what was taken in is not */
+  return 0;
+}
+CHILD_TEST(extend_over_old_pages)
+
+/* ---- purge ------------------------------------------------------------------------------------------------ */
+
+static int purge_by_age(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4), wall = take(1), b = take(4), end = take(1);
+  REQUIRE(wall && end);
+  memset(bytes_of(a), 7, 4 * GRANULE_BYTES);
+  memset(bytes_of(b), 7, 4 * GRANULE_BYTES);
+  give(a);
+  os_fake_advance_ms(600);
+  give(b);
+  os_fake_advance_ms(400);
+  REQUIRE(measure().dirty_bytes == 8 * GRANULE_BYTES);
+  REQUIRE(purge(1000, false) == 4 * GRANULE_BYTES);
+  REQUIRE(*bytes_of(a) == 0 && *bytes_of(b) == 7);
+  REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES);
+  REQUIRE(take(4) == b); /* resident pages first */
+  size_t clean = take(4);
+  REQUIRE(clean == a && range_info(clean)->is_zero);
+  return 0;
+}
+CHILD_TEST(purge_by_age)
+
+static int purge_refused(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4);
+  memset(bytes_of(a), 7, GRANULE_BYTES);
+  give(a);
+  os_fake_fail(1u << OS_CALL_PURGE, 1, 1);
+  purge(0, false);
+  REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES); /* DIRTY as before: never taken for zero */
+  size_t again = take(4);
+  REQUIRE(again == a && !range_info(again)->is_zero && *bytes_of(a) == 7);
+  return 0;
+}
+CHILD_TEST(purge_refused)
+
+static int addresses(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(32);
+  memset(bytes_of(a), 7, 32 * GRANULE_BYTES);
+  give(a);
+  uint64_t before = load_relaxed(&os_fake.address_bytes);
+  purge(0, true);
+  REQUIRE(before - load_relaxed(&os_fake.address_bytes) >= 32 * GRANULE_BYTES);
+  REQUIRE(measure().mapped_bytes == 0);
+  os_fake_fail(1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
+  REQUIRE(take(32) == NO_GRANULE);
+  os_fake_fail_none();
+  size_t again = take(32);
+  REQUIRE(again == a && range_info(a)->is_zero && *bytes_of(a) == 0);
+  return 0;
+}
+CHILD_TEST(addresses)
+
+static int strict_overcommit(const void *unused) {
+  (void)unused;
+  os_fake.is_overcommit_strict = true;
+  set_up();
+  size_t a = take(32);
+  uint64_t before = load_relaxed(&os_fake.charged_bytes);
+  give(a);
+  purge(0, false);
+  REQUIRE(before - load_relaxed(&os_fake.charged_bytes) >= 32 * GRANULE_BYTES);
+  return 0;
+}
+CHILD_TEST(strict_overcommit)
+
+static int moved_pages(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4);
+  range_note_moved(a);
+  give(a);
+  purge(0, false);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1); /* heals the mapping */
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_PURGE]) == 0);
+  give(take(4));
+  purge(0, false);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_REMAP]) == 1);
+  return 0;
+}
+CHILD_TEST(moved_pages)
+
+static int budget(const void *unused) {
+  (void)unused;
+  set_up();
+  options.big_cache_bytes = 8 * GRANULE_BYTES;
+  size_t a = take(8), wall = take(1), b = take(1), end = take(1);
+  REQUIRE(wall && end);
+  give(a);
+  REQUIRE(!range_over_budget());
+  give(b);
+  REQUIRE(range_over_budget());
+  return 0;
+}
+CHILD_TEST(budget)
+
+/* ---- arenas ------------------------------------------------------------------------------------------------- */
+
+static int other_homes(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = range_take(8, 1, 0, &counters);
+  size_t b = range_take(8, 1, 1, &counters);
+  range_give(a, 0, &counters);
+  REQUIRE(range_take(8, 1, 1, &counters) == a); /* what one arena has free serves all */
+  range_give(b, 0, &counters);
+  REQUIRE(range_take(8, 1, 0, &counters) == b);
+  return 0;
+}
+CHILD_TEST(other_homes)
+
+static int refused(const void *unused) {
+  (void)unused;
+  set_up();
+  for (uint64_t call = 1; call <= 6; call++) {
+    os_fake_fail(OS_CALLS_ALL, call, call);
+    size_t a = take(64);
+    os_fake_fail_none();
+    if (a != NO_GRANULE) memset(bytes_of(a), 1, 64 * GRANULE_BYTES);
+    REQUIRE(take(64) != NO_GRANULE);
+  }
+  return 0;
+}
+CHILD_TEST(refused)
+
+/* ---- a model ---------------------------------------------------------------------------------------------------- */
+
+enum { LIVE_MAX = 300, STEPS = 60000 };
+
+struct live {
+  size_t granule, granules;
+  unsigned char mark;
+};
+
+/* First and last byte of every granule carry the range's mark: overlaps and lost content show. */
+static void set_marks(struct live *live, size_t from, unsigned char mark) {
+  live->mark = mark;
+  for (size_t at = from; at < live->granules; at++) {
+    bytes_of(live->granule + at)[0] = mark;
+    bytes_of(live->granule + at)[GRANULE_BYTES - 1] = mark;
+  }
+}
+
+static void check_marks(const struct live *live) {
+  REQUIRE(range_info(live->granule)->granules == live->granules);
+  for (size_t at = 0; at < live->granules; at++) {
+    REQUIRE(bytes_of(live->granule + at)[0] == live->mark);
+    REQUIRE(bytes_of(live->granule + at)[GRANULE_BYTES - 1] == live->mark);
+  }
+}
+
+static struct live take_random(uint64_t *random) {
+  size_t granules = 1 + random_below(random, random_below(random, 8) ? 16 : 100);
+  size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 6));
+  unsigned home = (unsigned)random_below(random, 4);
+  struct live live = {.granule = range_take(granules, alignment_granules, home, &counters),
+                      .granules = granules};
+  REQUIRE(live.granule != NO_GRANULE);
+  REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
+  if (range_info(live.granule)->is_zero)
+    for (size_t at = 0; at < granules; at++) REQUIRE(bytes_of(live.granule + at)[0] == 0);
+  set_marks(&live, 0, (unsigned char)(1 + random_below(random, 255)));
+  return live;
+}
+
+static void resize_random(struct live *live, uint64_t *random) {
+  size_t before = live->granules, after = 1 + random_below(random, 2 * before);
+  if (after > before && !range_extend(live->granule, after, &counters)) return;
+  if (after < before) range_shrink(live->granule, after, &counters);
+  live->granules = after;
+  if (after > before) set_marks(live, before, live->mark);
+}
+
+static int model(const void *unused) {
+  (void)unused;
+  struct live live[LIVE_MAX];
+  unsigned live_count = 0;
+  uint64_t random = 20261120;
+  set_up();
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned choice = (unsigned)random_below(&random, 100);
+    unsigned which = live_count ? (unsigned)random_below(&random, live_count) : 0;
+    if (choice == 0) {
+      purge(random_below(&random, 2) ? 0 : 50, random_below(&random, 4) == 0);
+    } else if (choice < 20 && live_count) {
+      check_marks(&live[which]);
+      resize_random(&live[which], &random);
+    } else if (choice < 20 + 80 * live_count / LIVE_MAX && live_count) {
+      check_marks(&live[which]);
+      give(live[which].granule);
+      live[which] = live[--live_count];
+    } else if (live_count < LIVE_MAX) {
+      live[live_count++] = take_random(&random);
+    }
+    os_fake_advance_ms(1);
+  }
+  uint64_t live_bytes = 0;
+  for (unsigned index = 0; index < live_count; index++)
+    live_bytes += live[index].granules << GRANULE_SHIFT;
+  struct range_sizes sizes = measure();
+  REQUIRE(sizes.mapped_bytes == live_bytes + sizes.dirty_bytes + sizes.clean_bytes);
+  while (live_count) {
+    check_marks(&live[--live_count]);
+    give(live[live_count].granule);
+  }
+  sizes = measure();
+  REQUIRE(sizes.mapped_bytes == sizes.dirty_bytes + sizes.clean_bytes);
+  return 0;
+}
+CHILD_TEST(model)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_split_and_merge),
+      cmocka_unit_test(test_good_fit),
+      cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_extend_and_shrink),
+      cmocka_unit_test(test_extend_over_old_pages),
+      cmocka_unit_test(test_purge_by_age),
+      cmocka_unit_test(test_purge_refused),
+      cmocka_unit_test(test_addresses),
+      cmocka_unit_test(test_strict_overcommit),
+      cmocka_unit_test(test_moved_pages),
+      cmocka_unit_test(test_budget),
+      cmocka_unit_test(test_other_homes),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* src/pool/slab_pool: the three stages, the states of slots, the LRU and purge by age. */
+#include "pool/slab_pool.h"
+
+#include "child.h"
+#include "config/options.h"
+#include "os/os_fake.h"
+
+enum { CLASS_8 = 0, CLASS_64 = 4, CLASS_1024 = 20, CLASS_12K = 35, CLASS_32K = 40, EMPTY_KEPT = 4 };
+
+static struct counters counters;
+
+static uint64_t counted(enum counter which) { return load_relaxed(&counters.value[which]); }
+
+static void set_up(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(slab_pool_init());
+}
+
+static struct purge purge_of_age(uint32_t decay_ms) {
+  return (struct purge){
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = decay_ms, .bytes_left = SIZE_MAX};
+}
+
+static uint64_t purge_older_than(uint32_t decay_ms) {
+  struct purge purge = purge_of_age(decay_ms);
+  slab_pool_purge(&purge);
+  return purge.purged_bytes;
+}
+
+static enum slot_state state_of(const struct slab *slab) { return load_relaxed(&slab->state); }
+
+/* ---- stages -------------------------------------------------------------------------------------- */
+
+static int go_through_stages(const void *argument) {
+  (void)argument;
+  set_up();
+  struct slab *first = acquire_slab(CLASS_64, &counters);
+  REQUIRE(first && counted(COUNT_acquire_os) == 1 && state_of(first) == SLOT_ACTIVE);
+  struct slab *second = acquire_slab(CLASS_64, &counters);
+  REQUIRE(second && counted(COUNT_acquire_unused) == 1 && counted(COUNT_acquire_os) == 1);
+  release_slab(first, &counters);
+  REQUIRE(state_of(first) == SLOT_EMPTY && counted(COUNT_released_slabs) == 1);
+  REQUIRE(acquire_slab(CLASS_1024, &counters) != first); /* EMPTY slots wait for their class */
+  REQUIRE(acquire_slab(CLASS_64, &counters) == first && counted(COUNT_acquire_empty) == 1);
+  REQUIRE(state_of(first) == SLOT_ACTIVE);
+  return 0;
+}
+
+static void test_stages(void **state) {
+  (void)state;
+  assert_child_succeeds(go_through_stages, NULL);
+}
+
+/* More EMPTY slots than a class keeps serve every class. */
+static int give_more_than_is_kept(const void *argument) {
+  struct slab *slabs[EMPTY_KEPT + 1];
+  (void)argument;
+  set_up();
+  for (unsigned index = 0; index <= EMPTY_KEPT; index++)
+    slabs[index] = acquire_slab(CLASS_64, &counters);
+  for (unsigned index = 0; index <= EMPTY_KEPT; index++) release_slab(slabs[index], &counters);
+  REQUIRE(state_of(slabs[EMPTY_KEPT - 1]) == SLOT_EMPTY);
+  REQUIRE(state_of(slabs[EMPTY_KEPT]) == SLOT_UNUSED);
+  /* Slots with pages before fresh ones: the next slab of another class is that one. */
+  REQUIRE(acquire_slab(CLASS_8, &counters) == slabs[EMPTY_KEPT]);
+  return 0;
+}
+
+static void test_a_class_keeps_a_few(void **state) {
+  (void)state;
+  assert_child_succeeds(give_more_than_is_kept, NULL);
+}
+
+/* ---- shape ------------------------------------------------------------------------------------------ */
+
+static int check_shapes(const void *argument) {
+  enum { SLABS = 400 };
+  struct slab *slabs[SLABS];
+  uint64_t random = 7;
+  (void)argument;
+  set_up();
+  for (unsigned index = 0; index < SLABS; index++) {
+    unsigned class = (unsigned)random_below(&random, SLAB_CLASS_COUNT);
+    struct slab *slab = slabs[index] = acquire_slab(class, &counters);
+    REQUIRE(slab && slab->class == class && slab->block_bytes == slab_class_bytes[class]);
+    size_t bytes = slab->slot_count * GRANULE_BYTES;
+    REQUIRE(slab->capacity >= 8 && (size_t)slab->capacity * slab->block_bytes <= bytes);
+    REQUIRE((size_t)(slab->capacity + 1) * slab->block_bytes > bytes);
+    REQUIRE(slab->base / CHUNK_BYTES == (slab->base + bytes - 1) / CHUNK_BYTES);
+    unsigned free_blocks = 0;
+    for (unsigned word = 0; word < slab->word_count; word++)
+      free_blocks += count_bits(slab->local[word]);
+    REQUIRE(free_blocks == slab->capacity && slab->free_local == slab->capacity);
+    /* Nobody else's slab begins in, or reaches into, this one. */
+    for (size_t at = 0; at < bytes; at += GRANULE_BYTES) {
+      unsigned char *byte = (unsigned char *)slab->base + at;
+      REQUIRE(slab_of_block(slab->base + at + 5) == slab && *byte == 0);
+      *byte = 1;
+    }
+  }
+  return 0;
+}
+
+static void test_shapes_and_places(void **state) {
+  (void)state;
+  assert_child_succeeds(check_shapes, NULL);
+}
+
+/* slab_block_index has no division: it must be right for every byte of every class. */
+static int check_indices(const void *argument) {
+  (void)argument;
+  set_up();
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    const struct slab *slab = acquire_slab(class, &counters);
+    for (size_t offset = 0; offset < slab->slot_count * GRANULE_BYTES; offset++)
+      if (slab_block_index(slab, offset) != offset / slab->block_bytes) REQUIRE(!"index is wrong");
+  }
+  return 0;
+}
+
+static void test_index_of_every_byte(void **state) {
+  (void)state;
+  assert_child_succeeds(check_indices, NULL);
+}
+
+/* ---- the LRU and purge by age -------------------------------------------------------------------------- */
+
+/* A SuperSlab full of slabs, written to and released. */
+static struct slab *use_and_release(unsigned class) {
+  struct slab *slabs[SLOTS_PER_SUPERSLAB];
+  unsigned count = 0;
+  do {
+    slabs[count] = acquire_slab(class, &counters);
+    memset((void *)slabs[count]->base, 0x77, GRANULE_BYTES);
+  } while (++count < SLOTS_PER_SUPERSLAB / slots_of_class(class));
+  for (unsigned index = 0; index < count; index++) release_slab(slabs[index], &counters);
+  return slabs[0];
+}
+
+static int age(const void *argument) {
+  (void)argument;
+  set_up();
+  struct slab *slab = use_and_release(CLASS_64);
+  unsigned char *first = (unsigned char *)slab->base;
+  os_fake_advance_ms(999);
+  REQUIRE(purge_older_than(1000) == 0 && *first == 0x77);
+  os_fake_advance_ms(1);
+  /* EMPTY becomes UNUSED; then the SuperSlab is wholly free and joins the LRU, as young. */
+  purge_older_than(1000);
+  struct slab_pool_sizes sizes;
+  slab_pool_measure(&sizes);
+  REQUIRE(state_of(slab) == SLOT_UNUSED && sizes.superslabs_kept == 1 && sizes.empty_bytes == 0);
+  struct purge purge = purge_of_age(1000);
+  slab_pool_purge(&purge);
+  REQUIRE(purge.purged_bytes == 0 && purge.work_remains);
+  os_fake_advance_ms(1000);
+  purge = purge_of_age(1000);
+  slab_pool_purge(&purge);
+  REQUIRE(purge.purged_bytes == CHUNK_BYTES && !purge.work_remains && *first == 0);
+  slab_pool_measure(&sizes);
+  REQUIRE(sizes.superslabs_kept == 0 && sizes.dirty_bytes == 0 && sizes.superslabs == 1);
+  REQUIRE(sizes.mapped_bytes == CHUNK_BYTES); /* mappings are kept */
+  REQUIRE(acquire_slab(CLASS_8, &counters) && counted(COUNT_acquire_lru) == 1);
+  REQUIRE(counted(COUNT_acquire_os) == 1);
+  return 0;
+}
+
+static void test_purge_by_age(void **state) {
+  (void)state;
+  assert_child_succeeds(age, NULL);
+}
+
+/* Slots of a SuperSlab that is still in use lose their pages too; the others keep theirs. */
+static int age_beside_others(const void *argument) {
+  struct slab *slabs[EMPTY_KEPT + 3];
+  (void)argument;
+  set_up();
+  for (unsigned index = 0; index < EMPTY_KEPT + 3; index++) {
+    slabs[index] = acquire_slab(CLASS_64, &counters);
+    memset((void *)slabs[index]->base, 0x55, GRANULE_BYTES);
+  }
+  for (unsigned index = 1; index < EMPTY_KEPT + 3; index++) release_slab(slabs[index], &counters);
+  os_fake_advance_ms(1000);
+  REQUIRE(purge_older_than(1000) == (EMPTY_KEPT + 2) * GRANULE_BYTES);
+  REQUIRE(*(unsigned char *)slabs[0]->base == 0x55 && *(unsigned char *)slabs[1]->base == 0);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_PURGE]) == 1); /* neighbours in one call */
+  REQUIRE(purge_older_than(0) == 0);                         /* nothing twice */
+  return 0;
+}
+
+static void test_purge_of_single_slots(void **state) {
+  (void)state;
+  assert_child_succeeds(age_beside_others, NULL);
+}
+
+static int refuse_purge(const void *argument) {
+  (void)argument;
+  set_up();
+  use_and_release(CLASS_64);
+  os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
+  purge_older_than(0);
+  REQUIRE(purge_older_than(0) == 0);
+  os_fake_fail_none();
+  struct slab *slab = use_and_release(CLASS_64); /* all of it is of use again */
+  REQUIRE(slab && counted(COUNT_acquire_os) == 1);
+  return 0;
+}
+
+static void test_purge_refused(void **state) {
+  (void)state;
+  assert_child_succeeds(refuse_purge, NULL);
+}
+
+static int exceed_the_budget(const void *argument) {
+  (void)argument;
+  set_up();
+  options.superslab_keep = 1;
+  struct slab *slabs[3 * SLOTS_PER_SUPERSLAB];
+  for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)
+    slabs[index] = acquire_slab(CLASS_1024, &counters);
+  for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)
+    release_slab(slabs[index], &counters);
+  purge_older_than(1000); /* nothing is old, but two of three whole SuperSlabs are too many */
+  struct slab_pool_sizes sizes;
+  slab_pool_measure(&sizes);
+  REQUIRE(sizes.superslabs == 3 && sizes.superslabs_kept <= 1);
+  return 0;
+}
+
+static void test_lru_budget(void **state) {
+  (void)state;
+  assert_child_succeeds(exceed_the_budget, NULL);
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------- */
+
+static int give_addresses(const void *argument) {
+  bool is_strict = *(const bool *)argument;
+  os_fake.is_overcommit_strict = is_strict;
+  set_up();
+  uint64_t before = load_relaxed(&os_fake.address_bytes);
+  use_and_release(CLASS_64);
+  REQUIRE(load_relaxed(&os_fake.address_bytes) >= before + CHUNK_BYTES);
+  purge_older_than(0);
+  uint64_t kept = load_relaxed(&os_fake.address_bytes);
+  struct purge pressure = purge_of_age(0);
+  pressure.give_addresses = true;
+  slab_pool_purge(&pressure);
+  uint64_t after = load_relaxed(&os_fake.address_bytes);
+  REQUIRE(after == (is_strict ? kept : kept - CHUNK_BYTES));
+  os_fake_fail(1u << OS_CALL_MAP_AT, 1, 1);
+  REQUIRE(!acquire_slab(CLASS_8, &counters)); /* mapping it again may be refused … */
+  REQUIRE(acquire_slab(CLASS_8, &counters));  /* … and tried again */
+  REQUIRE(counted(COUNT_acquire_os) == 1 && counted(COUNT_acquire_lru) == 1);
+  return 0;
+}
+
+static void test_addresses_under_pressure(void **state) {
+  (void)state;
+  assert_child_succeeds(give_addresses, &(bool){false});
+}
+
+static void test_addresses_under_strict_overcommit(void **state) {
+  (void)state;
+  assert_child_succeeds(give_addresses, &(bool){true});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_stages),
+      cmocka_unit_test(test_a_class_keeps_a_few),
+      cmocka_unit_test(test_shapes_and_places),
+      cmocka_unit_test(test_index_of_every_byte),
+      cmocka_unit_test(test_purge_by_age),
+      cmocka_unit_test(test_purge_of_single_slots),
+      cmocka_unit_test(test_purge_refused),
+      cmocka_unit_test(test_lru_budget),
+      cmocka_unit_test(test_addresses_under_pressure),
+      cmocka_unit_test(test_addresses_under_strict_overcommit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
