@@ -1,0 +1,64 @@
+/* owners.h: two owners without heaps, for tests of what lies below the heaps. */
+#ifndef OWNERS_H
+#define OWNERS_H
+
+#include "child.h"
+#include "config/options.h"
+#include "os/os_fake.h"
+#include "pool/slab_pool.h"
+#include "slab/pending.h"
+#include "slab/slab.h"
+
+enum { CLASS_64 = 4, CLASS_4K = 28, OWNER_BLOCKS_MAX = 65536 / 64 };
+
+static struct owner mine = {.number = 1, .tag = 1u << MAP_TAG_SHIFT};
+static struct owner other = {.number = 2, .tag = 2u << MAP_TAG_SHIFT};
+
+static inline void owners_set_up(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(slab_pool_init());
+  /* As of threads that have been in a slow path. */
+  store_relaxed(&mine.slow_paths, 1);
+  store_relaxed(&other.slow_paths, 1);
+  owner_register(&mine);
+  owner_register(&other);
+}
+
+static inline uint64_t counted(const struct owner *owner, enum counter which) {
+  return load_relaxed(&owner->counters.value[which]);
+}
+
+static inline struct slab *owned_slab(struct owner *owner, unsigned class) {
+  struct slab *slab = acquire_slab(class, &owner->counters);
+  REQUIRE(slab);
+  slab_own(slab, owner);
+  return slab;
+}
+
+/* A slab all of whose blocks are taken: live, as far as it knows. */
+static inline struct slab *full_slab(struct owner *owner, unsigned class) {
+  void *blocks[OWNER_BLOCKS_MAX];
+  struct slab *slab = owned_slab(owner, class);
+  REQUIRE(slab_take(slab, owner, blocks, slab->capacity) == slab->capacity);
+  return slab;
+}
+
+/* Another thread frees the first `count` blocks of it, at most a word's. */
+static inline void free_remotely(struct slab *slab, unsigned count) {
+  slab_free_remote(slab, 0, low_bits(count), &other.counters);
+}
+
+/* The laws of superslab.h. */
+static inline void require_laws(const struct slab *slab, unsigned live) {
+  unsigned free_local = 0;
+  for (unsigned word = 0; word < slab->word_count; word++) {
+    uint64_t local = slab->local[word], remote = load_relaxed(&slab->remote[word]);
+    REQUIRE((local & remote) == 0);
+    if (word < slab->first_word) REQUIRE(local == 0);
+    free_local += count_bits(local);
+  }
+  REQUIRE(slab->free_local == free_local);
+  REQUIRE(free_local + slab_count_remote(slab) + live == slab->capacity);
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* src/slab/adopt: Route P, each of its conditions with time held, and dormant owners. */
+#include "slab/adopt.h"
+
+#include "owners.h"
+
+enum { SLABS = 6, REMOTE = 20 };
+
+/* `other` owns SLABS slabs, each with remote frees; `mine` wants blocks. */
+static void set_up(unsigned remote) {
+  owners_set_up();
+  options.route_p_refusal_us = 200;
+  options.route_p_idle_us = 150;
+  options.route_p_owner_partial_max = 0;
+  options.route_p_min_slabs = SLABS - 1;
+  options.route_p_min_remote = 8;
+  for (unsigned index = 0; index < SLABS; index++)
+    free_remotely(full_slab(&other, CLASS_64), remote);
+}
+
+static void wait_us(uint64_t microseconds) {
+  fetch_add_relaxed(&os_fake.now_ns, microseconds * 1000);
+}
+
+static struct slab *adopt(void) { return adopt_route_p(&mine, CLASS_64); }
+static uint64_t blocked(enum counter which) { return counted(&mine, which); }
+
+/* Idleness is observed: somebody must have looked before. */
+static void look_and_wait(uint64_t microseconds) {
+  REQUIRE(!adopt());
+  wait_us(microseconds);
+}
+
+static int allowed(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  look_and_wait(200);
+  struct slab *slab = adopt();
+  REQUIRE(slab && slab->free_local == REMOTE && blocked(COUNT_route_p_allowed) == 1);
+  REQUIRE(load_relaxed(&slab->owner) == &mine);
+  REQUIRE(owner_map_entry(slab->base) == (mine.tag | CLASS_64));
+  REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS - 1);
+  REQUIRE(load_relaxed(&mine.bytes_out) == (slab->capacity - REMOTE) * 64);
+  REQUIRE(load_relaxed(&other.latch) == 0);
+  return 0;
+}
+
+static int blocked_by_refusal(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  look_and_wait(199); /* idle, but each slab's first remote free is younger than 200 us */
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_refusal) > 0);
+  REQUIRE(load_relaxed(&other.pending_count[CLASS_64]) == SLABS); /* left where they were */
+  wait_us(1);
+  REQUIRE(adopt());
+  return 0;
+}
+
+static int blocked_by_activity(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  look_and_wait(1000);
+  add_single_writer(&other.slow_paths, 1); /* it was in one meanwhile */
+  uint64_t before = blocked(COUNT_route_p_blocked_idle);
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_idle) == before + 1);
+  wait_us(149);
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_idle) == before + 2);
+  wait_us(1);
+  REQUIRE(adopt());
+  return 0;
+}
+
+static int blocked_by_partial(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  struct slab *partial = full_slab(&other, CLASS_64);
+  slab_put(partial, &other, 0, 1);
+  look_and_wait(1000);
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_partial) == 1);
+  options.route_p_owner_partial_max = 1;
+  REQUIRE(adopt());
+  return 0;
+}
+
+static int blocked_by_few_slabs(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  options.route_p_min_slabs = SLABS; /* more than this must wait */
+  look_and_wait(1000);
+  uint64_t before = blocked(COUNT_route_p_blocked_few);
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_few) == before + 1);
+  options.route_p_min_slabs = SLABS - 1;
+  look_and_wait(1000);
+  REQUIRE(adopt());
+  return 0;
+}
+
+static int blocked_by_few_blocks(const void *unused) {
+  (void)unused;
+  set_up(7);
+  look_and_wait(1000);
+  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_few) > 0);
+  options.route_p_min_remote = 7;
+  REQUIRE(adopt());
+  return 0;
+}
+
+/* The candidate is in a slow path at this very moment. */
+static int blocked_by_latch(const void *unused) {
+  (void)unused;
+  set_up(REMOTE);
+  look_and_wait(1000);
+  REQUIRE(latch_try(&other));
+  REQUIRE(!adopt());
+  latch_give(&other);
+  REQUIRE(adopt());
+  return 0;
+}
+
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+CHILD_TEST(allowed)
+CHILD_TEST(blocked_by_refusal)
+CHILD_TEST(blocked_by_activity)
+CHILD_TEST(blocked_by_partial)
+CHILD_TEST(blocked_by_few_slabs)
+CHILD_TEST(blocked_by_few_blocks)
+CHILD_TEST(blocked_by_latch)
+
+/* ---- dormant owners -------------------------------------------------------------------------------- */
+
+static int sleep_and_wake(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_64);
+  slab_put(slab, &other, 0, 0xff);
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64)); /* it runs */
+  REQUIRE(owners_sweep(os_now_ns(), 1000000)); /* first look */
+  wait_us(999);
+  owners_sweep(os_now_ns(), 1000000);
+  REQUIRE(load_relaxed(&other.state) == OWNER_RUNNING);
+  wait_us(1);
+  owners_sweep(os_now_ns(), 1000000);
+  REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
+  REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && load_relaxed(&slab->owner) == &mine);
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64));
+  return 0;
+}
+CHILD_TEST(sleep_and_wake)
+
+/* Remote frees that come after the owner fell asleep are found as well. */
+static int free_to_a_sleeper(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_64);
+  owners_sweep(os_now_ns(), 0);
+  REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64));
+  free_remotely(slab, 4);
+  REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && slab->free_local == 4);
+  return 0;
+}
+CHILD_TEST(free_to_a_sleeper)
+
+static int release_what_is_free(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_4K);
+  free_remotely(slab, slab->capacity);
+  owners_sweep(os_now_ns(), 0);
+  REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
+  REQUIRE(load_relaxed(&other.bytes_out) == 0);
+  return 0;
+}
+CHILD_TEST(release_what_is_free)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_allowed),
+      cmocka_unit_test(test_blocked_by_refusal),
+      cmocka_unit_test(test_blocked_by_activity),
+      cmocka_unit_test(test_blocked_by_partial),
+      cmocka_unit_test(test_blocked_by_few_slabs),
+      cmocka_unit_test(test_blocked_by_few_blocks),
+      cmocka_unit_test(test_blocked_by_latch),
+      cmocka_unit_test(test_sleep_and_wake),
+      cmocka_unit_test(test_free_to_a_sleeper),
+      cmocka_unit_test(test_release_what_is_free),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

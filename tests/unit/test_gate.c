@@ -1,0 +1,108 @@
+/* src/slab/gate: Route S, in its order, and what its rungs count. */
+#include "slab/gate.h"
+
+#include "owners.h"
+
+static struct slab *pass(void) { return gate_pass(&mine, CLASS_64); }
+
+/* Leaves the current slab as a refill that took everything would. */
+static void use_up(struct slab *slab) {
+  void *blocks[OWNER_BLOCKS_MAX];
+  slab_take(slab, &mine, blocks, slab->capacity);
+}
+
+static int climb(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.route_p = false;
+  struct slab *first = pass();
+  REQUIRE(first && counted(&mine, COUNT_refill_new) == 1);
+  REQUIRE(counted(&mine, COUNT_new_pages_forced) == 1 &&
+          counted(&mine, COUNT_must_reuse_hits) == 0);
+  REQUIRE(mine.bins[CLASS_64].current == first);
+  use_up(first);
+
+  /* All rungs could serve: the pending queue does first. */
+  struct slab *partial = full_slab(&mine, CLASS_64), *queued = full_slab(&mine, CLASS_64);
+  slab_put(partial, &mine, 0, 1);
+  free_remotely(queued, 5);
+  REQUIRE(pass() == queued && counted(&mine, COUNT_refill_pending) == 1);
+  use_up(queued);
+
+  /* Remote frees of the current slab that are in no queue any more. */
+  store_relaxed(&queued->queued, 1);
+  free_remotely(queued, 2);
+  REQUIRE(pass() == queued && counted(&mine, COUNT_refill_active_drain) == 1);
+  REQUIRE(counted(&mine, COUNT_active_drain_hits) == 1 && queued->free_local == 2);
+  store_relaxed(&queued->queued, 0);
+  use_up(queued);
+
+  REQUIRE(pass() == partial && counted(&mine, COUNT_refill_partial) == 1 && !partial->is_listed);
+  use_up(partial);
+  REQUIRE(counted(&mine, COUNT_must_reuse_hits) == 3 && counted(&mine, COUNT_page_reuses) == 3);
+  REQUIRE(counted(&mine, COUNT_refill_new) == 1);
+
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2); /* only now a new slab */
+  return 0;
+}
+
+static void test_route_s_in_order(void **state) {
+  (void)state;
+  assert_child_succeeds(climb, NULL);
+}
+
+/* A queued slab may be the current one itself. */
+static int drain_the_current(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *current = pass();
+  use_up(current);
+  free_remotely(current, 7);
+  REQUIRE(pass() == current && current->free_local == 7 &&
+          counted(&mine, COUNT_refill_pending) == 1);
+  return 0;
+}
+
+static void test_the_current_slab_is_queued(void **state) {
+  (void)state;
+  assert_child_succeeds(drain_the_current, NULL);
+}
+
+static int respect_the_budget(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.pending_budget_slabs = 2;
+  for (unsigned index = 0; index < 5; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
+  REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 2);
+  return 0;
+}
+
+static void test_budget_of_one_visit(void **state) {
+  (void)state;
+  assert_child_succeeds(respect_the_budget, NULL);
+}
+
+static int run_out(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
+  REQUIRE(!pass() && counted(&mine, COUNT_refill_new) == 0);
+  os_fake_fail_none();
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 1);
+  return 0;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  assert_child_succeeds(run_out, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_route_s_in_order),
+      cmocka_unit_test(test_the_current_slab_is_queued),
+      cmocka_unit_test(test_budget_of_one_visit),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* src/slab/slab: the blocks of one slab. */
+#include "owners.h"
+
+static int take_in_order(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = owned_slab(&mine, CLASS_64);
+  void *blocks[100];
+  REQUIRE(slab_take(slab, &mine, blocks, 100) == 100);
+  for (unsigned index = 0; index < 100; index++) /* the last one has the lowest address */
+    REQUIRE((uintptr_t)blocks[index] == slab->base + (99 - index) * 64);
+  require_laws(slab, 100);
+  REQUIRE(load_relaxed(&mine.bytes_out) == 100 * 64);
+  REQUIRE(owner_map_entry(slab->base + 77) == (mine.tag | CLASS_64));
+  return 0;
+}
+
+static void test_take_in_order(void **state) {
+  (void)state;
+  assert_child_succeeds(take_in_order, NULL);
+}
+
+static int take_the_rest(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = owned_slab(&mine, CLASS_4K);
+  void *blocks[64];
+  REQUIRE(slab_take(slab, &mine, blocks, 10) == 10);
+  REQUIRE(slab_take(slab, &mine, blocks, 64) == slab->capacity - 10u);
+  REQUIRE(slab_take(slab, &mine, blocks, 64) == 0);
+  require_laws(slab, slab->capacity);
+  slab_put(slab, &mine, 0, UINT64_C(1) << 3);
+  require_laws(slab, slab->capacity - 1u);
+  REQUIRE(slab->is_listed && mine.bins[CLASS_4K].partial == slab);
+  REQUIRE(slab_take(slab, &mine, blocks, 64) == 1 && (uintptr_t)blocks[0] == slab->base + 3 * 4096);
+  return 0;
+}
+
+static void test_take_the_rest(void **state) {
+  (void)state;
+  assert_child_succeeds(take_the_rest, NULL);
+}
+
+static int collect(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&mine, CLASS_64);
+  slab_free_remote(slab, 0, 0xf0, &other.counters);
+  slab_free_remote(slab, 5, 1, &other.counters);
+  require_laws(slab, slab->capacity - 5u);
+  REQUIRE(slab->free_local == 0 && slab_count_remote(slab) == 5);
+  REQUIRE(counted(&other, COUNT_pending_enqueued) == 1); /* one edge, however many frees */
+  REQUIRE(slab_collect(slab, &mine) == 5 && slab_count_remote(slab) == 0);
+  REQUIRE(slab_collect(slab, &mine) == 0);
+  require_laws(slab, slab->capacity - 5u);
+  return 0;
+}
+
+static void test_collect(void **state) {
+  (void)state;
+  assert_child_succeeds(collect, NULL);
+}
+
+static int release(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = owned_slab(&mine, CLASS_64);
+  store_relaxed(&slab->queued, 1); /* somebody is queueing it at this moment */
+  REQUIRE(!slab_try_release(slab, &mine));
+  REQUIRE(load_relaxed(&slab->owner) == &mine && load_relaxed(&slab->state) == SLOT_ACTIVE);
+  store_relaxed(&slab->queued, 0);
+  mine.bins[CLASS_64].current = slab;
+  REQUIRE(slab_try_release(slab, &mine));
+  REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
+  REQUIRE(!load_relaxed(&slab->queued) && !mine.bins[CLASS_64].current);
+  REQUIRE(!map_entry_is_live(owner_map_entry(slab->base)));
+  return 0;
+}
+
+static void test_release(void **state) {
+  (void)state;
+  assert_child_succeeds(release, NULL);
+}
+
+static int keep_lists(const void *unused) {
+  struct slab *slabs[5];
+  (void)unused;
+  owners_set_up();
+  for (unsigned index = 0; index < 5; index++) {
+    slabs[index] = full_slab(&mine, CLASS_64);
+    slab_put(slabs[index], &mine, 0, 1);
+  }
+  struct bin *bin = &mine.bins[CLASS_64];
+  REQUIRE(bin->partial == slabs[4] && bin->partial_count == 5); /* last freed into first */
+  slab_unlist(slabs[2], &mine);
+  slab_unlist(slabs[4], &mine);
+  slab_unlist(slabs[0], &mine);
+  REQUIRE(bin->partial == slabs[3] && slabs[3]->next == slabs[1] && !slabs[1]->next);
+  REQUIRE(slabs[1]->previous == slabs[3] && bin->partial_count == 2);
+  return 0;
+}
+
+static void test_lists(void **state) {
+  (void)state;
+  assert_child_succeeds(keep_lists, NULL);
+}
+
+/* ---- faults -------------------------------------------------------------------------------------- */
+
+static int free_twice(const void *argument) {
+  const char *how = argument;
+  owners_set_up();
+  struct slab *slab = full_slab(&mine, CLASS_64);
+  if (how[0] == 'l')
+    slab_put(slab, &mine, 1, 4);
+  else
+    slab_free_remote(slab, 1, 4, &other.counters);
+  if (how[1] == 'l')
+    slab_put(slab, &mine, 1, 6);
+  else
+    slab_free_remote(slab, 1, 6, &other.counters);
+  slab_collect(slab, &mine);
+  return 0;
+}
+
+static void test_double_free(void **state) {
+  (void)state;
+  static const char *const said[] = {
+      "hakmem: double free of 0x", ": the block of 64 bytes is free already (tiny class 4)", NULL};
+  static const char *const ways[] = {"ll", "rr", "lr",
+                                     "rl"}; /* by the owner or by others, in turn */
+  for (unsigned way = 0; way < 4; way++) assert_child_reports(free_twice, ways[way], said);
+}
+
+static int index_of(const void *argument) {
+  const size_t *offset = argument;
+  owners_set_up();
+  struct slab *slab =
+      full_slab(&mine, class_of_size(12288)); /* 131072 bytes hold ten, and a tail */
+  REQUIRE(slab_index_of(slab, slab->base + 2 * (size_t)slab->block_bytes, "free") == 2);
+  slab_index_of(slab, slab->base + *offset, "realloc");
+  return 0;
+}
+
+static void test_pointers_into_a_slab(void **state) {
+  (void)state;
+  static const char *const inside[] = {"hakmem: misaligned realloc of 0x",
+                                       ": inside the block of 12288 bytes at 0x", "(mid class ",
+                                       NULL};
+  static const char *const behind[] = {"hakmem: invalid realloc of 0x",
+                                       ": no block lives there (class none)", NULL};
+  static const size_t offsets[] = {1, 16, 12287, 12289, 10 * 12288, 10 * 12288 + 16};
+  for (unsigned index = 0; index < 4; index++)
+    assert_child_reports(index_of, &offsets[index], inside);
+  for (unsigned index = 4; index < 6; index++)
+    assert_child_reports(index_of, &offsets[index], behind);
+}
+
+/* ---- a model --------------------------------------------------------------------------------------- */
+
+enum { STEPS = 40000 };
+
+/* Takes, puts, remote frees and collects in any order: no block is handed out while it lives. */
+static int model(const void *argument) {
+  unsigned class = *(const unsigned *)argument;
+  static bool is_live[8192];
+  void *blocks[64];
+  uint64_t random = 99 + class;
+  unsigned live = 0;
+  owners_set_up();
+  struct slab *slab = owned_slab(&mine, class);
+  mine.bins[class].current = slab; /* it stays, even when wholly free */
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned choice = (unsigned)random_below(&random, 8);
+    if (choice < 3) {
+      unsigned taken = slab_take(slab, &mine, blocks, 1 + (unsigned)random_below(&random, 64));
+      for (unsigned index = 0; index < taken; index++) {
+        unsigned number = slab_index_of(slab, (uintptr_t)blocks[index], "free");
+        REQUIRE(!is_live[number]);
+        is_live[number] = true;
+      }
+      live += taken;
+    } else if (choice < 7) {
+      unsigned word = (unsigned)random_below(&random, slab->word_count);
+      uint64_t bits = random_next(&random) & random_next(&random), freed = 0;
+      for (; bits; bits &= bits - 1) {
+        unsigned number = word * 64 + lowest_bit(bits);
+        if (number >= slab->capacity || !is_live[number]) continue;
+        is_live[number] = false;
+        freed |= bits & -bits;
+      }
+      live -= count_bits(freed);
+      if (freed && choice < 5) slab_put(slab, &mine, word, freed);
+      if (freed && choice >= 5) slab_free_remote(slab, word, freed, &other.counters);
+    } else {
+      slab_collect(slab, &mine);
+    }
+    require_laws(slab, live);
+  }
+  return 0;
+}
+
+static void test_model(void **state) {
+  (void)state;
+  static const unsigned classes[] = {0, 1, 3, CLASS_64, 20, CLASS_4K, SLAB_CLASS_COUNT - 1};
+  for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++)
+    assert_child_succeeds(model, &classes[index]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_take_in_order),
+      cmocka_unit_test(test_take_the_rest),
+      cmocka_unit_test(test_collect),
+      cmocka_unit_test(test_release),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_double_free),
+      cmocka_unit_test(test_pointers_into_a_slab),
+      cmocka_unit_test(test_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
