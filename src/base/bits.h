@@ -7,6 +7,8 @@
 /* Index of the lowest / highest set bit; `word` must not be 0. */
 INLINE unsigned lowest_bit(uint64_t word) { return (unsigned)__builtin_ctzll(word); }
 INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_clzll(word); }
+/* The same as a constant expression. */
+#define CONSTANT_HIGHEST_BIT(word) (63 - __builtin_clzll(word))
 INLINE unsigned count_bits(uint64_t word) { return (unsigned)__builtin_popcountll(word); }
 
 /* A word whose `count` lowest bits are set; count <= 64. */

@@ -27,7 +27,7 @@ static const struct option_row rows[] = {
 #include "config/options.def"
 #undef OPTION
 };
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPTION_TEXTS_BYTES = 4096 };
 
 static const char prefix[] = "HAKMEM_";
 
@@ -78,6 +78,8 @@ static void warn_malformed(const struct option_row *row, const char *value) {
   text_init(&expected, expected_bytes, sizeof expected_bytes - 1);
   if (row->kind == OPTION_FLAG) {
     text_string(&expected, "0 or 1");
+  } else if (row->kind == OPTION_TEXT) {
+    text_string(&expected, "a text of at most 4000 bytes");
   } else {
     text_string(&expected, "a whole number from ");
     text_decimal(&expected, row->minimum);
@@ -88,10 +90,26 @@ static void warn_malformed(const struct option_row *row, const char *value) {
   warn_malformed_option(name_bytes, value, expected_bytes);
 }
 
+/* Programs overwrite their environment when they set their process title: texts are copied. */
+static void set_text(const struct option_row *row, const char *value) {
+  static char texts[OPTION_TEXTS_BYTES];
+  static size_t used_bytes;
+  struct text copy;
+  text_init(&copy, texts + used_bytes, OPTION_TEXTS_BYTES - used_bytes);
+  text_string(&copy, value);
+  text_char(&copy, 0);
+  if (copy.length_bytes != copy.wanted_bytes) {
+    warn_malformed(row, value);
+    return;
+  }
+  *(const char **)row->target = copy.buffer;
+  used_bytes += copy.length_bytes;
+}
+
 static void set(const struct option_row *row, const char *value) {
   uint64_t number;
   if (row->kind == OPTION_TEXT) {
-    *(const char **)row->target = value;
+    set_text(row, value);
   } else if (!parse_number(value, &number) || number < row->minimum || number > row->maximum) {
     warn_malformed(row, value);
   } else if (row->kind == OPTION_FLAG) {

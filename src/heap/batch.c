@@ -130,6 +130,12 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
   leave(heap);
 }
 
+void batch_shed(struct owner *owner) {
+  struct heap *heap = heap_of_owner(owner);
+  for (unsigned class = 0; class < CLASS_COUNT; class++)
+    flush_oldest(heap, class, magazine_count(&heap->magazines[class]));
+}
+
 void batch_flush_all(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class++) batch_flush_whole(heap, class);
   outbox_empty(heap);

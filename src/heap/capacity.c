@@ -5,7 +5,7 @@
 enum {
   SLOTS_MAX = 2048,
   INITIAL_SLOTS = 16,
-  STREAK_TO_GROW = 4,   /* refills in a row that raise the batch size */
+  STREAK_TO_GROW = 4,   /* misses of one kind in a row that raise the batch size */
   STREAK_SLOTS_MAX = 64 /* by streaks alone */
 };
 /* Block bytes that a new magazine may hold: 16 small blocks, one of 32 KiB, no Large one. */
@@ -15,15 +15,28 @@ enum {
 
 /* What all magazines of a kind may hold together: a fixed part and a quarter of the bytes that the
  * program holds; the Large ones, of which one thread's are useless to all others, within a limit. */
-enum { LIVE_DIVISOR = 4 };
+enum { LIVE_DIVISOR = 1 };
 #define SLAB_BUDGET_BYTES ((int64_t)256 << 10)
 #define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
 #define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
 
 static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
 
+/* In the magazines of slab classes now.  Walks them all: only growth, which is rare, asks. */
+static int64_t cached_bytes(const struct heap *heap) {
+  int64_t bytes = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+    bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
+  return bytes;
+}
+
+/* Out of this heap's slabs and not in its magazines. */
+static int64_t live_bytes(const struct heap *heap) {
+  return load_relaxed(&heap->owner.bytes_out) - cached_bytes(heap);
+}
+
 static int64_t budget_bytes(const struct heap *heap, unsigned class) {
-  if (!is_large(class)) return SLAB_BUDGET_BYTES + load_relaxed(&heap->owner.bytes_out) / LIVE_DIVISOR;
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap) / LIVE_DIVISOR;
   int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out / LIVE_DIVISOR;
   return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
 }
@@ -92,16 +105,16 @@ static void grow(struct heap *heap, unsigned class) {
 static void note_bounce(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   add_single_writer(&magazine->bounces, 1);
-  magazine->refill_streak = 0;
+  magazine->streak = 0;
   if (load_relaxed(&magazine->bounces) > 1) grow(heap, class);
 }
 
-/* Larger batches while a program only grows, as far as they cost next to nothing. */
+/* Larger batches while a program only grows, or only frees, as far as they cost next to nothing. */
 static void note_streak(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine);
-  if (++magazine->refill_streak < STREAK_TO_GROW) return;
-  magazine->refill_streak = 0;
+  if (++magazine->streak < STREAK_TO_GROW) return;
+  magazine->streak = 0;
   if (slots < STREAK_SLOTS_MAX && slots * 2 * class_bytes(class) <= MODEST_BYTES) grow(heap, class);
 }
 
@@ -119,7 +132,10 @@ void capacity_note_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   bool is_bounce = magazine->last_event == MAGAZINE_REFILLED;
   magazine->last_event = MAGAZINE_FLUSHED;
-  if (is_bounce) note_bounce(heap, class);
+  if (is_bounce)
+    note_bounce(heap, class);
+  else
+    note_streak(heap, class);
 }
 
 void capacity_shrink(struct heap *heap, unsigned class) {

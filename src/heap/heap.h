@@ -13,7 +13,7 @@
 #include "slab/owner.h"
 
 /* An outbox is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
-enum { OUTBOX_SLOTS = 64 };
+enum { OUTBOX_SLOTS = 256 };
 #define OUTBOX_MAX_BYTES ((size_t)64 << 10)
 
 /* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */

@@ -3,6 +3,7 @@
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
+#include "heap/outbox.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
@@ -78,6 +79,7 @@ static struct heap *make_heap(void) {
   lock_give(&heaps_lock);
   heap->tag = heap->owner.tag = number << MAP_TAG_SHIFT;
   heap->owner.number = number;
+  heap->owner.shed = batch_shed;
   capacity_init(heap);
   count(&heap->owner.counters, COUNT_heaps_created);
   owner_register(&heap->owner);
@@ -86,7 +88,7 @@ static struct heap *make_heap(void) {
 
 static void park(struct heap *heap) {
   heap_enter(heap);
-  batch_flush_all(heap);
+  outbox_empty(heap);
   latch_take(&heap->owner);
   count(&heap->owner.counters, COUNT_heaps_parked);
   owner_park(&heap->owner);
@@ -135,7 +137,9 @@ static void end_of_thread(void *argument) {
 
 /* ---- fork -------------------------------------------------------------------------------------------------- */
 
-static ATOMIC(uint32_t) has_lost_threads; /* in a child, until somebody parked their heaps */
+/* In a child, until somebody parked the heaps of the threads that did not come along. */
+static ATOMIC(uint32_t) has_lost_threads;
+static struct heap *survivor; /* the heap of the thread that forked */
 
 static void before_fork(void) {
   lock_fork_take(&heaps_lock);
@@ -154,6 +158,7 @@ static void after_fork_in_child(void) {
   range_fork_release(true);
   lock_fork_reset(&heaps_lock);
   scavenge_after_fork();
+  survivor = heap_of_thread;
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 
@@ -162,7 +167,7 @@ static void after_fork_in_child(void) {
 static void park_lost_thread(struct heap *heap) {
   struct owner *owner = &heap->owner;
   uint32_t state = load_relaxed(&owner->state);
-  if (heap == heap_of_thread || state == OWNER_PARKED || state == OWNER_LOST) return;
+  if (heap == survivor || state == OWNER_PARKED || state == OWNER_LOST) return;
   if (load_relaxed(&owner->latch) || load_relaxed(&heap->is_busy)) {
     store_relaxed(&owner->state, OWNER_LOST);
     return;

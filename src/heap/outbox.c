@@ -4,7 +4,7 @@
 
 /* Words that are open at a time; a block of a further word that maps to the same place sends the
  * older one home.  No sorting: frees mostly come in the order of allocation. */
-enum { OPEN_WORDS = 8 };
+enum { OPEN_WORDS = 64 };
 
 struct open_word {
   struct slab *slab;
@@ -48,8 +48,10 @@ void outbox_empty(struct heap *heap) {
   heap->outbox_bytes = 0;
 }
 
-void outbox_add(struct heap *heap, void *block, size_t block_bytes) {
+bool outbox_add(struct heap *heap, void *block, size_t block_bytes) {
   heap->outbox[heap->outbox_count++] = block;
   heap->outbox_bytes += block_bytes;
-  if (heap->outbox_count == OUTBOX_SLOTS || heap->outbox_bytes >= OUTBOX_MAX_BYTES) outbox_empty(heap);
+  if (heap->outbox_count < OUTBOX_SLOTS && heap->outbox_bytes < OUTBOX_MAX_BYTES) return false;
+  outbox_empty(heap);
+  return true;
 }

@@ -5,8 +5,8 @@
 
 #include "heap/heap.h"
 
-/* Adds a block of a slab class. */
-void outbox_add(struct heap *heap, void *block, size_t block_bytes);
+/* Adds a block of a slab class; true when that made it send everything home. */
+bool outbox_add(struct heap *heap, void *block, size_t block_bytes);
 /* Sends everything home. */
 void outbox_empty(struct heap *heap);
 

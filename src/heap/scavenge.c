@@ -86,9 +86,8 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms, bool is_idle) {
 /* ---- starting rounds ------------------------------------------------------------------------------------ */
 
 /* Freed ranges beyond their budget go at once, whatever their age. */
-static void purge_over_budget(struct heap *heap) {
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .bytes_left = options.big_cache_bytes / 4 + GRANULE_BYTES};
+static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = excess_bytes};
   range_purge(&purge, counters_of(heap));
 }
 
@@ -102,13 +101,14 @@ static void arm(uint64_t now_ms) {
 void scavenge_when_due(struct heap *heap) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
-  if (UNLIKELY(range_over_budget())) purge_over_budget(heap);
+  uint64_t excess_bytes = range_excess_bytes();
+  if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
   uint64_t now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
    * all that is free has been so for a decay time, and this heap's caches have lain idle. */
-  bool was_quiet = now_ms >= due_ms + options.decay_ms;
+  bool was_quiet = options.decay_ms && now_ms >= due_ms + options.decay_ms;
   trim_when_due(heap, now_ms, was_quiet);
   if (now_ms < due_ms) return;
   /* Whoever moves the time of the next round on begins this one. */

@@ -155,24 +155,34 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
   push(heap, class, block);
 }
 
-static void free_into(struct heap *heap, uint32_t entry, void *block) {
+/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
+ * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
+ * home at once: every reuse would come the slow way back here, and two threads' blocks in one cache line
+ * would slow both (measured: docs/decisions/0002). */
+static bool goes_home(unsigned class) { return class < TINY_CLASS_COUNT; }
+
+/* True when memory went beyond this thread's caches, and something may be due to be given back. */
+static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
+  bool went_beyond = true;
   heap_enter(heap);
   if ((entry & ~MAP_CLASS_MASK) == heap->tag)
     push(heap, class, block);
+  else if (goes_home(class))
+    went_beyond = outbox_add(heap, block, slab_class_bytes[class]);
   else if (class < SLAB_CLASS_COUNT)
-    outbox_add(heap, block, slab_class_bytes[class]);
+    push(heap, class, block);
   else
     adopt_large(heap, class, block);
   heap_leave(heap);
+  return went_beyond;
 }
 
-static void free_block(uint32_t entry, void *block) {
+static bool free_block(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
-  if (heap)
-    free_into(heap, entry, block);
-  else
-    free_without_heap(block, entry & MAP_CLASS_MASK);
+  if (LIKELY(heap)) return free_into(heap, entry, block);
+  free_without_heap(block, entry & MAP_CLASS_MASK);
+  return true;
 }
 
 static void free_big(void *block) {
@@ -189,6 +199,17 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
+/* Another heap's block that this thread may reuse: pushed as if it were its own.  Here, and not in the
+ * fast path, because only blocks that changed threads come this way. */
+static bool push_for_reuse(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (class >= SLAB_CLASS_COUNT || goes_home(class)) return false;
+  struct magazine *magazine = &heap->magazines[class];
+  if (magazine->top == magazine->end) return false; /* those of the constant heaps always are */
+  magazine_push(magazine, magazine->top, block);
+  return true;
+}
+
 NOINLINE void heap_free_slow(void *block) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
@@ -196,12 +217,14 @@ NOINLINE void heap_free_slow(void *block) {
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (!map_entry_is_live(entry)) pointer_fail("free", (uintptr_t)block);
+  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
+  if (LIKELY(push_for_reuse(heap_of_thread, entry, block))) return;
+  bool went_beyond = true;
   if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
   else
-    free_block(entry, block);
-  scavenge_when_due(heap_of_thread);
+    went_beyond = free_block(entry, block);
+  if (went_beyond) scavenge_when_due(heap_of_thread);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */

@@ -3,9 +3,9 @@
 /* The class of the sizes (8 (i-1), 8 i]: a constant expression, so the table is built at compile
  * time and the fast path may use it before anything has run. */
 #define STEP16(i) (((i) + 1) / 2)
-#define LOG2(bytes) (63 - __builtin_clzll(bytes))
+#define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
 #define STEP4(last) (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
-#define CLASS_AT(i) ((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i) * 8ull - 1))
+#define CLASS_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i) * 8ull - 1)))
 
 #define ROW4(i) CLASS_AT(i), CLASS_AT((i) + 1), CLASS_AT((i) + 2), CLASS_AT((i) + 3)
 #define ROW16(i) ROW4(i), ROW4((i) + 4), ROW4((i) + 8), ROW4((i) + 12)

@@ -245,5 +245,7 @@ void reports_at_exit(void) {
 }
 
 void reports_at_load(void) {
-  if (options.stats[0] || options.shared_pool_lock_stats) exit_descriptor = os_duplicate(STANDARD_ERROR);
+  bool to_file = starts_with(options.stats, text_prefix) || starts_with(options.stats, json_prefix);
+  if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
+    exit_descriptor = os_duplicate(STANDARD_ERROR);
 }

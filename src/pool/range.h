@@ -32,9 +32,13 @@ struct range_info {
 };
 
 /* A live range of `granules` whose address is a multiple of `alignment_granules` (a power of two),
- * or NO_GRANULE.  `home` chooses the arena to look in first; reused memory is counted. */
-size_t range_take(size_t granules, size_t alignment_granules, unsigned home,
-                  struct counters *counters);
+ * or NO_GRANULE.  `home` chooses the arena to look in first.  `used` memory has been freed lately, its
+ * content is arbitrary; `fresh` reads as zero, and comes from the operating system in the end: take it
+ * when there is nothing to reuse. */
+size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home,
+                       struct counters *counters);
+size_t range_take_fresh(size_t granules, size_t alignment_granules, unsigned home,
+                        struct counters *counters);
 
 /* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
@@ -53,8 +57,8 @@ void range_note_moved(size_t granule);
  * Slow; for diagnosis. */
 size_t range_covering(size_t granule);
 
-/* True when DIRTY ranges exceed the budget (option big_cache_bytes). */
-bool range_over_budget(void);
+/* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
+uint64_t range_excess_bytes(void);
 
 /* Gives DIRTY ranges back that are old enough; with purge->give_addresses unmaps all free ones. */
 void range_purge(struct purge *purge, struct counters *counters);

@@ -1,16 +1,19 @@
 #include "slab/adopt.h"
 
 #include "config/options.h"
+#include "pool/purge.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
 /* Live owners, and queued slabs of one, looked at by one slow path. */
 enum { ROUTE_P_PROBES = 8 };
+#define ALL_CLASSES low_bits(SLAB_CLASS_COUNT)
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
 static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(!slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
+  from->bins[slab->class].slab_count--;
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);
@@ -57,9 +60,19 @@ static bool is_adoptable(const struct owner *candidate) {
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 
+static void shed_caches(struct owner *owner) {
+  if (!owner->has_caches || load_relaxed(&owner->state) != OWNER_PARKED) return;
+  owner->shed(owner);
+  owner->has_caches = false;
+}
+
 static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class) {
   if (!is_adoptable(ended) || !latch_try(ended)) return NULL;
-  struct slab *slab = is_adoptable(ended) ? detach_slab(ended, class) : NULL;
+  struct slab *slab = NULL;
+  if (is_adoptable(ended)) {
+    shed_caches(ended);
+    slab = detach_slab(ended, class);
+  }
   if (slab) take_over(slab, ended, owner);
   latch_give(ended);
   return slab;
@@ -199,6 +212,15 @@ static void release_queued(struct owner *owner, unsigned class) {
   }
 }
 
+/* Wholly free slabs in the partial list. */
+static void release_listed(struct owner *owner, unsigned class) {
+  struct bin *bin = &owner->bins[class];
+  for (struct slab *slab = bin->partial, *next; slab && bin->free_count; slab = next) {
+    next = slab->next;
+    if (slab->free_local == slab->capacity) slab_try_release(slab, owner);
+  }
+}
+
 void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
     struct bin *bin = &owner->bins[class];
@@ -214,6 +236,7 @@ void owner_release_free_slabs(struct owner *owner) {
 void owner_drain_all(struct owner *owner) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) release_listed(owner, class);
 }
 
 void owner_collect_all(struct owner *owner) {
@@ -236,15 +259,18 @@ static uint64_t classes_on_offer(const struct owner *owner) {
   return classes;
 }
 
-static void change_state(struct owner *owner, enum owner_state state) {
-  /* seq: the state before the ready mask is read; pairs with push in pending.c. */
-  store_seq(&owner->state, state);
+static void make_dormant(struct owner *owner) {
+  /* seq: as in owner_park. */
+  store_seq(&owner->state, OWNER_DORMANT);
   orphan_mask_add(classes_on_offer(owner));
 }
 
 void owner_park(struct owner *owner) {
-  owner_release_free_slabs(owner);
-  change_state(owner, OWNER_PARKED);
+  owner->has_caches = true;
+  /* seq: the state before the ready mask is read; pairs with push in pending.c. */
+  store_seq(&owner->state, OWNER_PARKED);
+  orphan_mask_add(ALL_CLASSES); /* what its caches hold is not known yet */
+  purge_want();
 }
 
 /* True while the owner runs: it may idle later. */
@@ -253,8 +279,9 @@ static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_n
   if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
   if (!latch_try(owner)) return true;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
+    shed_caches(owner);
     owner_release_free_slabs(owner);
-    if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
+    if (load_relaxed(&owner->state) == OWNER_RUNNING) make_dormant(owner);
   }
   latch_give(owner);
   return false;

@@ -22,13 +22,14 @@ bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns);
  * Latch. */
 void owner_release_free_slabs(struct owner *owner);
 
-/* Latch.  Drains all pending queues; wholly free slabs go back to the pool. */
+/* Latch.  Drains all pending queues; wholly free slabs, those kept in reserve too, go to the pool. */
 void owner_drain_all(struct owner *owner);
 
 /* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
 void owner_collect_all(struct owner *owner);
 
-/* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs. */
+/* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs.  Its caches stay as
+ * they are for a thread that takes the whole heap over; whoever adopts or sweeps first sheds them. */
 void owner_park(struct owner *owner);
 
 #endif

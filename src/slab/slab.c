@@ -11,6 +11,7 @@ static void set_map_entries(const struct slab *slab, uint32_t tag) {
 }
 
 void slab_own(struct slab *slab, struct owner *owner) {
+  owner->bins[slab->class].slab_count++;
   set_map_entries(slab, owner->tag);
   /* seq: everything make_slab wrote before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
@@ -75,13 +76,24 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   if (word < slab->first_word) slab->first_word = (uint8_t)word;
 }
 
+/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load
+ * swings by some part of what it holds.  Rounds of purging take them after a while. */
+enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
+
+static unsigned free_slabs_to_keep(const struct bin *bin) {
+  return FREE_SLABS_KEPT + bin->slab_count / FREE_SLABS_DIVISOR;
+}
+
 /* After blocks came back: where the slab belongs now. */
 static void place(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   if (slab == bin->current) return;
-  if (!slab->is_listed) slab_list(slab, owner);
-  /* One wholly free slab stays with its class, against releasing and acquiring it in turns. */
-  if (slab->free_local == slab->capacity && bin->partial_count > 1) slab_try_release(slab, owner);
+  if (!slab->is_listed)
+    slab_list(slab, owner);
+  else if (slab->free_local == slab->capacity)
+    bin->free_count++;
+  if (slab->free_local == slab->capacity && bin->free_count > free_slabs_to_keep(bin))
+    slab_try_release(slab, owner);
 }
 
 void slab_put(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
@@ -129,6 +141,7 @@ void slab_list(struct slab *slab, struct owner *owner) {
   if (slab->next) slab->next->previous = slab;
   bin->partial = slab;
   bin->partial_count++;
+  bin->free_count += slab->free_local == slab->capacity;
   slab->is_listed = true;
 }
 
@@ -141,6 +154,7 @@ void slab_unlist(struct slab *slab, struct owner *owner) {
   else
     bin->partial = slab->next;
   bin->partial_count--;
+  bin->free_count -= slab->free_local == slab->capacity;
   slab->is_listed = false;
 }
 
@@ -150,6 +164,7 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
+  owner->bins[slab->class].slab_count--;
   set_map_entries(slab, MAP_TAG_NONE);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that nobody owns
    * the slab, or that somebody does again. */

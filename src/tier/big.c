@@ -34,7 +34,8 @@ static size_t take_granule(struct big_request *request, struct counters *counter
     }
   }
   size_t alignment = request->alignment_bytes >> GRANULE_SHIFT;
-  size_t granule = range_take(granules, alignment ? alignment : 1, request->home, counters);
+  struct range_request range = {granules, alignment ? alignment : 1, request->home};
+  size_t granule = site_cache_take_range(&big_cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
   if (options.prefault && request->is_zero)
@@ -55,6 +56,16 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   return granule_address(granule);
 }
 
+/* A part of the budget is for whole blocks by site, the rest for what splits and merges; one block may
+ * take a part of that part: larger ones are rarely asked for in the same size again. */
+enum { WHOLE_BLOCKS_DIVISOR = 4, ONE_BLOCK_DIVISOR = 64 };
+
+static bool keep_whole(size_t granule) {
+  const struct range_info *info = range_info(granule);
+  if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR) return false;
+  return site_cache_put(&big_cache, info->site, granule, options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR);
+}
+
 void big_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
@@ -65,8 +76,7 @@ void big_give(uintptr_t block, struct counters *counters) {
   info->stamp_ms = now_ms;
   info->is_zero = false;
   purge_want();
-  /* A quarter of the budget for whole blocks by site, the rest for what splits and merges. */
-  if (!site_cache_put(&big_cache, info->site, granule, options.big_cache_bytes / 4))
+  if (!keep_whole(granule))
     range_give(granule, now_ms, counters);
 }
 

@@ -21,7 +21,8 @@ static size_t take_granule(struct large_request *request, struct counters *count
       return cached;
     }
   }
-  size_t granule = range_take(request->granules, request->alignment_granules, request->home, counters);
+  struct range_request range = {request->granules, request->alignment_granules, request->home};
+  size_t granule = site_cache_take_range(&cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
   if (options.prefault && request->is_zero)

@@ -25,6 +25,15 @@ size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
 /* Keeps a range; false when the shard or the budget is full. */
 bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes);
 
+/* A live range as from range_take_used or, when nothing freed fits, not even after this cache has given
+ * all its ranges to the arenas to be merged, from range_take_fresh.  Or NO_GRANULE. */
+struct range_request {
+  size_t granules, alignment_granules;
+  unsigned home;
+};
+size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
+                             struct counters *counters);
+
 /* Hands ranges that are old enough to the range arenas. */
 void site_cache_purge(struct site_cache *cache, struct purge *purge, struct counters *counters);
 
