@@ -13,11 +13,12 @@ RUN_AT_LOAD static void at_load(void) {
   scavenge_start_helper();
 }
 
-/* Blocks of this thread's magazines go to their slabs and meet those that others freed: a double free
- * that nobody has noticed yet shows now. */
+/* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the slabs of
+ * ended threads: a double free that nobody has noticed yet shows now. */
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   batch_flush_all(heap);
+  owners_collect_ended();
   latch_take(&heap->owner);
   owner_collect_all(&heap->owner);
   latch_give(&heap->owner);

@@ -39,8 +39,8 @@ bool pointer_is_libc_block(uintptr_t address) {
 /* ---- faults ------------------------------------------------------------------------------------------ */
 
 NORETURN static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
+  if (!slab_of_granule(granule)->base) report_invalid_pointer(verb, address); /* never used */
   const struct slab *slab = slab_of_block(address);
-  if (!slab->capacity) report_invalid_pointer(verb, address); /* the slot was never used */
   unsigned index = slab_block_index(slab, address - slab->base);
   struct block_description block = {
       .base = slab->base + (size_t)index * slab->block_bytes,

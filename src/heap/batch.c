@@ -89,6 +89,15 @@ void batch_free(struct owner *owner, void **blocks, unsigned block_count, struct
   put_run(&run, owner, counters);
 }
 
+/* What a magazine took on trust is looked at before it goes. */
+void batch_give_large(struct heap *heap, void *block) {
+  uintptr_t address = (uintptr_t)block;
+  uint32_t entry = owner_map_entry(address);
+  if (address % GRANULE_BYTES || !map_entry_is_live(entry)) pointer_fail("free", address);
+  heap->large_bytes_out -= (int64_t)class_bytes(entry & MAP_CLASS_MASK);
+  large_give(address, &heap->owner.counters);
+}
+
 static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned block_count) {
   struct counters *counters = &heap->owner.counters;
   if (!block_count) return;
@@ -98,12 +107,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
     batch_free(&heap->owner, blocks, block_count, counters);
     return;
   }
-  for (unsigned index = 0; index < block_count; index++) {
-    uintptr_t block = (uintptr_t)blocks[index];
-    if (block % GRANULE_BYTES || !map_entry_is_live(owner_map_entry(block))) pointer_fail("free", block);
-    large_give(block, counters);
-  }
-  heap->large_bytes_out -= (int64_t)(block_count * class_bytes(class));
+  for (unsigned index = 0; index < block_count; index++) batch_give_large(heap, blocks[index]);
 }
 
 static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
@@ -128,12 +132,6 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
   enter(heap);
   flush_oldest(heap, class, block_count);
   leave(heap);
-}
-
-void batch_shed(struct owner *owner) {
-  struct heap *heap = heap_of_owner(owner);
-  for (unsigned class = 0; class < CLASS_COUNT; class++)
-    flush_oldest(heap, class, magazine_count(&heap->magazines[class]));
 }
 
 void batch_flush_all(struct heap *heap) {

@@ -13,8 +13,9 @@ void batch_flush(struct heap *heap, unsigned class);
 /* Empties one magazine / everything the heap holds in front of its slabs.  Takes the latch. */
 void batch_flush_whole(struct heap *heap, unsigned class);
 void batch_flush_all(struct heap *heap);
-/* The same for a heap without a thread, whose latch the caller holds. */
-void batch_shed(struct owner *owner);
+
+/* Gives one Large block back to its tier; ends the program when it is none, or free already. */
+void batch_give_large(struct heap *heap, void *block);
 
 /* Frees blocks of any slabs: those of `owner` (whose latch is held; may be NULL for nobody) without
  * atomics, the others remotely. */

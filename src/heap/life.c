@@ -3,7 +3,6 @@
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
-#include "heap/outbox.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
@@ -79,7 +78,6 @@ static struct heap *make_heap(void) {
   lock_give(&heaps_lock);
   heap->tag = heap->owner.tag = number << MAP_TAG_SHIFT;
   heap->owner.number = number;
-  heap->owner.shed = batch_shed;
   capacity_init(heap);
   count(&heap->owner.counters, COUNT_heaps_created);
   owner_register(&heap->owner);
@@ -88,7 +86,7 @@ static struct heap *make_heap(void) {
 
 static void park(struct heap *heap) {
   heap_enter(heap);
-  outbox_empty(heap);
+  batch_flush_all(heap);
   latch_take(&heap->owner);
   count(&heap->owner.counters, COUNT_heaps_parked);
   owner_park(&heap->owner);

@@ -123,19 +123,13 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 
 /* ---- free -------------------------------------------------------------------------------------------- */
 
-/* A Large block that a full magazine has just given back must not be pushed again. */
-static void check_still_live(uintptr_t block) {
-  if (!map_entry_is_live(owner_map_entry(block))) pointer_fail("free", block);
-}
-
 static void push(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
-  if (magazine->top == magazine->end) {
-    batch_flush(heap, class);
-    if (class >= SLAB_CLASS_COUNT) check_still_live((uintptr_t)block);
-  }
+  if (magazine->top == magazine->end) batch_flush(heap, class);
+  /* A Large block that the flush has just given back was freed twice. */
+  if (!map_entry_is_live(owner_map_entry((uintptr_t)block))) pointer_fail("free", (uintptr_t)block);
   if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
-    large_give((uintptr_t)block, &heap->owner.counters);
+    batch_give_large(heap, block);
   else
     magazine_push(magazine, magazine->top, block);
 }
@@ -265,6 +259,7 @@ bool heap_owns(const void *address) {
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (!metadata) return false;
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
+  if (!slab_of_granule(granule)->base) return false; /* never used */
   const struct slab *slab = slab_of_block((uintptr_t)address);
-  return slab->capacity && slab_block_index(slab, (uintptr_t)address - slab->base) < slab->capacity;
+  return slab_block_index(slab, (uintptr_t)address - slab->base) < slab->capacity;
 }

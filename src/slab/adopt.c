@@ -7,7 +7,6 @@
 
 /* Live owners, and queued slabs of one, looked at by one slow path. */
 enum { ROUTE_P_PROBES = 8 };
-#define ALL_CLASSES low_bits(SLAB_CLASS_COUNT)
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
 static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
@@ -60,19 +59,9 @@ static bool is_adoptable(const struct owner *candidate) {
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 
-static void shed_caches(struct owner *owner) {
-  if (!owner->has_caches || load_relaxed(&owner->state) != OWNER_PARKED) return;
-  owner->shed(owner);
-  owner->has_caches = false;
-}
-
 static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class) {
   if (!is_adoptable(ended) || !latch_try(ended)) return NULL;
-  struct slab *slab = NULL;
-  if (is_adoptable(ended)) {
-    shed_caches(ended);
-    slab = detach_slab(ended, class);
-  }
+  struct slab *slab = is_adoptable(ended) ? detach_slab(ended, class) : NULL;
   if (slab) take_over(slab, ended, owner);
   latch_give(ended);
   return slab;
@@ -259,17 +248,14 @@ static uint64_t classes_on_offer(const struct owner *owner) {
   return classes;
 }
 
-static void make_dormant(struct owner *owner) {
-  /* seq: as in owner_park. */
-  store_seq(&owner->state, OWNER_DORMANT);
+static void change_state(struct owner *owner, enum owner_state state) {
+  /* seq: the state before the ready mask is read; pairs with push in pending.c. */
+  store_seq(&owner->state, state);
   orphan_mask_add(classes_on_offer(owner));
 }
 
 void owner_park(struct owner *owner) {
-  owner->has_caches = true;
-  /* seq: the state before the ready mask is read; pairs with push in pending.c. */
-  store_seq(&owner->state, OWNER_PARKED);
-  orphan_mask_add(ALL_CLASSES); /* what its caches hold is not known yet */
+  change_state(owner, OWNER_PARKED);
   purge_want();
 }
 
@@ -279,9 +265,8 @@ static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_n
   if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
   if (!latch_try(owner)) return true;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
-    shed_caches(owner);
     owner_release_free_slabs(owner);
-    if (load_relaxed(&owner->state) == OWNER_RUNNING) make_dormant(owner);
+    if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }
   latch_give(owner);
   return false;
@@ -292,4 +277,12 @@ bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     look_again |= sweep(owner, now_ns, dormant_after_ns);
   return look_again;
+}
+
+void owners_collect_ended(void) {
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
+    owner_collect_all(owner);
+    latch_give(owner);
+  }
 }

@@ -27,9 +27,11 @@ void owner_drain_all(struct owner *owner);
 
 /* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
 void owner_collect_all(struct owner *owner);
+/* The same for all ended owners. */
+void owners_collect_ended(void);
 
-/* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs.  Its caches stay as
- * they are for a thread that takes the whole heap over; whoever adopts or sweeps first sheds them. */
+/* Latch.  The owner's thread has ended: from now on everybody may adopt its slabs.  Wholly free ones stay
+ * as well, for the thread that takes the heap over; the next round of purging takes them. */
 void owner_park(struct owner *owner);
 
 #endif

@@ -43,13 +43,10 @@ struct owner {
   uint32_t tag; /* number << MAP_TAG_SHIFT */
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
-  /* Gives the blocks that an ended thread left in its caches back to their slabs.  Latch. */
-  void (*shed)(struct owner *);
 
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
   ATOMIC(int64_t) bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
-  bool has_caches; /* parked with blocks in its magazines: shed before its slabs are adopted */
   struct counters counters;
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
 
