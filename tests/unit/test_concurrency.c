@@ -308,9 +308,12 @@ static void test_nothing_is_left(void **state) {
 int main(void) {
   hak_free(hak_malloc(1)); /* options are read once, before tests change them */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_remote_frees),         cmocka_unit_test(test_producers_and_consumers),
-      cmocka_unit_test(test_heaps_are_taken_over), cmocka_unit_test(test_route_p),
-      cmocka_unit_test(test_purge_meanwhile),      cmocka_unit_test(test_churn_of_slabs_and_ranges),
+      cmocka_unit_test(test_route_p), /* first: with fresh heaps it is sure to be asked */
+      cmocka_unit_test(test_remote_frees),
+      cmocka_unit_test(test_producers_and_consumers),
+      cmocka_unit_test(test_heaps_are_taken_over),
+      cmocka_unit_test(test_purge_meanwhile),
+      cmocka_unit_test(test_churn_of_slabs_and_ranges),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,15 @@
 static struct counters counters;
 
 static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
-static size_t take(size_t granules) { return range_take(granules, 1, 0, &counters); }
+
+/* What has been used first, as the tiers above do. */
+static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
+  size_t first = range_take_used(granules, alignment_granules, home, &counters);
+  if (first != NO_GRANULE) return first;
+  return range_take_fresh(granules, alignment_granules, home, &counters);
+}
+
+static size_t take(size_t granules) { return take_from(granules, 1, 0); }
 static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
 static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
 
@@ -50,26 +58,28 @@ static int split_and_merge(const void *unused) {
 }
 CHILD_TEST(split_and_merge)
 
-static int good_fit(const void *unused) {
+static int lowest_fit(const void *unused) {
   (void)unused;
   set_up();
   size_t large = take(20), wall = take(1), small = take(6), end = take(1);
   REQUIRE(wall && end);
   give(large);
   give(small);
-  REQUIRE(take(5) == small); /* the tightest, not the first */
-  REQUIRE(take(5) == large);
-  REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 2);
+  REQUIRE(take(5) == large); /* the lowest address, so that the end of the heap drains */
+  REQUIRE(take(16) > end);
+  REQUIRE(take(15) == large + 5);
+  REQUIRE(take(5) == small);
+  REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 3);
   return 0;
 }
-CHILD_TEST(good_fit)
+CHILD_TEST(lowest_fit)
 
 static int alignment(const void *unused) {
   (void)unused;
   set_up();
   for (size_t alignment_granules = 1; alignment_granules <= 256; alignment_granules *= 2) {
     take(1); /* so that nothing is aligned by itself */
-    size_t first = range_take(3, alignment_granules, 0, &counters);
+    size_t first = take_from(3, alignment_granules, 0);
     REQUIRE(granule_address(first) % (alignment_granules * GRANULE_BYTES) == 0);
     REQUIRE(range_info(first)->granules == 3);
   }
@@ -202,9 +212,9 @@ static int budget(const void *unused) {
   size_t a = take(8), wall = take(1), b = take(1), end = take(1);
   REQUIRE(wall && end);
   give(a);
-  REQUIRE(!range_over_budget());
+  REQUIRE(range_excess_bytes() == 0);
   give(b);
-  REQUIRE(range_over_budget());
+  REQUIRE(range_excess_bytes() == GRANULE_BYTES);
   return 0;
 }
 CHILD_TEST(budget)
@@ -214,12 +224,12 @@ CHILD_TEST(budget)
 static int other_homes(const void *unused) {
   (void)unused;
   set_up();
-  size_t a = range_take(8, 1, 0, &counters);
-  size_t b = range_take(8, 1, 1, &counters);
+  size_t a = take_from(8, 1, 0);
+  size_t b = take_from(8, 1, 1);
   range_give(a, 0, &counters);
-  REQUIRE(range_take(8, 1, 1, &counters) == a); /* what one arena has free serves all */
+  REQUIRE(take_from(8, 1, 1) == a); /* what one arena has free serves all */
   range_give(b, 0, &counters);
-  REQUIRE(range_take(8, 1, 0, &counters) == b);
+  REQUIRE(take_from(8, 1, 0) == b);
   return 0;
 }
 CHILD_TEST(other_homes)
@@ -268,7 +278,7 @@ static struct live take_random(uint64_t *random) {
   size_t granules = 1 + random_below(random, random_below(random, 8) ? 16 : 100);
   size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 6));
   unsigned home = (unsigned)random_below(random, 4);
-  struct live live = {.granule = range_take(granules, alignment_granules, home, &counters),
+  struct live live = {.granule = take_from(granules, alignment_granules, home),
                       .granules = granules};
   REQUIRE(live.granule != NO_GRANULE);
   REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
@@ -327,7 +337,7 @@ CHILD_TEST(model)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_split_and_merge),
-      cmocka_unit_test(test_good_fit),
+      cmocka_unit_test(test_lowest_fit),
       cmocka_unit_test(test_alignment),
       cmocka_unit_test(test_extend_and_shrink),
       cmocka_unit_test(test_extend_over_old_pages),

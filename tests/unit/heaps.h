@@ -1,0 +1,47 @@
+/* heaps.h: the whole library on the fake system, through its own API, and what it counted. */
+#ifndef HEAPS_H
+#define HEAPS_H
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "child.h"
+#include "config/options.h"
+#include "hakmem/hakmem.h"
+#include "observe/snapshot.h"
+#include "os/os_fake.h"
+
+static inline struct snapshot look(void) {
+  struct snapshot snapshot;
+  snapshot_take(&snapshot);
+  return snapshot;
+}
+
+static inline uint64_t counted(enum counter which) { return look().counters[which]; }
+
+/* Options are read when the library starts; tests change them afterwards. */
+static inline void start_library(void) {
+  hak_free(hak_malloc(1));
+  hak_purge(true);
+}
+
+static inline void *must_malloc(size_t size) {
+  void *block = hak_malloc(size);
+  REQUIRE(block);
+  return block;
+}
+
+/* Runs body(argument) on a thread that ends before this returns. */
+static inline void on_a_thread(void *(*body)(void *), void *argument) {
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, body, argument) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+
+#endif

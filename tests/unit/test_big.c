@@ -1,0 +1,116 @@
+/* src/tier/big: blocks above 1 MiB: the BigCache, resizing in place, moving pages. */
+#include "tier/big.h"
+
+#include "heaps.h"
+
+#define MIB ((size_t)1 << 20)
+
+static int count_and_cache(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = hak_malloc_site(3 * MIB, 5);
+  REQUIRE(big_live_bytes() == 3 * MIB && counted(COUNT_big_allocs) == 1);
+  hak_free(block);
+  REQUIRE(big_live_bytes() == 0 && counted(COUNT_big_frees) == 1);
+  REQUIRE(hak_malloc_site(3 * MIB, 5) == block && counted(COUNT_big_cache_hits) == 1);
+  return 0;
+}
+
+/* A cached range that is a little larger serves; one that is much larger does not. */
+static int limit_the_waste(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(hak_malloc_site(4 * MIB, 5));
+  void *small = hak_malloc_site(2 * MIB, 5);
+  REQUIRE(counted(COUNT_big_cache_hits) == 0 && hak_malloc_usable_size(small) == 2 * MIB);
+  void *block = hak_malloc_site(4 * MIB, 6);
+  hak_free(block);
+  void *nearly = hak_malloc_site(4 * MIB - MIB / 8, 6);
+  REQUIRE(nearly == block && counted(COUNT_big_cache_hits) == 1);
+  REQUIRE(hak_malloc_usable_size(nearly) == 4 * MIB); /* constant, and honest */
+  return 0;
+}
+
+static int resize_in_place(const void *unused) {
+  (void)unused;
+  start_library();
+  unsigned char *block = must_malloc(2 * MIB);
+  memset(block, 0x42, 2 * MIB);
+  size_t usable = hak_malloc_usable_size(block);
+  REQUIRE(hak_realloc(block, usable - 100) == block);
+  REQUIRE(hak_expand(block, 5 * MIB / 4) == block);
+  REQUIRE(hak_malloc_usable_size(block) < 2 * MIB);
+  REQUIRE(big_live_bytes() == hak_malloc_usable_size(block));
+  for (size_t at = 0; at < 5 * MIB / 4; at += 101) REQUIRE(block[at] == 0x42);
+  hak_free(block);
+  REQUIRE(big_live_bytes() == 0);
+  return 0;
+}
+
+static void fill(uint32_t *words, size_t bytes) {
+  for (size_t at = 0; at < bytes / sizeof *words; at += 512) words[at] = (uint32_t)at;
+}
+
+static void require_filled(const uint32_t *words, size_t bytes) {
+  for (size_t at = 0; at < bytes / sizeof *words; at += 512) REQUIRE(words[at] == (uint32_t)at);
+}
+
+/* Grown past a live neighbour: pages are moved, not bytes; copied where the kernel cannot. */
+static int grow_by_moving(const void *argument) {
+  bool can_move = *(const bool *)argument;
+  start_library();
+  if (!can_move) os_fake_fail(1u << OS_CALL_MOVE_PAGES, 1, UINT64_MAX);
+  uint32_t *block = must_malloc(8 * MIB);
+  void *wall = must_malloc(8 * MIB);
+  fill(block, 8 * MIB);
+  for (size_t size = 12 * MIB; size <= 40 * MIB; size += 7 * MIB) {
+    void *next_wall = must_malloc(2 * MIB);
+    block = hak_realloc(block, size);
+    REQUIRE(block);
+    require_filled(block, 8 * MIB);
+    hak_free(next_wall);
+  }
+  REQUIRE((counted(COUNT_big_mremaps) > 0) == can_move);
+  hak_free(wall);
+  hak_free(block);
+  hak_purge(true); /* heals the mappings that were moved */
+  block = hak_calloc(1, 40 * MIB);
+  for (size_t at = 0; at < 40 * MIB / 4; at += 1024) REQUIRE(block[at] == 0);
+  return 0;
+}
+
+static void test_grow_by_moving(void **state) {
+  (void)state;
+  assert_child_succeeds(grow_by_moving, &(bool){true});
+  assert_child_succeeds(grow_by_moving, &(bool){false});
+}
+
+static int refuse_the_impossible(const void *unused) {
+  (void)unused;
+  start_library();
+  static const size_t sizes[] = {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX,
+                                 SIZE_MAX - 65535, (size_t)1 << 47};
+  for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+    errno = 0;
+    REQUIRE(!hak_malloc(sizes[index]) && errno == ENOMEM);
+  }
+  unsigned char *block = must_malloc(2 * MIB);
+  block[2 * MIB - 1] = 9;
+  errno = 0;
+  REQUIRE(!hak_realloc(block, (size_t)1 << 47) && errno == ENOMEM && block[2 * MIB - 1] == 9);
+  return 0;
+}
+
+CHILD_TEST(count_and_cache)
+CHILD_TEST(limit_the_waste)
+CHILD_TEST(resize_in_place)
+CHILD_TEST(refuse_the_impossible)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_count_and_cache),       cmocka_unit_test(test_limit_the_waste),
+      cmocka_unit_test(test_resize_in_place),       cmocka_unit_test(test_grow_by_moving),
+      cmocka_unit_test(test_refuse_the_impossible),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* src/tier/large: blocks of 32 KiB to 1 MiB. */
+#include "heaps.h"
+#include "map/window.h"
+#include "tier/large.h"
+
+static int own_whole_granules(const void *unused) {
+  (void)unused;
+  start_library();
+  for (size_t size = (32 << 10) + 1; size <= 1 << 20; size += 9973) {
+    unsigned char *block = must_malloc(size);
+    REQUIRE((uintptr_t)block % GRANULE_BYTES == 0);
+    REQUIRE(hak_malloc_usable_size(block) == round_up(size, GRANULE_BYTES));
+    block[0] = block[size - 1] = 1;
+    hak_free(block);
+  }
+  hak_purge(true);
+  REQUIRE(large_live_bytes() == 0);
+  return 0;
+}
+
+static int find_by_site(const void *unused) {
+  void *blocks[3];
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < 3; index++) blocks[index] = hak_malloc_site(200000, 40 + index);
+  /* Straight into the shared cache: this thread's magazine is emptied. */
+  for (unsigned index = 0; index < 3; index++) hak_free(blocks[index]);
+  uint64_t hits = counted(COUNT_large_cache_hits);
+  void *again = hak_malloc_site(200000, 41);
+  REQUIRE(again == blocks[0] || again == blocks[1] || again == blocks[2]);
+  REQUIRE(counted(COUNT_large_cache_hits) >= hits);
+  return 0;
+}
+
+static int read_as_zero(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 3; round++) {
+    unsigned char *block = hak_calloc(1, 500000);
+    for (size_t at = 0; at < 500000; at += 499) REQUIRE(block[at] == 0);
+    memset(block, 0xff, 500000);
+    hak_free(block);
+    if (round == 1) hak_purge(true);
+  }
+  return 0;
+}
+
+static void *free_it(void *block) {
+  hak_free(block);
+  return NULL;
+}
+
+/* Whoever frees a Large block may keep it. */
+static int change_threads(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 50; round++) on_a_thread(free_it, must_malloc(100000));
+  hak_purge(true);
+  struct snapshot snapshot = look();
+  REQUIRE(snapshot.large_live_bytes <= 2 * 131072); /* what an ended thread's heap may still hold */
+  REQUIRE(snapshot.mapped_bytes < (uint64_t)32 << 20);
+  return 0;
+}
+
+CHILD_TEST(own_whole_granules)
+CHILD_TEST(find_by_site)
+CHILD_TEST(read_as_zero)
+CHILD_TEST(change_threads)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_own_whole_granules),
+      cmocka_unit_test(test_find_by_site),
+      cmocka_unit_test(test_read_as_zero),
+      cmocka_unit_test(test_change_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

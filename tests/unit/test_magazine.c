@@ -1,0 +1,200 @@
+/* src/heap/magazine, capacity, batch and outbox: a thread's caches, seen through its heap. */
+#include "heap/magazine.h"
+
+#include "heap/heap.h"
+#include "heaps.h"
+
+enum { CLASS_64 = 4, CLASS_16K = 36, MANY = 4000, SLOTS_MAX = 2048 };
+
+static void *blocks[MANY];
+
+static struct magazine *magazine_of(unsigned class) { return &heap_of_thread->magazines[class]; }
+
+static void take(size_t size, unsigned count) {
+  for (unsigned index = 0; index < count; index++) blocks[index] = must_malloc(size);
+}
+
+static void give(unsigned count) {
+  for (unsigned index = 0; index < count; index++) hak_free(blocks[index]);
+}
+
+static void require_laws(void) {
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    const struct magazine *magazine = magazine_of(class);
+    REQUIRE(magazine->base <= magazine->top && magazine->top <= magazine->end);
+    REQUIRE(magazine_capacity(magazine) <= SLOTS_MAX);
+  }
+}
+
+static int last_in_first_out(const void *unused) {
+  (void)unused;
+  start_library();
+  take(64, 3);
+  hak_free(blocks[0]);
+  hak_free(blocks[2]);
+  REQUIRE(hak_malloc(64) == blocks[2] && hak_malloc(64) == blocks[0]);
+  return 0;
+}
+
+/* A load that swings by more than the magazine holds ends without misses. */
+static int settle(const void *argument) {
+  unsigned live = *(const unsigned *)argument;
+  start_library();
+  for (unsigned round = 0; round < 40; round++) {
+    take(64, live);
+    give(live);
+    require_laws();
+  }
+  struct snapshot before = look();
+  for (unsigned round = 0; round < 20; round++) {
+    take(64, live);
+    give(live);
+  }
+  struct snapshot after = look();
+  REQUIRE(after.counters[COUNT_refills] == before.counters[COUNT_refills]);
+  REQUIRE(after.counters[COUNT_flushes] == before.counters[COUNT_flushes]);
+  return 0;
+}
+
+static void test_settle(void **state) {
+  (void)state;
+  static const unsigned live[] = {10, 100, 1000};
+  for (unsigned index = 0; index < 3; index++) assert_child_succeeds(settle, &live[index]);
+}
+
+/* Growing once and shrinking once is no swing: the magazine stays small. */
+static int keep_small(const void *unused) {
+  (void)unused;
+  start_library();
+  take(16384, 500);
+  give(500);
+  REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) * (size_t)16384 <= 256 << 10);
+  require_laws();
+  return 0;
+}
+
+/* Nothing is lost on the way through batches: what is out is live or in magazines. */
+static int conserve(const void *unused) {
+  (void)unused;
+  start_library();
+  uint64_t random = 42;
+  unsigned live = 0;
+  for (unsigned step = 0; step < 200000; step++) {
+    if (live && (live == MANY || random_below(&random, 100) < 48 + step / 20000 % 2 * 4))
+      hak_free(blocks[--live]);
+    else
+      blocks[live++] = must_malloc(64);
+  }
+  uint64_t cached = magazine_count(magazine_of(CLASS_64));
+  REQUIRE(look().slab_bytes_out == (live + cached) * 64);
+  give(live);
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0 && magazine_count(magazine_of(CLASS_64)) == 0);
+  return 0;
+}
+
+/* What lies still goes back, and so do the slots. */
+static int shrink_when_idle(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 40; round++) {
+    take(64, 1000);
+    give(1000);
+  }
+  unsigned grown = magazine_capacity(magazine_of(CLASS_64));
+  REQUIRE(grown >= 500);
+  for (unsigned look_again = 0; look_again < 40; look_again++) {
+    os_fake_advance_ms(300);
+    hak_free(must_malloc(2 << 20)); /* slow paths of the same thread */
+  }
+  REQUIRE(magazine_count(magazine_of(CLASS_64)) == 0);
+  REQUIRE(magazine_capacity(magazine_of(CLASS_64)) < grown / 4);
+  require_laws();
+  return 0;
+}
+
+/* ---- the outbox ------------------------------------------------------------------------------------ */
+
+enum { REMOTE_BLOCKS = 3 * OUTBOX_SLOTS + 8 };
+
+static void *make_blocks(void *size) {
+  take(*(size_t *)size, REMOTE_BLOCKS);
+  return NULL;
+}
+
+/* Blocks of another heap wait a little, then go home together; never more than the bound. */
+static int send_home(const void *unused) {
+  (void)unused;
+  size_t size = 32;
+  start_library();
+  on_a_thread(make_blocks, &size);
+  for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
+    hak_free(blocks[index]);
+    REQUIRE(heap_of_thread->outbox_count < OUTBOX_SLOTS);
+    REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
+  }
+  REQUIRE(counted(COUNT_outbox_flushes) == 3);
+  REQUIRE(counted(COUNT_outbox_blocks) == 3 * OUTBOX_SLOTS);
+  /* Neighbours in one bitmap word cost one step: one slab, one edge. */
+  REQUIRE(counted(COUNT_pending_enqueued) == 1);
+  hak_purge(true);
+  REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
+  return 0;
+}
+
+static int free_twice(const void *unused) {
+  (void)unused;
+  size_t size = 32;
+  start_library();
+  on_a_thread(make_blocks, &size);
+  hak_free(blocks[7]);
+  hak_free(blocks[8]);
+  hak_free(blocks[7]);
+  hak_purge(true);
+  return 0;
+}
+
+static void test_double_free_in_the_outbox(void **state) {
+  (void)state;
+  static const char *const said[] = {
+      "hakmem: double free of 0x", ": the block of 32 bytes is free already (tiny class 2)", NULL};
+  assert_child_reports(free_twice, NULL, said);
+}
+
+/* The slab is given back to the pool between the two: its owner is nobody then. */
+static int free_twice_around_a_release(const void *unused) {
+  (void)unused;
+  start_library();
+  take(32 << 10, 64);
+  void *twice = blocks[0];
+  give(64);
+  hak_free(twice);
+  hak_purge(true);
+  return 0;
+}
+
+static void test_double_free_around_a_release(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: double free of 0x", "(mid class 40)", NULL};
+  assert_child_reports(free_twice_around_a_release, NULL, said);
+}
+
+CHILD_TEST(last_in_first_out)
+CHILD_TEST(keep_small)
+CHILD_TEST(conserve)
+CHILD_TEST(shrink_when_idle)
+CHILD_TEST(send_home)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_last_in_first_out),
+      cmocka_unit_test(test_settle),
+      cmocka_unit_test(test_keep_small),
+      cmocka_unit_test(test_conserve),
+      cmocka_unit_test(test_shrink_when_idle),
+      cmocka_unit_test(test_send_home),
+      cmocka_unit_test(test_double_free_in_the_outbox),
+      cmocka_unit_test(test_double_free_around_a_release),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* src/guard/pointer: what is said, or done, about pointers that are no live blocks of ours. */
+#include "guard/pointer.h"
+
+#include "heaps.h"
+#include "map/window.h"
+
+#define MIB ((size_t)1 << 20)
+
+static const char *const foreign[] = {"hakmem: foreign ", " of 0x",
+                                      ": neither hakmem's nor libc's (class none)", NULL};
+static const char *const invalid[] = {"hakmem: invalid ", " of 0x",
+                                      ": no block lives there (class none)", NULL};
+
+/* ---- by tier ------------------------------------------------------------------------------------- */
+
+struct misuse {
+  size_t size;
+  size_t offset; /* where free is called, from the block's begin */
+  unsigned frees;
+};
+
+static int free_badly(const void *argument) {
+  const struct misuse *misuse = argument;
+  char *block;
+  start_library();
+  block = must_malloc(misuse->size);
+  for (unsigned time = 0; time < misuse->frees; time++) hak_free(block + misuse->offset);
+  hak_purge(true); /* whatever still sleeps in a magazine meets its slab */
+  return 0;
+}
+
+static void assert_says(struct misuse misuse, const char *begin, const char *middle,
+                        const char *end) {
+  const char *const parts[] = {begin, middle, end, NULL};
+  assert_child_reports(free_badly, &misuse, parts);
+}
+
+static void test_misaligned(void **state) {
+  (void)state;
+  static const char begin[] = "hakmem: misaligned free of 0x";
+  assert_says((struct misuse){100, 8, 1}, begin, ": inside the block of 112 bytes at 0x",
+              "(tiny class 7)");
+  assert_says((struct misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
+              "(mid class 29)");
+  assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 131072 bytes at 0x",
+              "(large class 42)");
+  assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3145728 bytes at 0x",
+              "(big class 0)");
+  assert_says((struct misuse){3 * MIB, MIB, 1}, begin, ": inside the block of 3145728 bytes at 0x",
+              "(big class 0)");
+}
+
+static void test_double(void **state) {
+  (void)state;
+  static const char begin[] = "hakmem: double free of 0x";
+  assert_says((struct misuse){100, 0, 2}, begin, ": the block of 112 bytes is free already",
+              "(tiny class 7)");
+  assert_says((struct misuse){5000, 0, 2}, begin, ": the block of 5120 bytes is free already",
+              "(mid class 29)");
+  assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 131072 bytes is free already",
+              "(large class 42)");
+  assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3145728 bytes is free already",
+              "(big class 0)");
+}
+
+/* ---- no block at all ------------------------------------------------------------------------------- */
+
+static int free_the_stack(const void *unused) {
+  int here;
+  (void)unused;
+  start_library();
+  hak_free(&here);
+  return 0;
+}
+
+static int free_a_small_number(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free((void *)16);
+  return 0;
+}
+
+static int ask_the_size_of_the_stack(const void *unused) {
+  int here;
+  (void)unused;
+  start_library();
+  return hak_malloc_usable_size(&here) != 0;
+}
+
+static int free_beyond_the_frontier(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free((void *)chunk_address(window.chunk_limit - 1));
+  return 0;
+}
+
+static int free_unused_memory(const void *unused) {
+  (void)unused;
+  start_library();
+  size_t chunk = granule_of((uintptr_t)must_malloc(64)) / GRANULES_PER_CHUNK;
+  hak_free((void *)(chunk_address(chunk) + 20 * GRANULE_BYTES));
+  return 0;
+}
+
+static int free_own_records(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free((void *)chunk_address(0)); /* the first chunk holds metadata */
+  return 0;
+}
+
+static void test_no_block_of_anybody(void **state) {
+  (void)state;
+  assert_child_reports(free_the_stack, NULL, foreign);
+  assert_child_reports(free_a_small_number, NULL, foreign);
+  assert_child_reports(ask_the_size_of_the_stack, NULL, foreign);
+  assert_child_reports(free_beyond_the_frontier, NULL, invalid);
+  assert_child_reports(free_unused_memory, NULL, invalid);
+  assert_child_reports(free_own_records, NULL, invalid);
+}
+
+/* ---- the C library's blocks --------------------------------------------------------------------------- */
+
+/* What glibc keeps around a block: the size before, the own size with its flags, and after the block
+ * the next chunk's header. */
+struct libc_chunk {
+  _Alignas(16) uint64_t before;
+  uint64_t size_and_flags;
+  unsigned char block[48];
+  uint64_t unused, next_size_and_flags;
+};
+enum { IN_USE = 1, IN_OTHER_ARENA = 4 };
+
+static void *freed;
+
+static void note_free(void *block) { freed = block; }
+
+static int forward(const void *unused) {
+  static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
+                                    .next_size_and_flags = 32 | IN_USE};
+  (void)unused;
+  start_library();
+  os_fake.libc_malloc.free = note_free;
+  REQUIRE(pointer_is_libc_block((uintptr_t)chunk.block));
+  hak_free(chunk.block);
+  REQUIRE(freed == chunk.block && counted(COUNT_foreign_frees) == 1);
+  chunk.next_size_and_flags = 32; /* free already, by its own heap's records */
+  REQUIRE(!pointer_is_libc_block((uintptr_t)chunk.block));
+  chunk.next_size_and_flags = 32 | IN_USE;
+  chunk.size_and_flags = 64 | IN_USE; /* of the main arena, which lies in the break */
+  REQUIRE(!pointer_is_libc_block((uintptr_t)chunk.block));
+  os_fake.break_begin = (uintptr_t)&chunk;
+  os_fake.break_end = (uintptr_t)(&chunk + 1);
+  REQUIRE(pointer_is_libc_block((uintptr_t)chunk.block));
+  REQUIRE(!pointer_is_libc_block((uintptr_t)chunk.block + 8));
+  chunk.size_and_flags = 24 | IN_USE;
+  REQUIRE(!pointer_is_libc_block((uintptr_t)chunk.block));
+  REQUIRE(!pointer_is_libc_block(4096) && !pointer_is_libc_block(0));
+  return 0;
+}
+
+static int go_without_another_malloc(const void *unused) {
+  static struct libc_chunk chunk = {.size_and_flags = 64 | IN_OTHER_ARENA | IN_USE,
+                                    .next_size_and_flags = 32 | IN_USE};
+  (void)unused;
+  start_library();
+  os_fake.libc_malloc.free = NULL;
+  hak_free(chunk.block);
+  return 0;
+}
+
+CHILD_TEST(forward)
+
+static void test_no_other_malloc(void **state) {
+  (void)state;
+  assert_child_reports(go_without_another_malloc, NULL, foreign);
+}
+
+/* ---- hak_owns ------------------------------------------------------------------------------------------- */
+
+static int tell_what_is_ours(const void *unused) {
+  static const size_t sizes[] = {1, 100, 5000, 100000, 3 * MIB};
+  int here;
+  (void)unused;
+  start_library();
+  REQUIRE(!hak_owns(&here) && !hak_owns(NULL));
+  REQUIRE(!hak_owns((void *)chunk_address(window.chunk_limit - 1)));
+  for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+    char *block = must_malloc(sizes[index]);
+    size_t chunk = granule_of((uintptr_t)block) / GRANULES_PER_CHUNK;
+    hak_owns((void *)(chunk_address(chunk) + 20 * GRANULE_BYTES)); /* never used: must not crash */
+    REQUIRE(hak_owns(block) && hak_owns(block + sizes[index] - 1));
+    hak_free(block);
+    REQUIRE(hak_owns(block));
+  }
+  return 0;
+}
+CHILD_TEST(tell_what_is_ours)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_misaligned),          cmocka_unit_test(test_double),
+      cmocka_unit_test(test_no_block_of_anybody), cmocka_unit_test(test_forward),
+      cmocka_unit_test(test_no_other_malloc),     cmocka_unit_test(test_tell_what_is_ours),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* src/heap/scavenge: memory goes back by age, in the test's time. */
+#include "heap/scavenge.h"
+
+#include "heaps.h"
+
+#define MIB ((size_t)1 << 20)
+
+enum { SMALL_BLOCKS = 50000 };
+
+static void *blocks[SMALL_BLOCKS];
+
+static void use_memory(void) {
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) hak_free(blocks[index]);
+  for (unsigned index = 0; index < 8; index++) blocks[index] = must_malloc(3 * MIB);
+  for (unsigned index = 0; index < 8; index++) hak_free(blocks[index]);
+}
+
+/* A program that goes on a little: slow paths, no memory to speak of. */
+static void tick(uint64_t milliseconds) {
+  os_fake_advance_ms(milliseconds);
+  hak_free(must_malloc(2 * MIB));
+}
+
+static int wait_for_the_decay(const void *unused) {
+  (void)unused;
+  start_library();
+  use_memory();
+  uint64_t before = look().purged_bytes, free_bytes = look().dirty_free_bytes;
+  REQUIRE(free_bytes >= 20 * MIB);
+  for (unsigned step = 0; step < 9; step++) tick(100);
+  REQUIRE(look().purged_bytes - before < 4 * MIB); /* too young, all of it */
+  for (unsigned step = 0; step < 30; step++) tick(100);
+  REQUIRE(look().purged_bytes - before >= 30 * MIB);
+  REQUIRE(look().dirty_free_bytes < 4 * MIB);
+  return 0;
+}
+
+/* One call after a long silence is enough. */
+static int notice_a_silence(const void *unused) {
+  (void)unused;
+  start_library();
+  use_memory();
+  tick(10);
+  tick(300);
+  os_fake_advance_ms(5000);
+  hak_free(must_malloc(2 * MIB));
+  REQUIRE(look().dirty_free_bytes < 6 * MIB);
+  return 0;
+}
+
+static int decay_at_once(const void *unused) {
+  (void)unused;
+  start_library();
+  options.decay_ms = 0;
+  use_memory();
+  tick(0);
+  tick(0);
+  REQUIRE(look().dirty_free_bytes <= 4 * MIB);
+  return 0;
+}
+
+static int purge_by_force(const void *unused) {
+  (void)unused;
+  start_library();
+  use_memory();
+  REQUIRE(hak_purge(false) < MIB); /* nothing is old */
+  REQUIRE(hak_purge(true) >= 20 * MIB);
+  struct snapshot snapshot = look();
+  REQUIRE(snapshot.dirty_free_bytes == 0 && snapshot.slab_bytes_out == 0);
+  REQUIRE(hak_purge(true) == 0);
+  return 0;
+}
+
+/* No round while there is nothing to give back: a program that only runs pays nothing. */
+static int stay_quiet(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_purge(true);
+  void *block = must_malloc(100);
+  for (unsigned step = 0; step < 20; step++) tick(1000);
+  for (unsigned step = 0; step < 5; step++) hak_purge(true);
+  uint64_t purges = counted(COUNT_purges);
+  for (unsigned step = 0; step < 100; step++) {
+    os_fake_advance_ms(1000);
+    void *wanted[40];
+    for (unsigned index = 0; index < 40; index++) wanted[index] = must_malloc(500);
+    for (unsigned index = 0; index < 40; index++) hak_free(wanted[index]);
+  }
+  REQUIRE(counted(COUNT_purges) - purges <= 100);
+  hak_free(block);
+  return 0;
+}
+
+static int bound_what_is_kept(const void *unused) {
+  (void)unused;
+  start_library();
+  options.big_cache_bytes = 16 * MIB;
+  for (unsigned index = 0; index < 40; index++) blocks[index] = must_malloc(2 * MIB);
+  for (unsigned index = 0; index < 40; index++) hak_free(blocks[index]);
+  REQUIRE(look().dirty_free_bytes <= 20 * MIB); /* whatever its age */
+  return 0;
+}
+
+/* ---- the helper thread --------------------------------------------------------------------------------- */
+
+static int let_the_helper_do_it(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = true;
+  scavenge_start_helper();
+  scavenge_start_helper(); /* one only */
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 1);
+  use_memory();
+  uint64_t purged = look().purged_bytes;
+  for (unsigned step = 0; step < 2000 && look().purged_bytes - purged < 20 * MIB; step++) {
+    os_fake_advance_ms(50);
+    os_sleep_ms(1);
+  }
+  REQUIRE(look().purged_bytes - purged >= 20 * MIB);
+  return 0;
+}
+
+static int start_without_threads(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = true;
+  os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
+  scavenge_start_helper();
+  REQUIRE(
+      strstr(os_fake.written, "hakmem: warning: HAKMEM_HELPER_THREAD=1: no thread can be started"));
+  use_memory();
+  hak_purge(true);
+  return 0;
+}
+
+CHILD_TEST(wait_for_the_decay)
+CHILD_TEST(notice_a_silence)
+CHILD_TEST(decay_at_once)
+CHILD_TEST(purge_by_force)
+CHILD_TEST(stay_quiet)
+CHILD_TEST(bound_what_is_kept)
+CHILD_TEST(let_the_helper_do_it)
+CHILD_TEST(start_without_threads)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_wait_for_the_decay),   cmocka_unit_test(test_notice_a_silence),
+      cmocka_unit_test(test_decay_at_once),        cmocka_unit_test(test_purge_by_force),
+      cmocka_unit_test(test_stay_quiet),           cmocka_unit_test(test_bound_what_is_kept),
+      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_without_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
