@@ -104,7 +104,9 @@ int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t si
   return 0;
 }
 
-void *family_valloc(size_t size, uint32_t site) { return allocate_aligned(os_page_bytes(), size, site); }
+void *family_valloc(size_t size, uint32_t site) {
+  return allocate_aligned(os_page_bytes(), size, site);
+}
 
 void *family_pvalloc(size_t size, uint32_t site) {
   size_t page_bytes = os_page_bytes();

@@ -40,7 +40,9 @@ void *hak_aligned_alloc(size_t alignment, size_t size) {
 int hak_posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-void *hak_memalign(size_t alignment, size_t size) { return family_memalign(alignment, size, SITE()); }
+void *hak_memalign(size_t alignment, size_t size) {
+  return family_memalign(alignment, size, SITE());
+}
 void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }
 void *hak_pvalloc(size_t size) { return family_pvalloc(size, SITE()); }
 size_t hak_malloc_usable_size(const void *block) { return family_usable_size(block); }
@@ -65,7 +67,8 @@ void *hak_expand(void *block, size_t size) {
   if (!block || size > REQUEST_MAX_BYTES) return NULL;
   size_t usable_bytes = family_usable_size(block);
   if (size <= usable_bytes && usable_bytes <= LARGE_MAX_BYTES) return block;
-  if (usable_bytes <= LARGE_MAX_BYTES || size <= LARGE_MAX_BYTES) return size <= usable_bytes ? block : NULL;
+  if (usable_bytes <= LARGE_MAX_BYTES || size <= LARGE_MAX_BYTES)
+    return size <= usable_bytes ? block : NULL;
   return heap_resize_big(block, size) ? block : NULL;
 }
 
@@ -77,8 +80,8 @@ bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 #define EXPANDED_STRING(macro) STRING(macro)
 
 const char *hak_version(void) {
-  return EXPANDED_STRING(HAKMEM_VERSION_MAJOR) "." EXPANDED_STRING(HAKMEM_VERSION_MINOR) "." EXPANDED_STRING(
-      HAKMEM_VERSION_PATCH);
+  return EXPANDED_STRING(HAKMEM_VERSION_MAJOR) "." EXPANDED_STRING(
+      HAKMEM_VERSION_MINOR) "." EXPANDED_STRING(HAKMEM_VERSION_PATCH);
 }
 
 void hak_stats_print(int fd) { report_to_descriptor(report_as_text, fd); }

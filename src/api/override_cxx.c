@@ -65,8 +65,8 @@ INLINE void *new_aligned_or_throw(size_t size, size_t alignment, uint32_t site) 
   return LIKELY(block != NULL) ? block : retry_or_throw(size, alignment, site);
 }
 
-INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *nothrow, const char *form,
-                                 uint32_t site) {
+INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *nothrow,
+                                 const char *form, uint32_t site) {
   void *block = family_aligned_alloc(alignment, size, site);
   return LIKELY(block != NULL) ? block : retry_aligned_or_null(size, alignment, nothrow, form);
 }
@@ -91,10 +91,12 @@ OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
 OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
   return new_aligned_or_throw(size, alignment, SITE());
 }
-OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
+OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
+         const void *nothrow) {
   return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
 }
-OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment, const void *nothrow) {
+OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
+         const void *nothrow) {
   return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
 }
 

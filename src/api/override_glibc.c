@@ -24,11 +24,11 @@ EXPORT struct mallinfo2 mallinfo2(void) {
   size_t in_use = snapshot.slab_bytes_out + snapshot.large_live_bytes + snapshot.big_live_bytes;
   size_t mapped = snapshot.mapped_bytes;
   return (struct mallinfo2){
-      .arena = mapped,                                /* address space of the heap */
-      .uordblks = in_use,                             /* in blocks, threads' caches included */
+      .arena = mapped,                                   /* address space of the heap */
+      .uordblks = in_use,                                /* in blocks, threads' caches included */
       .fordblks = mapped > in_use ? mapped - in_use : 0, /* the rest of it */
-      .keepcost = snapshot.dirty_free_bytes,          /* what malloc_trim could give back */
-      .hblkhd = snapshot.big_live_bytes,              /* blocks above 1 MiB */
+      .keepcost = snapshot.dirty_free_bytes,             /* what malloc_trim could give back */
+      .hblkhd = snapshot.big_live_bytes,                 /* blocks above 1 MiB */
       .hblks = snapshot.counters[COUNT_big_allocs] - snapshot.counters[COUNT_big_frees],
   };
 }
@@ -39,9 +39,12 @@ static int capped(size_t value) { return value > INT32_MAX ? INT32_MAX : (int)va
 EXPORT struct mallinfo mallinfo(void) {
   struct mallinfo2 info = mallinfo2();
   return (struct mallinfo){
-      .arena = capped(info.arena),       .uordblks = capped(info.uordblks),
-      .fordblks = capped(info.fordblks), .keepcost = capped(info.keepcost),
-      .hblkhd = capped(info.hblkhd),     .hblks = capped(info.hblks),
+      .arena = capped(info.arena),
+      .uordblks = capped(info.uordblks),
+      .fordblks = capped(info.fordblks),
+      .keepcost = capped(info.keepcost),
+      .hblkhd = capped(info.hblkhd),
+      .hblks = capped(info.hblks),
   };
 }
 

@@ -22,7 +22,8 @@
 
 #define exchange_acquire(object, value) \
   atomic_exchange_explicit((object), (value), memory_order_acquire)
-#define exchange_seq(object, value) atomic_exchange_explicit((object), (value), memory_order_seq_cst)
+#define exchange_seq(object, value) \
+  atomic_exchange_explicit((object), (value), memory_order_seq_cst)
 
 #define fetch_add_relaxed(object, value) \
   atomic_fetch_add_explicit((object), (value), memory_order_relaxed)
@@ -41,15 +42,15 @@
 
 /* Compare and swap: true when *object was *expected and is now `desired`; else *expected is what
  * was found.  `weak` may fail without cause and belongs in a loop. */
-#define cas_weak_acq_rel(object, expected, desired)                                    \
-  atomic_compare_exchange_weak_explicit((object), (expected), (desired),               \
-                                        memory_order_acq_rel, memory_order_acquire)
-#define cas_weak_seq(object, expected, desired)                                        \
-  atomic_compare_exchange_weak_explicit((object), (expected), (desired),               \
-                                        memory_order_seq_cst, memory_order_acquire)
-#define cas_strong_acq_rel(object, expected, desired)                                  \
-  atomic_compare_exchange_strong_explicit((object), (expected), (desired),             \
-                                          memory_order_acq_rel, memory_order_acquire)
+#define cas_weak_acq_rel(object, expected, desired)                                            \
+  atomic_compare_exchange_weak_explicit((object), (expected), (desired), memory_order_acq_rel, \
+                                        memory_order_acquire)
+#define cas_weak_seq(object, expected, desired)                                                \
+  atomic_compare_exchange_weak_explicit((object), (expected), (desired), memory_order_seq_cst, \
+                                        memory_order_acquire)
+#define cas_strong_acq_rel(object, expected, desired)                                            \
+  atomic_compare_exchange_strong_explicit((object), (expected), (desired), memory_order_acq_rel, \
+                                          memory_order_acquire)
 
 /* Keeps the compiler from moving stores across; the processor keeps a thread's own stores in order as
  * far as a forked child of the process can tell. */

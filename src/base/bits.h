@@ -19,7 +19,9 @@ INLINE uint64_t low_bits(unsigned count) {
 INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 /* Rounding to a multiple of `unit`, a power of two.  round_up may wrap: callers bound first. */
-INLINE uintptr_t round_up(uintptr_t value, uintptr_t unit) { return (value + unit - 1) & ~(unit - 1); }
+INLINE uintptr_t round_up(uintptr_t value, uintptr_t unit) {
+  return (value + unit - 1) & ~(unit - 1);
+}
 INLINE uintptr_t round_down(uintptr_t value, uintptr_t unit) { return value & ~(unit - 1); }
 
 /* The smallest power of two >= value; value in 1 .. 2^63. */

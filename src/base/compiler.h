@@ -66,8 +66,7 @@ INLINE void *opaque_pointer(void *pointer) {
  * build keeps no check that a user pays for, misuse by callers is src/guard's business. */
 #if HAK_DEBUG
 void assertion_failed(const char *expression, const char *file, int line);
-#define ASSERT(condition) \
-  ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
+#define ASSERT(condition) ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
 #else
 #define ASSERT(condition) ((void)sizeof(condition))
 #endif

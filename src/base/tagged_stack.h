@@ -39,7 +39,8 @@ INLINE unsigned tagged_stack_push_chain(struct tagged_stack *stack, link_of_item
   }
 }
 
-INLINE unsigned tagged_stack_push(struct tagged_stack *stack, link_of_item link_of, uint32_t number) {
+INLINE unsigned tagged_stack_push(struct tagged_stack *stack, link_of_item link_of,
+                                  uint32_t number) {
   return tagged_stack_push_chain(stack, link_of, number, number);
 }
 

@@ -13,7 +13,8 @@ enum { CHUNK_HEADER_BYTES = 16, CHUNK_MIN_BYTES = 32 };
 
 static bool is_mmapped_chunk(uintptr_t chunk, uint64_t previous_bytes, uint64_t chunk_bytes) {
   uint64_t page_mask = os_page_bytes() - 1;
-  return ((chunk - previous_bytes) & page_mask) == 0 && ((chunk_bytes + previous_bytes) & page_mask) == 0;
+  return ((chunk - previous_bytes) & page_mask) == 0 &&
+         ((chunk_bytes + previous_bytes) & page_mask) == 0;
 }
 
 /* The chunk after a live one says that the one before it is in use. */
@@ -48,7 +49,8 @@ NORETURN static void fail_in_superslab(const char *verb, uintptr_t address, size
       .tier = class_tier_name(slab->class),
       .class_number = slab->class,
   };
-  if (index >= slab->capacity || granule_of(slab->base) > granule) report_invalid_pointer(verb, address);
+  if (index >= slab->capacity || granule_of(slab->base) > granule)
+    report_invalid_pointer(verb, address);
   if (block.base != address) report_misaligned_pointer(verb, address, &block);
   report_double_free(verb, address, &block);
 }

@@ -78,7 +78,8 @@ static bool is_in_slab(const struct slab *slab, uintptr_t block) {
   return slab && block - slab->base < (size_t)slab->slot_count * GRANULE_BYTES;
 }
 
-void batch_free(struct owner *owner, void **blocks, unsigned block_count, struct counters *counters) {
+void batch_free(struct owner *owner, void **blocks, unsigned block_count,
+                struct counters *counters) {
   struct run run = {0};
   struct slab *slab = NULL;
   for (unsigned index = 0; index < block_count; index++) {
@@ -114,7 +115,8 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count
   struct magazine *magazine = &heap->magazines[class];
   unsigned rest = magazine_count(magazine) - block_count;
   give_away(heap, class, magazine->base, block_count);
-  for (unsigned index = 0; index < rest; index++) magazine->base[index] = magazine->base[block_count + index];
+  for (unsigned index = 0; index < rest; index++)
+    magazine->base[index] = magazine->base[block_count + index];
   magazine->top = magazine->base + rest;
 }
 
@@ -135,6 +137,6 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
 }
 
 void batch_flush_all(struct heap *heap) {
-  for (unsigned class = 0; class < CLASS_COUNT; class++) batch_flush_whole(heap, class);
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   outbox_empty(heap);
 }

@@ -25,7 +25,7 @@ static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
 /* In the magazines of slab classes now.  Walks them all: only growth, which is rare, asks. */
 static int64_t cached_bytes(const struct heap *heap) {
   int64_t bytes = 0;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
   return bytes;
 }
@@ -53,7 +53,7 @@ static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
 
 void capacity_init(struct heap *heap) {
   void **slots = heap->initial_slots;
-  for (unsigned class = 0; class < CLASS_COUNT; class++) {
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
     magazine->base = magazine->top = slots;
     magazine->end = slots += initial_slots(class);

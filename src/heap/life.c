@@ -174,7 +174,8 @@ static void park_lost_thread(struct heap *heap) {
 }
 
 void heaps_park_lost_threads(void) {
-  if (LIKELY(!load_relaxed(&has_lost_threads)) || exchange_acquire(&has_lost_threads, 0) == 0) return;
+  if (LIKELY(!load_relaxed(&has_lost_threads)) || exchange_acquire(&has_lost_threads, 0) == 0)
+    return;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     park_lost_thread(heap_of_owner(owner));
 }

@@ -19,9 +19,9 @@ struct magazine {
   void **top;
   void **base;
   void **end;
-  uint16_t seen_count;    /* blocks in it at the last look for idleness */
-  uint8_t last_event;     /* enum magazine_event */
-  uint8_t streak;         /* misses of one kind since the last of the other, or growth */
+  uint16_t seen_count;      /* blocks in it at the last look for idleness */
+  uint8_t last_event;       /* enum magazine_event */
+  uint8_t streak;           /* misses of one kind since the last of the other, or growth */
   ATOMIC(uint32_t) bounces; /* misses of the other kind than the one before: it was too small */
 };
 

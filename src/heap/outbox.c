@@ -17,7 +17,8 @@ static void send_home(struct open_word *open, struct counters *counters) {
   open->bits = 0;
 }
 
-static struct open_word *place_of(struct open_word *open_words, const struct slab *slab, unsigned word) {
+static struct open_word *place_of(struct open_word *open_words, const struct slab *slab,
+                                  unsigned word) {
   return &open_words[mix_bits((uintptr_t)slab + word) % OPEN_WORDS];
 }
 

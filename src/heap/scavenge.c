@@ -69,7 +69,7 @@ static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
 
 static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
-  for (unsigned class = 0; class < CLASS_COUNT; class++) trim_magazine(heap, class, is_idle);
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
   outbox_empty(heap);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
@@ -146,9 +146,8 @@ size_t scavenge_now(struct heap *heap, bool force) {
 void scavenge_under_pressure(struct heap *heap) {
   heaps_park_lost_threads();
   release_own(heap);
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .bytes_left = SIZE_MAX,
-                        .give_addresses = true};
+  struct purge purge = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .give_addresses = true};
   while (!run_alone(heap, &purge)) os_yield(); /* what the other round frees is not enough */
 }
 

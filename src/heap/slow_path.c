@@ -53,7 +53,7 @@ static unsigned aligned_class(size_t size, size_t alignment) {
   if (size > MID_MAX_BYTES) return large_class_of_size(size);
   if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
   unsigned class = class_of_size(size > alignment ? size : alignment);
-  while (slab_class_bytes[class] % alignment) class++; /* ends at a power of two, at the latest */
+  while (slab_class_bytes[class] % alignment) class ++; /* ends at a power of two, at the latest */
   return class;
 }
 
@@ -94,7 +94,8 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
 }
 
 void *heap_allocate(struct allocation *allocation) {
-  if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2))
+  if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
+               allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
   struct heap *heap = heap_of_this_thread();
   if (LIKELY(heap)) return allocate_from(heap, allocation);
@@ -187,7 +188,8 @@ static void free_big(void *block) {
 
 static void free_foreign(void *block) {
   const struct os_libc_malloc *libc = os_libc_malloc();
-  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
+  if (!libc->free || !pointer_is_libc_block((uintptr_t)block))
+    pointer_fail("free", (uintptr_t)block);
   struct heap *heap = heap_of_thread;
   count(heap_is_real(heap) ? &heap->owner.counters : &stray_counters, COUNT_foreign_frees);
   libc->free(block);

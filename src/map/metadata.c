@@ -19,7 +19,8 @@ static bool grow(uintptr_t seen) {
   if (chunk == NO_CHUNK) return false;
   uintptr_t start = chunk_address(chunk) + CACHE_LINE_BYTES; /* never on a boundary */
   /* release: pairs with the acquire load in metadata_allocate; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start)) os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  if (!cas_strong_acq_rel(&cursor, &seen, start))
+    os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
   return true;
 }
 

@@ -4,24 +4,38 @@
  * time and the fast path may use it before anything has run. */
 #define STEP16(i) (((i) + 1) / 2)
 #define LOG2(bytes) CONSTANT_HIGHEST_BIT(bytes)
-#define STEP4(last) (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
-#define CLASS_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i) * 8ull - 1)))
+#define STEP4(last) \
+  (int)(((last) >> (LOG2(last) - 2)) + 4 * LOG2(last) - (4 * 10 + 4 - TINY_CLASS_COUNT))
+#define CLASS_AT(i) ((uint8_t)((i) <= 1 ? 0 : (i) <= 16 ? STEP16(i) : STEP4((i)*8ull - 1)))
 
 #define ROW4(i) CLASS_AT(i), CLASS_AT((i) + 1), CLASS_AT((i) + 2), CLASS_AT((i) + 3)
 #define ROW16(i) ROW4(i), ROW4((i) + 4), ROW4((i) + 8), ROW4((i) + 12)
 
 const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
-    ROW16(0),  ROW16(16), ROW16(32),  ROW16(48),      ROW16(64),
+    ROW16(0),  ROW16(16), ROW16(32),  ROW16(48),     ROW16(64),
     ROW16(80), ROW16(96), ROW16(112), CLASS_AT(128),
 };
 
-#define DOUBLING(base) (base) / 4 * 5, (base) / 4 * 6, (base) / 4 * 7, (base) * 2
+#define DOUBLING(base) (base) / 4 * 5, (base) / 4 * 6, (base) / 4 * 7, (base)*2
 
 const uint32_t slab_class_bytes[SLAB_CLASS_COUNT] = {
     8,
-    16, 32, 48, 64, 80, 96, 112, 128,
-    DOUBLING(128), DOUBLING(256), DOUBLING(512),
-    DOUBLING(1024), DOUBLING(2048), DOUBLING(4096), DOUBLING(8192), DOUBLING(16384),
+    16,
+    32,
+    48,
+    64,
+    80,
+    96,
+    112,
+    128,
+    DOUBLING(128),
+    DOUBLING(256),
+    DOUBLING(512),
+    DOUBLING(1024),
+    DOUBLING(2048),
+    DOUBLING(4096),
+    DOUBLING(8192),
+    DOUBLING(16384),
 };
 
 const char *class_tier_name(unsigned class) {

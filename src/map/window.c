@@ -65,7 +65,8 @@ static bool commit_array(uintptr_t array, size_t used_bytes) {
 static bool cover(size_t granule_end) {
   size_t covered = load_acquire(&window.granule_count);
   while (covered < granule_end) {
-    size_t target = covered ? covered * 2 : 16 * GRANULES_PER_CHUNK; /* doubling: few system calls */
+    size_t target =
+        covered ? covered * 2 : 16 * GRANULES_PER_CHUNK; /* doubling: few system calls */
     while (target < granule_end) target *= 2;
     size_t all = window.chunk_limit * GRANULES_PER_CHUNK;
     if (target > all) target = all;

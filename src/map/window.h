@@ -28,8 +28,8 @@ enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
 
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
-#define MAP_TAG_NONE 0u                /* nobody's: the block or slab is free */
-#define MAP_TAG_UNOWNED 0xFFFFFF00u    /* live, but matches no heap's tag */
+#define MAP_TAG_NONE 0u             /* nobody's: the block or slab is free */
+#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, but matches no heap's tag */
 
 /* Live blocks have a tag; what is free, or never was, has none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
@@ -50,7 +50,9 @@ bool window_init(uint64_t wanted_bytes);
 
 /* Index of the granule of any address; >= window.granule_count when it is not ours. */
 INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }
-INLINE uintptr_t granule_address(size_t granule) { return window.base + (granule << GRANULE_SHIFT); }
+INLINE uintptr_t granule_address(size_t granule) {
+  return window.base + (granule << GRANULE_SHIFT);
+}
 INLINE uintptr_t chunk_address(size_t chunk) { return window.base + (chunk << CHUNK_SHIFT); }
 
 /* Whether an address is ours to judge, allocated or not. */

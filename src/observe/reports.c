@@ -1,8 +1,8 @@
 #include "observe/reports.h"
 
 #include "config/options.h"
-#include "heap/heap.h"
 #include "hakmem/hakmem.h"
+#include "heap/heap.h"
 #include "observe/snapshot.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -22,9 +22,11 @@ static void text_line(struct text *text, const char *name, uint64_t value, const
 
 static void text_memory(struct text *text, const struct snapshot *snapshot) {
   text_string(text, "memory, bytes\n");
-  text_line(text, "mapped", snapshot->mapped_bytes, "SuperSlabs and ranges that have address space");
+  text_line(text, "mapped", snapshot->mapped_bytes,
+            "SuperSlabs and ranges that have address space");
   text_line(text, "slab blocks out", snapshot->slab_bytes_out, "live, or cached by threads");
-  text_line(text, "large live", snapshot->large_live_bytes, "in blocks of 32 KiB to 1 MiB, or cached");
+  text_line(text, "large live", snapshot->large_live_bytes,
+            "in blocks of 32 KiB to 1 MiB, or cached");
   text_line(text, "big live", snapshot->big_live_bytes, "in blocks above 1 MiB");
   text_line(text, "dirty free", snapshot->dirty_free_bytes, "free, given back by age");
   text_line(text, "metadata", snapshot->metadata_bytes, "hakmem's own records");
@@ -135,7 +137,7 @@ void report_as_json(struct text *text) {
   json_key(&object, "memory");
   json_memory(text, &snapshot);
   json_key(&object, "classes");
-  for (unsigned class = 0; class < CLASS_COUNT; class++) {
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     text_char(text, class ? ',' : '[');
     json_class(text, class);
   }
@@ -145,7 +147,8 @@ void report_as_json(struct text *text) {
 /* ---- the shared pool's slow paths ------------------------------------------------------------------------ */
 
 static const enum counter pool_paths[] = {
-    COUNT_acquire_empty, COUNT_acquire_unused, COUNT_acquire_lru, COUNT_acquire_os, COUNT_released_slabs,
+    COUNT_acquire_empty, COUNT_acquire_unused, COUNT_acquire_lru,
+    COUNT_acquire_os,    COUNT_released_slabs,
 };
 enum { POOL_PATH_COUNT = sizeof pool_paths / sizeof pool_paths[0] };
 
@@ -153,7 +156,8 @@ void report_pool_acquisitions(struct text *text) {
   struct snapshot snapshot;
   snapshot_take(&snapshot);
   uint64_t total = 0;
-  for (unsigned path = 0; path < POOL_PATH_COUNT; path++) total += snapshot.counters[pool_paths[path]];
+  for (unsigned path = 0; path < POOL_PATH_COUNT; path++)
+    total += snapshot.counters[pool_paths[path]];
   text_string(text, "hakmem: shared pool slow-path acquisitions: ");
   text_decimal(text, total);
   text_char(text, '\n');
@@ -241,7 +245,8 @@ static void report_stats(const char *how) {
 
 void reports_at_exit(void) {
   report_stats(options.stats);
-  if (options.shared_pool_lock_stats) report_to_descriptor(report_pool_acquisitions, exit_descriptor);
+  if (options.shared_pool_lock_stats)
+    report_to_descriptor(report_pool_acquisitions, exit_descriptor);
 }
 
 void reports_at_load(void) {

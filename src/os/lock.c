@@ -1,6 +1,8 @@
 #include "os/lock.h"
 
-enum { SPINS_BEFORE_SLEEP = 64 }; /* guessed: longer than a critical section, shorter than a wake-up */
+enum {
+  SPINS_BEFORE_SLEEP = 64
+}; /* guessed: longer than a critical section, shorter than a wake-up */
 
 static THREAD_LOCAL unsigned char thread_is_forking; /* this thread holds every lock */
 

@@ -105,7 +105,8 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
 
 bool os_move_pages(void *target, void *source, size_t bytes) {
   int saved_errno = errno;
-  void *moved = mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+  void *moved =
+      mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
   errno = saved_errno;
   return moved == target;
 }

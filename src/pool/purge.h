@@ -38,7 +38,8 @@ extern ATOMIC(uint32_t) purge_state;
 INLINE void purge_want(void) {
   uint32_t none = PURGE_NONE;
   /* The load keeps the shared line clean. */
-  if (load_relaxed(&purge_state) == PURGE_NONE) cas_strong_acq_rel(&purge_state, &none, PURGE_WANTED);
+  if (load_relaxed(&purge_state) == PURGE_NONE)
+    cas_strong_acq_rel(&purge_state, &none, PURGE_WANTED);
 }
 
 #endif

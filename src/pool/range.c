@@ -26,11 +26,11 @@ enum { ARENA_COUNT = 4, PURGE_BATCH = 32 };
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
 
 struct range {
-  struct range_info info; /* granules is valid in the first record of free ranges too */
-  uint32_t first;         /* in the last granule's record: the first granule */
+  struct range_info info;  /* granules is valid in the first record of free ranges too */
+  uint32_t first;          /* in the last granule's record: the first granule */
   uint32_t next, previous; /* neighbours in the bin, by first granule */
-  uint8_t kind;           /* enum range_kind, in the first and the last granule's record */
-  bool was_moved;         /* its mapping is a fragment: remap instead of purge */
+  uint8_t kind;            /* enum range_kind, in the first and the last granule's record */
+  bool was_moved;          /* its mapping is a fragment: remap instead of purge */
 };
 
 struct range_chunk {
@@ -46,7 +46,7 @@ struct range_set {
 
 struct arena {
   CACHE_ALIGNED struct lock lock;
-  bool is_ready; /* bins are initialised */
+  bool is_ready;             /* bins are initialised */
   ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
   struct range_set sets[FREE_KIND_COUNT];
 };
@@ -81,7 +81,9 @@ static struct range *record_if_any(size_t granule) {
 
 static struct arena *arena_of(size_t granule) { return &arenas[chunk_if_any(granule)->arena]; }
 
-struct range_info *range_info(size_t granule) { return &record(granule)->info; }
+struct range_info *range_info(size_t granule) {
+  return &record(granule)->info;
+}
 
 /* Writes the boundary records of a range. */
 static void set_boundaries(size_t first, size_t granules, enum range_kind kind) {
@@ -153,7 +155,8 @@ static void inherit(struct range *into, const struct range *from, size_t into_gr
 }
 
 /* Inserts a range, merged with its free neighbours of the same kind. */
-static void insert_merged(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
+static void insert_merged(struct arena *arena, size_t first, size_t granules,
+                          enum range_kind kind) {
   struct range *next = neighbour_at(first + granules, arena);
   if (is_free(next, kind)) {
     size_t more = next->info.granules;
@@ -207,7 +210,8 @@ static uint32_t best_in_bin(const struct range_set *set, unsigned bin, size_t gr
  * for blocks of 5 to 25 MiB, at the same speed). */
 static uint32_t find_in_set(const struct range_set *set, size_t granules) {
   uint32_t lowest = NO_RANGE;
-  for (unsigned bin = next_bin(set, bin_of(granules)); bin < BIN_COUNT; bin = next_bin(set, bin + 1)) {
+  for (unsigned bin = next_bin(set, bin_of(granules)); bin < BIN_COUNT;
+       bin = next_bin(set, bin + 1)) {
     uint32_t found = best_in_bin(set, bin, granules);
     if (found < lowest) lowest = found; /* NO_RANGE is the highest of all */
   }
@@ -256,7 +260,8 @@ static size_t take_from_arenas(enum range_kind kind, size_t granules, size_t ali
                                unsigned home, struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
-    if (load_relaxed(&set_of(arena, kind)->granules) < granules) continue; /* hint: not worth a lock */
+    if (load_relaxed(&set_of(arena, kind)->granules) < granules)
+      continue; /* hint: not worth a lock */
     lock_take(&arena->lock, counters);
     size_t first = take_from_set(arena, kind, granules, alignment_granules);
     lock_give(&arena->lock);

@@ -26,9 +26,9 @@
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
   uint32_t granules;
-  uint32_t site;      /* who asked for it (O4) */
-  uint32_t stamp_ms;  /* last time it was freed into a cache */
-  bool is_zero;       /* reads as zero: no need to clear */
+  uint32_t site;     /* who asked for it (O4) */
+  uint32_t stamp_ms; /* last time it was freed into a cache */
+  bool is_zero;      /* reads as zero: no need to clear */
 };
 
 /* A live range of `granules` whose address is a multiple of `alignment_granules` (a power of two),

@@ -45,7 +45,9 @@ static struct {
 
 static uint32_t slab_number(const struct slab *slab) { return (uint32_t)granule_of(slab->base); }
 static ATOMIC(uint32_t) *slab_link(uint32_t number) { return &slab_of_granule(number)->link; }
-static ATOMIC(uint32_t) *superslab_link(uint32_t number) { return &superslab_of_chunk(number)->link; }
+static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
+  return &superslab_of_chunk(number)->link;
+}
 
 /* ---- the directory of open SuperSlabs ------------------------------------------------------------ */
 
@@ -135,11 +137,12 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   size_t slot_count = slots_of_class(class);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
   slab->block_bytes = slab_class_bytes[class];
-  slab->reciprocal = ((UINT64_C(1) << RECIPROCAL_SHIFT) + slab->block_bytes - 1) / slab->block_bytes;
+  slab->reciprocal =
+      ((UINT64_C(1) << RECIPROCAL_SHIFT) + slab->block_bytes - 1) / slab->block_bytes;
   slab->capacity = (uint16_t)(slot_count * GRANULE_BYTES / slab->block_bytes);
   slab->word_count = (uint8_t)((slab->capacity + 63) / 64);
   slab->slot_count = (uint8_t)slot_count;
-  slab->class = (uint8_t)class;
+  slab->class = (uint8_t) class;
   for (size_t later = 1; later < slot_count; later++) slab[later].base = slab->base;
   place_bitmaps(slab, superslab, first_slot);
   fill_local(slab);
@@ -256,7 +259,8 @@ static struct slab *take_unused_in_word(size_t index, unsigned class, bool only_
                                         struct counters *counters) {
   uint64_t open = load_acquire(&pool.open[index]); /* pairs with directory_open */
   for (; open; open &= open - 1) {
-    struct superslab *superslab = superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
+    struct superslab *superslab =
+        superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
     int first = claim_run(superslab, slots_of_class(class), only_dirty, counters);
     if (first >= 0) return make_slab(superslab, (unsigned)first, class);
   }
@@ -339,7 +343,8 @@ void release_slab(struct slab *slab, struct counters *counters) {
   }
   store_relaxed(&slab->state, SLOT_EMPTY);
   fetch_add_relaxed(&empty->slab_count, 1);
-  count_add(counters, COUNT_cas_retries, tagged_stack_push(&empty->stack, slab_link, slab_number(slab)));
+  count_add(counters, COUNT_cas_retries,
+            tagged_stack_push(&empty->stack, slab_link, slab_number(slab)));
 }
 
 /* ---- purge by age ------------------------------------------------------------------------------------ */
@@ -361,7 +366,8 @@ static void age_empty_slabs(struct purge *purge, unsigned class) {
   }
 }
 
-static uint32_t due_slots(struct purge *purge, const struct superslab *superslab, uint32_t candidates) {
+static uint32_t due_slots(struct purge *purge, const struct superslab *superslab,
+                          uint32_t candidates) {
   uint32_t due = 0;
   for (; candidates; candidates &= candidates - 1) {
     unsigned slot = lowest_bit(candidates);
@@ -387,10 +393,12 @@ static void purge_held_slots(struct purge *purge, struct superslab *superslab, u
 }
 
 static void purge_unused_slots(struct purge *purge, struct superslab *superslab) {
-  uint32_t unused = load_acquire(&superslab->unused); /* pairs with return_slots: stamps are there */
+  uint32_t unused =
+      load_acquire(&superslab->unused); /* pairs with return_slots: stamps are there */
   uint32_t due = due_slots(purge, superslab, unused & load_relaxed(&superslab->dirty));
   if (!due) return;
-  uint32_t held = fetch_and_seq(&superslab->unused, ~due) & due; /* nobody else can take these now */
+  uint32_t held =
+      fetch_and_seq(&superslab->unused, ~due) & due; /* nobody else can take these now */
   purge_held_slots(purge, superslab, held);
   return_slots(superslab, held, purge->now_ms);
 }
@@ -442,14 +450,15 @@ static void unmap_clean_superslabs(struct purge *purge) {
 }
 
 void slab_pool_purge(struct purge *purge) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) age_empty_slabs(purge, class);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) age_empty_slabs(purge, class);
   /* A search that raced with a release may have raised a hint too far: start afresh now and then. */
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++)
     store_relaxed(&pool.first_open_word[kind], 0);
   size_t end = directory_words();
   for (size_t index = 0; index < end; index++)
     for (uint64_t open = load_acquire(&pool.open[index]); open; open &= open - 1)
-      purge_unused_slots(purge, superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open)));
+      purge_unused_slots(purge,
+                         superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open)));
   age_kept_superslabs(purge);
   if (purge->give_addresses) unmap_clean_superslabs(purge);
 }
@@ -482,7 +491,7 @@ void slab_pool_measure(struct slab_pool_sizes *sizes) {
       .superslabs_kept = load_relaxed(&pool.kept_count),
   };
   if (!pool.open) return;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
   sizes->dirty_bytes = sizes->empty_bytes + sizes->superslabs_kept * CHUNK_BYTES;

@@ -28,11 +28,11 @@ void release_slab(struct slab *slab, struct counters *counters);
 void slab_pool_purge(struct purge *purge);
 
 struct slab_pool_sizes {
-  uint64_t mapped_bytes;     /* SuperSlabs that have address space */
-  uint64_t empty_bytes;      /* EMPTY slabs */
-  uint64_t dirty_bytes;      /* UNUSED slots with pages, kept SuperSlabs included */
-  uint64_t superslabs;       /* all that exist */
-  uint64_t superslabs_kept;  /* wholly free, in the LRU */
+  uint64_t mapped_bytes;    /* SuperSlabs that have address space */
+  uint64_t empty_bytes;     /* EMPTY slabs */
+  uint64_t dirty_bytes;     /* UNUSED slots with pages, kept SuperSlabs included */
+  uint64_t superslabs;      /* all that exist */
+  uint64_t superslabs_kept; /* wholly free, in the LRU */
 };
 void slab_pool_measure(struct slab_pool_sizes *sizes);
 

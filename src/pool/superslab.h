@@ -37,16 +37,16 @@ struct owner; /* src/slab: a heap as its slabs see it */
 struct slab {
   /* Constant while ACTIVE, read by every thread that frees into the slab. */
   CACHE_ALIGNED ATOMIC(struct owner *) owner; /* NULL while in the pool */
-  uintptr_t base;                /* address of block 0 */
-  uint64_t *local;               /* free blocks, as the owner knows them */
-  ATOMIC(uint64_t) *remote;      /* blocks freed by other threads, not yet collected */
-  uint64_t reciprocal;           /* of block_bytes: see slab_block_index */
+  uintptr_t base;                             /* address of block 0 */
+  uint64_t *local;                            /* free blocks, as the owner knows them */
+  ATOMIC(uint64_t) *remote;                   /* blocks freed by other threads, not yet collected */
+  uint64_t reciprocal;                        /* of block_bytes: see slab_block_index */
   uint32_t block_bytes;
-  uint16_t capacity;             /* blocks */
+  uint16_t capacity; /* blocks */
   uint8_t class;
-  uint8_t word_count;            /* of each bitmap */
+  uint8_t word_count; /* of each bitmap */
   uint8_t slot_count;
-  ATOMIC(uint8_t) state;         /* enum slot_state */
+  ATOMIC(uint8_t) state; /* enum slot_state */
 
   /* Written by the owner only, under its latch. */
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
@@ -67,11 +67,11 @@ struct slab {
 
 struct superslab {
   size_t chunk;
-  ATOMIC(uint32_t) unused;   /* bit set: the slot is UNUSED and anybody may take it */
-  ATOMIC(uint32_t) dirty;    /* bit set: an UNUSED slot whose pages may be resident */
-  ATOMIC(uint32_t) link;     /* in the LRU or the stack of clean SuperSlabs */
-  uint32_t stamp_ms;         /* when it became wholly free */
-  bool is_mapped;            /* false: its address space was given back */
+  ATOMIC(uint32_t) unused;      /* bit set: the slot is UNUSED and anybody may take it */
+  ATOMIC(uint32_t) dirty;       /* bit set: an UNUSED slot whose pages may be resident */
+  ATOMIC(uint32_t) link;        /* in the LRU or the stack of clean SuperSlabs */
+  uint32_t stamp_ms;            /* when it became wholly free */
+  bool is_mapped;               /* false: its address space was given back */
   struct superslab *next_spare; /* of a record without a chunk */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
   uint64_t wide[SLOTS_PER_SUPERSLAB][2][WIDE_WORDS]; /* touched by the smallest classes only */

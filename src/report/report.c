@@ -120,8 +120,9 @@ void warn_stats_file(const char *path) {
 
 void warn_no_helper_thread(void) {
   struct line line;
-  text_string(warning_begin(&line),
-              "HAKMEM_HELPER_THREAD=1: no thread can be started; memory is given back by slow paths");
+  text_string(
+      warning_begin(&line),
+      "HAKMEM_HELPER_THREAD=1: no thread can be started; memory is given back by slow paths");
   line_end(&line);
 }
 

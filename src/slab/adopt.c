@@ -211,7 +211,7 @@ static void release_listed(struct owner *owner, unsigned class) {
 }
 
 void owner_release_free_slabs(struct owner *owner) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     release_queued(owner, class);
     if (bin->current) release_if_free(bin->current, owner);
@@ -225,11 +225,11 @@ void owner_release_free_slabs(struct owner *owner) {
 void owner_drain_all(struct owner *owner) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) release_listed(owner, class);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) release_listed(owner, class);
 }
 
 void owner_collect_all(struct owner *owner) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     pending_drain_class(owner, class, UINT64_MAX);
     if (bin->current) slab_collect(bin->current, owner);
@@ -243,7 +243,7 @@ void owner_collect_all(struct owner *owner) {
 /* Classes of which somebody could adopt a slab here. */
 static uint64_t classes_on_offer(const struct owner *owner) {
   uint64_t classes = load_seq(&owner->ready_mask);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     if (owner->bins[class].partial || owner->bins[class].current) classes |= UINT64_C(1) << class;
   return classes;
 }

@@ -49,7 +49,8 @@ static struct slab *use_adopted(struct owner *owner, struct slab *slab, enum cou
 /* Slabs of other classes that others have freed wholly are of use to every class. */
 static void drain_other_classes(struct owner *owner) {
   unsigned budget = OTHER_CLASSES_BUDGET;
-  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready && budget; ready &= ready - 1, budget--)
+  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready && budget;
+       ready &= ready - 1, budget--)
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 

@@ -30,11 +30,12 @@ enum owner_state {
 
 /* The slabs of one class. */
 struct bin {
-  struct slab *current;  /* serves refills; not listed */
-  struct slab *partial;  /* others with free blocks, doubly linked, last freed into first */
-  struct slab *taken;    /* popped off the pending queue, not looked at yet */
+  struct slab *current; /* serves refills; not listed */
+  struct slab *partial; /* others with free blocks, doubly linked, last freed into first */
+  struct slab *taken;   /* popped off the pending queue, not looked at yet */
   uint32_t partial_count;
-  uint32_t free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
+  uint32_t
+      free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
   uint32_t slab_count; /* slabs of the class that the owner owns */
 };
 
@@ -46,7 +47,8 @@ struct owner {
 
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
-  ATOMIC(int64_t) bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
+  ATOMIC(int64_t)
+      bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
   struct counters counters;
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
 

@@ -50,7 +50,8 @@ struct slab *pending_next(struct owner *owner, unsigned class) {
   if (!slab) return NULL;
   bin->taken = load_relaxed(&slab->pending_next);
   fetch_sub_relaxed(&owner->pending_count[class], 1);
-  if (bin->taken) fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* more where it came from */
+  if (bin->taken)
+    fetch_or_relaxed(&owner->ready_mask, class_bit(class)); /* more where it came from */
   return slab;
 }
 

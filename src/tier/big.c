@@ -62,8 +62,10 @@ enum { WHOLE_BLOCKS_DIVISOR = 4, ONE_BLOCK_DIVISOR = 64 };
 
 static bool keep_whole(size_t granule) {
   const struct range_info *info = range_info(granule);
-  if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR) return false;
-  return site_cache_put(&big_cache, info->site, granule, options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR);
+  if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR)
+    return false;
+  return site_cache_put(&big_cache, info->site, granule,
+                        options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR);
 }
 
 void big_give(uintptr_t block, struct counters *counters) {
@@ -76,8 +78,7 @@ void big_give(uintptr_t block, struct counters *counters) {
   info->stamp_ms = now_ms;
   info->is_zero = false;
   purge_want();
-  if (!keep_whole(granule))
-    range_give(granule, now_ms, counters);
+  if (!keep_whole(granule)) range_give(granule, now_ms, counters);
 }
 
 bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {
@@ -91,7 +92,8 @@ bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {
 }
 
 bool big_move_pages(uintptr_t target, uintptr_t source, size_t bytes, struct counters *counters) {
-  if (!os_move_pages((void *)target, (void *)source, round_up(bytes, os_page_bytes()))) return false;
+  if (!os_move_pages((void *)target, (void *)source, round_up(bytes, os_page_bytes())))
+    return false;
   count(counters, COUNT_big_mremaps);
   range_note_moved(granule_of(target));
   return true;

@@ -45,7 +45,8 @@ void large_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  owner_map_set(granule, MAP_TAG_NONE | (load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK));
+  owner_map_set(granule,
+                MAP_TAG_NONE | (load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK));
   fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
   info->stamp_ms = now_ms;
   info->is_zero = false;

@@ -20,7 +20,8 @@ static bool empty_slot(struct site_cache *cache, ATOMIC(uint64_t) *slot, uint64_
   return true;
 }
 
-size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules, size_t granules_max) {
+size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
+                       size_t granules_max) {
   ATOMIC(uint64_t) *slots = shard_slots(cache, site);
   for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
     uint64_t word = load_relaxed(&slots[slot]);
@@ -31,7 +32,8 @@ size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
   return NO_GRANULE;
 }
 
-bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes) {
+bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule,
+                    uint64_t budget_bytes) {
   struct range_info *info = range_info(granule);
   uint64_t bytes = (uint64_t)info->granules << GRANULE_SHIFT;
   if (load_relaxed(&cache->cached_bytes) + bytes > budget_bytes) return false;
@@ -52,7 +54,8 @@ void site_cache_purge(struct site_cache *cache, struct purge *purge, struct coun
   for (unsigned shard = 0; shard < SITE_SHARDS; shard++) {
     for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
       ATOMIC(uint64_t) *at = &cache->shards[shard].slots[slot];
-      uint64_t word = load_acquire(at); /* pairs with site_cache_put: the stamp may be stale, not torn */
+      uint64_t word =
+          load_acquire(at); /* pairs with site_cache_put: the stamp may be stale, not torn */
       if (!word || !empty_slot(cache, at, word)) continue;
       size_t granule = slot_granule(word);
       uint32_t stamp_ms = range_info(granule)->stamp_ms;

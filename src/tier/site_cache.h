@@ -20,7 +20,8 @@ struct site_cache {
 };
 
 /* A cached range of `site` with `granules` to `granules_max` granules, or NO_GRANULE. */
-size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules, size_t granules_max);
+size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
+                       size_t granules_max);
 
 /* Keeps a range; false when the shard or the budget is full. */
 bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes);
