@@ -240,12 +240,16 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
 }
 
 static pthread_key_t exit_key;
+static bool has_exit_key; /* else key 0 would be somebody else's */
 
 bool os_thread_exit_init(void (*function)(void *)) {
-  return pthread_key_create(&exit_key, function) == 0;
+  has_exit_key = pthread_key_create(&exit_key, function) == 0;
+  return has_exit_key;
 }
 
-void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
+void os_thread_exit_arm(void *argument) {
+  if (has_exit_key) pthread_setspecific(exit_key, argument);
+}
 
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);

@@ -1,0 +1,181 @@
+/* src/os/os_linux: the contract of os.h, on the real system. */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "base/bits.h"
+#include "child.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+
+#define PAGES ((size_t)16 * os_page_bytes())
+
+/* A place where nothing is: reserved and given back. */
+static unsigned char *free_place(size_t bytes) {
+  unsigned char *place = os_reserve(bytes);
+  assert_non_null(place);
+  os_unmap(place, bytes);
+  return place;
+}
+
+static void test_reserve_and_commit(void **state) {
+  (void)state;
+  unsigned char *pages = os_reserve(PAGES);
+  assert_non_null(pages);
+  assert_true(os_commit(pages, PAGES / 2));
+  assert_true(os_commit(pages, PAGES / 2)); /* again is harmless */
+  for (size_t at = 0; at < PAGES / 2; at++) assert_int_equal(pages[at], 0);
+  assert_false(os_read_safely(&(char){0}, pages + PAGES / 2, 1)); /* the rest has no access */
+  os_unmap(pages, PAGES);
+}
+
+static void test_map_at(void **state) {
+  (void)state;
+  unsigned char *place = free_place(PAGES);
+  errno = 77;
+  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  memset(place, 1, PAGES);
+  assert_int_equal(os_map_at(place, os_page_bytes()), OS_OCCUPIED); /* never over a mapping */
+  assert_int_equal(os_map_at(place + PAGES - os_page_bytes(), PAGES), OS_OCCUPIED);
+  assert_int_equal(place[0], 1);
+  assert_int_equal(errno, 77); /* free must not change it */
+  os_unmap(place, PAGES);
+}
+
+static void test_purge(void **state) {
+  (void)state;
+  unsigned char *place = free_place(PAGES);
+  assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  memset(place, 1, PAGES);
+  assert_true(os_purge(place, PAGES / 2));
+  assert_int_equal(place[0], 0);
+  assert_int_equal(place[PAGES / 2], 1);
+  assert_true(os_remap(place, PAGES));
+  assert_int_equal(place[PAGES / 2], 0);
+  os_unmap(place, PAGES);
+  errno = 77;
+  assert_false(os_purge(place, PAGES)); /* nothing is there */
+  assert_int_equal(errno, 77);
+}
+
+static void test_move_pages(void **state) {
+  (void)state;
+  unsigned char *source = free_place(2 * PAGES), *target = source + PAGES;
+  assert_int_equal(os_map_at(source, PAGES), OS_MAPPED);
+  assert_int_equal(os_map_at(target, PAGES), OS_MAPPED);
+  memset(source, 5, PAGES);
+  if (!os_move_pages(target, source, PAGES)) {
+    assert_int_equal(source[0], 5); /* before Linux 5.7: nothing changed */
+    skip();
+  }
+  for (size_t at = 0; at < PAGES; at++) {
+    assert_int_equal(target[at], 5);
+    assert_int_equal(source[at], 0); /* still mapped, and empty */
+  }
+  os_unmap(source, 2 * PAGES);
+}
+
+static int limit_address_space(const void *unused) {
+  (void)unused;
+  REQUIRE(os_address_space_limit() == UINT64_MAX || os_address_space_limit() > 0);
+  struct rlimit limit = {1 << 30, 1 << 30};
+  REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  REQUIRE(os_address_space_limit() == 1 << 30);
+  errno = 77;
+  REQUIRE(!os_reserve((size_t)2 << 30) && errno == 77);
+  return 0;
+}
+
+static void test_address_space_limit(void **state) {
+  (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+  skip(); /* the sanitizer's shadow alone exceeds any limit */
+#endif
+  assert_child_succeeds(limit_address_space, NULL);
+}
+
+static void test_machine(void **state) {
+  (void)state;
+  int here;
+  assert_true(is_power_of_two(os_page_bytes()));
+  assert_true(is_power_of_two(os_user_address_end()));
+  assert_true(os_processor_count() >= 1);
+  assert_true(os_random() != os_random());
+  assert_false(os_is_in_break((uintptr_t)&here));
+  assert_int_equal(os_process_id(), getpid());
+}
+
+static void test_time(void **state) {
+  (void)state;
+  uint64_t before_ns = os_now_ns(), before_ms = os_now_coarse_ms();
+  os_sleep_ms(20);
+  assert_true(os_now_ns() - before_ns >= 20 * UINT64_C(1000000));
+  assert_true(os_now_coarse_ms() - before_ms >= 10); /* a tick or two behind */
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------- */
+
+static ATOMIC(uint32_t) word;
+
+static void *wake(void *unused) {
+  (void)unused;
+  os_sleep_ms(5);
+  store_release(&word, 1);
+  os_wake_one(&word);
+  return NULL;
+}
+
+static void test_wait(void **state) {
+  (void)state;
+  os_wait(&word, 1, 0);  /* another value: returns at once */
+  os_wait(&word, 0, 10); /* nobody wakes: returns in the end */
+  assert_true(os_thread_start(wake, NULL));
+  while (load_acquire(&word) == 0) os_wait(&word, 0, 0);
+}
+
+/* ---- no key left ----------------------------------------------------------------------------------- */
+
+static pthread_key_t first_key;
+
+static void *allocate(void *unused) {
+  (void)unused;
+  pthread_setspecific(first_key, &word);
+  hak_free(hak_malloc(100));
+  return pthread_getspecific(first_key);
+}
+
+/* A program that has used up all keys before hakmem asks for its own: nobody else's is touched. */
+static int run_without_a_key(const void *unused) {
+  (void)unused;
+  pthread_key_t key;
+  REQUIRE(pthread_key_create(&first_key, NULL) == 0);
+  while (pthread_key_create(&key, NULL) == 0) {
+  }
+  for (unsigned life = 0; life < 3; life++) {
+    pthread_t thread;
+    void *value;
+    REQUIRE(pthread_create(&thread, NULL, allocate, NULL) == 0);
+    REQUIRE(pthread_join(thread, &value) == 0 && value == &word);
+  }
+  return 0;
+}
+
+static void test_no_key_left(void **state) {
+  (void)state;
+  assert_child_succeeds(run_without_a_key, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reserve_and_commit),
+      cmocka_unit_test(test_map_at),
+      cmocka_unit_test(test_purge),
+      cmocka_unit_test(test_move_pages),
+      cmocka_unit_test(test_address_space_limit),
+      cmocka_unit_test(test_machine),
+      cmocka_unit_test(test_time),
+      cmocka_unit_test(test_wait),
+      cmocka_unit_test(test_no_key_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
