@@ -12,9 +12,8 @@ enable_testing()
 # Real threads, time and system calls.
 set(on_the_real_system test_concurrency test_os_linux)
 
-# Fork after threads were started is beyond the thread sanitizer, and nothing else it could see happens
-# outside of these.
-set(worth_a_thread_sanitizer test_concurrency)
+# Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
+set(worth_a_thread_sanitizer test_concurrency test_lock test_tagged_stack)
 
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})

@@ -72,8 +72,8 @@ static void run_threads(unsigned thread_count, unsigned iterations, void *(*body
     assert_int_equal(pthread_join(workers[number].thread, NULL), 0);
 }
 
-/* Iterations for everybody, the same total whatever the number of threads; at most ITERATIONS each. */
-static unsigned share(unsigned thread_count) { return ITERATIONS * 4 / (thread_count + 3); }
+/* Iterations for everybody: ITERATIONS for one thread, fewer each for many. */
+static unsigned share(unsigned thread_count) { return ITERATIONS * 8 / (thread_count + 7); }
 
 /* ---- remote frees ------------------------------------------------------------------------------------ */
 
@@ -232,7 +232,7 @@ static void resize_blocks(struct worker *worker) {
 
 static void purge_and_look(struct worker *worker) {
   static char json[1 << 16];
-  for (unsigned iteration = 0; iteration < worker->iterations / 256; iteration++) {
+  for (unsigned iteration = 0; iteration < worker->iterations / 32; iteration++) {
     hak_purge(iteration % 4 == 0);
     struct block *block = make_block(random_size(&worker->random));
     if (!hak_owns(block)) abort();
