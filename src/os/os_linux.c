@@ -103,10 +103,16 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
   errno = saved_errno;
 }
 
+/* Emulators know mremap, but not all know that the source shall stay mapped. */
+static bool is_mapped(void *address) {
+  unsigned char residency;
+  return mincore(address, os_page_bytes(), &residency) == 0;
+}
+
 bool os_move_pages(void *target, void *source, size_t bytes) {
   int saved_errno = errno;
-  void *moved =
-      mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+  void *moved = mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+  if (moved == target && !is_mapped(source)) os_remap(source, bytes);
   errno = saved_errno;
   return moved == target;
 }

@@ -310,7 +310,8 @@ static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
   size_t granule = granule_of(slab->base);
   struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
   uint32_t mask = run_mask((unsigned)(granule % GRANULES_PER_CHUNK), slab->slot_count);
-  for (unsigned later = 1; later < slab->slot_count; later++) slab[later].stamp_ms = slab->stamp_ms;
+  for (unsigned later = 1; later < slab->slot_count; later++)
+    store_relaxed(&slab[later].stamp_ms, load_relaxed(&slab->stamp_ms));
   store_relaxed(&slab->state, SLOT_UNUSED);
   fetch_or_relaxed(&superslab->dirty, mask); /* ordered by return_slots */
   return_slots(superslab, mask, now_ms);
@@ -333,12 +334,13 @@ void release_slab(struct slab *slab, struct counters *counters) {
   check_all_free(slab);
   count(counters, COUNT_released_slabs);
   slab->first_word = 0;
-  slab->stamp_ms = (uint32_t)os_now_coarse_ms();
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
+  store_relaxed(&slab->stamp_ms, now_ms);
   purge_want();
   struct empty_stack *empty = &pool.empty[slab->class];
   uint32_t keep = (uint32_t)(EMPTY_KEEP_BYTES / (slab->slot_count * GRANULE_BYTES));
   if (load_relaxed(&empty->slab_count) >= keep) {
-    empty_to_unused(slab, slab->stamp_ms);
+    empty_to_unused(slab, now_ms);
     return;
   }
   store_relaxed(&slab->state, SLOT_EMPTY);
@@ -356,7 +358,7 @@ static void age_empty_slabs(struct purge *purge, unsigned class) {
   while (number != NO_ITEM) {
     struct slab *slab = slab_of_granule(number);
     uint32_t next = load_relaxed(&slab->link);
-    if (purge_is_due(purge, slab->stamp_ms)) {
+    if (purge_is_due(purge, load_relaxed(&slab->stamp_ms))) {
       fetch_sub_relaxed(&empty->slab_count, 1);
       empty_to_unused(slab, purge->now_ms);
     } else {
@@ -371,7 +373,8 @@ static uint32_t due_slots(struct purge *purge, const struct superslab *superslab
   uint32_t due = 0;
   for (; candidates; candidates &= candidates - 1) {
     unsigned slot = lowest_bit(candidates);
-    if (purge_is_due(purge, superslab->slabs[slot].stamp_ms)) due |= UINT32_C(1) << slot;
+    if (purge_is_due(purge, load_relaxed(&superslab->slabs[slot].stamp_ms)))
+      due |= UINT32_C(1) << slot;
   }
   return due;
 }

@@ -61,7 +61,7 @@ struct slab {
   ATOMIC(uint32_t) link;                 /* in the EMPTY stack of its class */
   ATOMIC(struct slab *) pending_next;    /* in an owner's pending queue */
   uint64_t edge_ns;                      /* when it was queued, for Route P */
-  uint32_t stamp_ms;                     /* when it was released, for purge by age */
+  ATOMIC(uint32_t) stamp_ms;             /* when it was released; purge looks before it holds */
   ATOMIC(uint64_t) inline_remote[INLINE_WORDS];
 };
 
