@@ -11,6 +11,7 @@
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
+#include "pool/slab_pool.h"
 #include "unit.h"
 
 enum { THREADS_MAX = 16, ITERATIONS = 100000, EXCHANGE_SLOTS = 512 };
@@ -294,6 +295,33 @@ static void test_churn_of_slabs_and_ranges(void **state) {
   options = defaults;
 }
 
+/* A purge looks at the ages of slots that others take and give back at that moment. */
+static ATOMIC(bool) is_releasing;
+
+static void *purge_or_release(void *argument) {
+  enum { SLABS = 24, CLASS_64 = 4 };
+  static struct counters counters;
+  struct worker *worker = argument;
+  struct slab *slabs[SLABS];
+  for (unsigned round = 0; worker->number == 0 && round < worker->iterations; round++) {
+    for (unsigned index = 0; index < SLABS; index++)
+      slabs[index] = acquire_slab(CLASS_64, &counters);
+    for (unsigned index = 0; index < SLABS; index++) release_slab(slabs[index], &counters);
+  }
+  if (worker->number == 0) store_release(&is_releasing, false);
+  while (load_acquire(&is_releasing)) {
+    struct purge purge = {.decay_ms = UINT32_MAX, .bytes_left = SIZE_MAX}; /* nothing is so old */
+    slab_pool_purge(&purge);
+  }
+  return NULL;
+}
+
+static void test_purge_beside_releases(void **state) {
+  (void)state;
+  store_relaxed(&is_releasing, true);
+  run_threads(2, ITERATIONS / 10, purge_or_release);
+}
+
 /* What is left when all is freed is not live: nothing was lost on the way. */
 static void test_nothing_is_left(void **state) {
   (void)state;
@@ -314,6 +342,7 @@ int main(void) {
       cmocka_unit_test(test_heaps_are_taken_over),
       cmocka_unit_test(test_purge_meanwhile),
       cmocka_unit_test(test_churn_of_slabs_and_ranges),
+      cmocka_unit_test(test_purge_beside_releases),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
