@@ -102,7 +102,8 @@ HAK_EXPORT void *hak_expand(void *block, size_t size);
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
 
-/* True when `pointer` lies in a block handed out by this allocator, live or free. */
+/* True when `pointer` lies in memory that this allocator uses for blocks now: in a live block, or in a
+ * free one beside live ones. */
 HAK_EXPORT bool hak_owns(const void *pointer);
 
 /* "major.minor.patch" of the library that is loaded, a constant string. */

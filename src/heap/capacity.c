@@ -16,7 +16,7 @@ enum {
 /* What all magazines of a kind may hold together: a fixed part and a quarter of the bytes that the
  * program holds; the Large ones, of which one thread's are useless to all others, within a limit. */
 enum { LIVE_DIVISOR = 1 };
-#define SLAB_BUDGET_BYTES ((int64_t)256 << 10)
+#define SLAB_BUDGET_BYTES ((int64_t)512 << 10)
 #define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
 #define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
 

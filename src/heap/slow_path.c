@@ -255,13 +255,11 @@ bool heap_move_big(void *target, void *source, size_t bytes) {
                         heap ? &heap->owner.counters : &stray_counters);
 }
 
+/* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
   if (granule >= load_relaxed(&window.granule_count)) return false;
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  if (!metadata) return false;
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
-  if (!slab_of_granule(granule)->base) return false; /* never used */
-  const struct slab *slab = slab_of_block((uintptr_t)address);
-  return slab_block_index(slab, (uintptr_t)address - slab->base) < slab->capacity;
+  return map_entry_is_live(owner_map_entry((uintptr_t)address));
 }
