@@ -3,6 +3,7 @@
 #include "heap/batch.h"
 #include "heap/life.h"
 #include "heap/scavenge.h"
+#include "observe/crash.h"
 #include "observe/reports.h"
 #include "slab/adopt.h"
 
@@ -10,6 +11,7 @@ RUN_AT_LOAD static void at_load(void) {
   if (!library_ready()) return;
   heaps_at_fork();
   reports_at_load();
+  crash_watch();
   scavenge_start_helper();
 }
 

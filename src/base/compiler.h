@@ -22,6 +22,8 @@
 
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
+/* A symbol of this library only, whatever others of the name there are. */
+#define HIDDEN __attribute__((visibility("hidden")))
 /* A second exported name for a function of this translation unit. */
 #if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
 #define EXPORT_ALIAS_OF(function) \

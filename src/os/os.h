@@ -102,6 +102,19 @@ void os_close(int descriptor);
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
 
+/* ---- crashes ------------------------------------------------------------------------------------ */
+
+struct os_crash {
+  const char *signal_name;
+  uintptr_t instruction; /* where the thread was; 0 when the kernel does not say */
+  uintptr_t address;     /* what it touched */
+  bool is_in_library;    /* the instruction is the shared library's; false when linked statically */
+};
+
+/* Calls `look` on the thread for which SIGSEGV or SIGBUS is about to end the process, as long as the
+ * program has no handler of its own; then the signal takes its default course. */
+void os_watch_crashes(void (*look)(const struct os_crash *crash));
+
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 
 /* The next definition of a symbol in the process's search order after ours; NULL without one, or

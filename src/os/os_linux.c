@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -111,7 +112,8 @@ static bool is_mapped(void *address) {
 
 bool os_move_pages(void *target, void *source, size_t bytes) {
   int saved_errno = errno;
-  void *moved = mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+  void *moved =
+      mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
   if (moved == target && !is_mapped(source)) os_remap(source, bytes);
   errno = saved_errno;
   return moved == target;
@@ -298,6 +300,58 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
 }
 
 NORETURN void os_abort(void) { abort(); }
+
+static void (*crash_look)(const struct os_crash *crash);
+
+static uintptr_t instruction_of(const ucontext_t *context) {
+#if defined(__x86_64__)
+  return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+  return (uintptr_t)context->uc_mcontext.pc;
+#else
+  (void)context;
+  return 0;
+#endif
+}
+
+/* Given by the linker for each shared object, and for a program. */
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+static bool is_in_library(uintptr_t instruction) {
+  uintptr_t start = (uintptr_t)__ehdr_start;
+  bool is_program = getauxval(AT_PHDR) - start < os_page_bytes(); /* then it is all one */
+  return !is_program && instruction >= start && instruction < (uintptr_t)etext;
+}
+
+/* The default action comes next: by the same instruction, or by the same signal sent again. */
+static void on_crash(int signal, siginfo_t *info, void *context) {
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  sigaction(signal, &by_default, NULL);
+  if (info->si_code <= 0) { /* sent by a process, not a fault */
+    raise(signal);          /* delivered when this handler returns */
+    return;
+  }
+  uintptr_t instruction = instruction_of(context);
+  struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
+                           .instruction = instruction,
+                           .address = (uintptr_t)info->si_addr,
+                           .is_in_library = is_in_library(instruction)};
+  crash_look(&crash);
+}
+
+void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
+  static const int signals[] = {SIGSEGV, SIGBUS};
+  int saved_errno = errno;
+  crash_look = look;
+  for (unsigned index = 0; index < sizeof signals / sizeof signals[0]; index++) {
+    struct sigaction before;
+    struct sigaction watch = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    bool is_default = sigaction(signals[index], NULL, &before) == 0 &&
+                      !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL;
+    if (is_default) sigaction(signals[index], &watch, NULL);
+  }
+  errno = saved_errno;
+}
 
 /* Weak: a fully static program has no dynamic linker, and no other malloc either. */
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;

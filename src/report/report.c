@@ -83,6 +83,18 @@ NORETURN void report_double_free(const char *verb, uintptr_t address,
   os_abort();
 }
 
+void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address) {
+  struct line line;
+  struct text *text = line_begin(&line);
+  text_string(text, signal_name);
+  text_string(text, " inside the allocator: instruction ");
+  text_hex(text, instruction);
+  text_string(text, ", address ");
+  text_hex(text, address);
+  text_string(text, " (the heap is corrupt, or a pointer given to it was wild)");
+  line_end(&line);
+}
+
 static struct text *warning_begin(struct line *line) {
   struct text *text = line_begin(line);
   text_string(text, "warning: ");

@@ -23,6 +23,9 @@ NORETURN COLD void report_misaligned_pointer(const char *verb, uintptr_t address
 NORETURN COLD void report_double_free(const char *verb, uintptr_t address,
                                       const struct block_description *block);
 
+/* The process is about to die by `signal_name`, inside the allocator. */
+COLD void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address);
+
 COLD void warn_unknown_option(const char *name);
 COLD void warn_malformed_option(const char *name, const char *value, const char *expected);
 COLD void warn_stats_file(const char *path);

@@ -1,0 +1,10 @@
+/* crash.h: one line of diagnosis when the process dies by SIGSEGV or SIGBUS inside the allocator (O3).
+ *
+ * Programs keep their own handlers and the exit status they would have had; a crash elsewhere prints
+ * nothing.  SIGABRT needs no watching: what aborts inside the allocator is src/report, with a line. */
+#ifndef HAK_OBSERVE_CRASH_H
+#define HAK_OBSERVE_CRASH_H
+
+void crash_watch(void);
+
+#endif
