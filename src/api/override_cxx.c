@@ -36,9 +36,17 @@ COLD static void *retry_or_throw(size_t size, size_t alignment, uint32_t site) {
   abort();
 }
 
+/* The site is operator new's caller: this function is jumped to. */
+NOINLINE static void *new_slow(size_t size) {
+  uint32_t site = SITE();
+  void *block = family_malloc_site(size, site);
+  return LIKELY(block != NULL) ? block : retry_or_throw(size, 0, site);
+}
+
+/* malloc's fast path; what it pops is never NULL. */
 INLINE void *new_or_throw(size_t size) {
-  void *block = heap_malloc(size);
-  return LIKELY(block != NULL) ? block : retry_or_throw(size, 0, 0);
+  if (UNLIKELY(size > TINY_MAX_BYTES)) return new_slow(size);
+  return magazine_pop_or(&heap_of_thread->magazines[tiny_class_of_size(size)], size, new_slow);
 }
 
 /* A fully static program cannot reach that form: there a throwing handler's exception passes. */
@@ -55,8 +63,8 @@ COLD static void *retry_aligned_or_null(size_t size, size_t alignment, const voi
   return next_form ? next_form(size, alignment, nothrow) : retry_with_handler(size, alignment, 0);
 }
 
-INLINE void *new_or_null(size_t size, const void *nothrow, const char *form) {
-  void *block = heap_malloc(size);
+INLINE void *new_or_null(size_t size, const void *nothrow, const char *form, uint32_t site) {
+  void *block = family_malloc_site(size, site);
   return LIKELY(block != NULL) ? block : retry_or_null(size, nothrow, form);
 }
 
@@ -80,10 +88,10 @@ INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *noth
 OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size); }
 OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size); }
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(size, nothrow, __func__);
+  return new_or_null(size, nothrow, __func__, SITE());
 }
 OPERATOR(void *, _ZnamRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(size, nothrow, __func__);
+  return new_or_null(size, nothrow, __func__, SITE());
 }
 OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return new_aligned_or_throw(size, alignment, SITE());

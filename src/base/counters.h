@@ -1,7 +1,7 @@
 /* counters.h: a block of counters.
  *
- * Each heap has one, written by its thread alone (or by whoever holds the heap's latch) with relaxed
- * stores; a reader sums them all.  Nothing on the two fast paths counts. */
+ * Each heap has one, written by its thread with relaxed stores, and now and then by who sweeps it under
+ * its latch; a step may be lost when both count at once, none is torn.  A reader sums them all.  Nothing on the two fast paths counts. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 

@@ -13,9 +13,9 @@ enum {
 /* A slab class may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)
 
-/* What all magazines of a kind may hold together: a fixed part and a quarter of the bytes that the
- * program holds; the Large ones, of which one thread's are useless to all others, within a limit. */
-enum { LIVE_DIVISOR = 1 };
+/* What all magazines of a kind may hold together: a fixed part and as many bytes as the program holds
+ * (a swing of a working set is of the order of the set: docs/decisions/0005); the Large ones, of which
+ * one thread's are useless to all others, within a limit. */
 #define SLAB_BUDGET_BYTES ((int64_t)512 << 10)
 #define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
 #define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
@@ -36,8 +36,8 @@ static int64_t live_bytes(const struct heap *heap) {
 }
 
 static int64_t budget_bytes(const struct heap *heap, unsigned class) {
-  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap) / LIVE_DIVISOR;
-  int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out / LIVE_DIVISOR;
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap);
+  int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out;
   return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
 }
 

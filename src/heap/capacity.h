@@ -2,8 +2,8 @@
  *
  * The rule follows the program.  A magazine that misses on both sides in turn (a refill after a flush,
  * or the reverse) was too small for the load's swing: it doubles, as long as all magazines together
- * may hold no more than a quarter of what the heap's program has in blocks.  A row of refills without
- * a flush only means growth: then larger batches pay, up to a few dozen blocks.  A magazine that lies
+ * may hold no more than the program has in blocks of this heap.  A row of refills without a flush (or of
+ * flushes) is growth: then larger batches pay, up to a few dozen blocks.  A magazine that lies
  * still between two looks is emptied and halved. */
 #ifndef HAK_HEAP_CAPACITY_H
 #define HAK_HEAP_CAPACITY_H

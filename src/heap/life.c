@@ -57,11 +57,17 @@ static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
 static struct heap *parked_heaps; /* under the lock */
 static uint32_t heap_count;       /* under the lock */
 
-static struct heap *unpark(void) {
+static struct heap *pop_parked(void) {
   lock_take(&heaps_lock, &stray_counters);
   struct heap *heap = parked_heaps;
   if (heap) parked_heaps = heap->next_parked;
   lock_give(&heaps_lock);
+  return heap;
+}
+
+static struct heap *unpark(void) {
+  struct heap *heap = pop_parked();
+  while (heap && load_relaxed(&heap->owner.state) == OWNER_LOST) heap = pop_parked();
   if (!heap) return NULL;
   latch_take(&heap->owner); /* somebody may be adopting from it */
   store_seq(&heap->owner.state, OWNER_RUNNING);
@@ -140,6 +146,7 @@ static ATOMIC(uint32_t) has_lost_threads;
 static struct heap *survivor; /* the heap of the thread that forked */
 
 static void before_fork(void) {
+  if (heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
   lock_fork_take(&heaps_lock);
   range_fork_prepare();
   lock_fork_begin();
@@ -149,28 +156,28 @@ static void after_fork_in_parent(void) {
   lock_fork_end();
   range_fork_release(false);
   lock_fork_give(&heaps_lock);
+  if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
 }
 
-static void after_fork_in_child(void) {
-  lock_fork_end();
-  range_fork_release(true);
-  lock_fork_reset(&heaps_lock);
-  scavenge_after_fork();
-  survivor = heap_of_thread;
-  store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
+/* A thread cut off inside a slow path, or with another's latch, left lists as they happened to be: nobody
+ * may touch them again.  One cut off on a fast path at worst loses the block in its hands. */
+static bool is_broken(const struct heap *heap) {
+  const struct owner *owner = &heap->owner;
+  if (load_relaxed(&owner->latch) != LATCH_FREE) return true;
+  return load_relaxed(&owner->state) != OWNER_PARKED && load_relaxed(&heap->is_busy);
 }
 
-/* A thread cut off inside a slow path left its lists as they happened to be: nobody may touch them
- * again.  One cut off on a fast path at worst loses the block in its hands. */
-static void park_lost_thread(struct heap *heap) {
-  struct owner *owner = &heap->owner;
-  uint32_t state = load_relaxed(&owner->state);
-  if (heap == survivor || state == OWNER_PARKED || state == OWNER_LOST) return;
-  if (load_relaxed(&owner->latch) || load_relaxed(&heap->is_busy)) {
-    store_relaxed(&owner->state, OWNER_LOST);
-    return;
+/* At once, before any thread of the child can wait for a latch that nobody will give back. */
+static void give_up_broken_heaps(void) {
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    const struct heap *heap = heap_of_owner(owner);
+    if (heap != survivor && is_broken(heap)) store_relaxed(&owner->state, OWNER_LOST);
   }
-  park(heap);
+}
+
+static void park_lost_thread(struct heap *heap) {
+  uint32_t state = load_relaxed(&heap->owner.state);
+  if (heap != survivor && state != OWNER_PARKED && state != OWNER_LOST) park(heap);
 }
 
 void heaps_park_lost_threads(void) {
@@ -178,6 +185,17 @@ void heaps_park_lost_threads(void) {
     return;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     park_lost_thread(heap_of_owner(owner));
+}
+
+static void after_fork_in_child(void) {
+  lock_fork_end();
+  range_fork_release(true);
+  lock_fork_reset(&heaps_lock);
+  if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
+  scavenge_after_fork();
+  survivor = heap_of_thread;
+  give_up_broken_heaps();
+  store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 
 void heaps_at_fork(void) { os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child); }

@@ -36,7 +36,7 @@ static void run(struct heap *heap, struct purge *purge) {
   count(counters, COUNT_purges);
   /* Before the look, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
-  purge->work_remains |= owners_sweep(os_now_ns(), dormant_after_ns);
+  purge->work_remains |= owners_sweep(&heap->owner, os_now_ns(), dormant_after_ns);
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);

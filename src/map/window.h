@@ -29,7 +29,7 @@ enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
 #define MAP_TAG_NONE 0u             /* nobody's: the block or slab is free */
-#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, but matches no heap's tag */
+#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, but no heap's: its class is above all magazines' */
 
 /* Live blocks have a tag; what is free, or never was, has none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }

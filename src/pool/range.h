@@ -13,7 +13,7 @@
  * a system call.
  *
  *   law: every granule of a mapped range chunk belongs to exactly one range, and the records of a
- *        range's first and last granule tell its kind; free neighbours differ in kind. */
+ *        range's first and last granule tell its kind; free neighbours of one arena differ in kind. */
 #ifndef HAK_POOL_RANGE_H
 #define HAK_POOL_RANGE_H
 

@@ -336,17 +336,17 @@ void release_slab(struct slab *slab, struct counters *counters) {
   slab->first_word = 0;
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   store_relaxed(&slab->stamp_ms, now_ms);
-  purge_want();
   struct empty_stack *empty = &pool.empty[slab->class];
   uint32_t keep = (uint32_t)(EMPTY_KEEP_BYTES / (slab->slot_count * GRANULE_BYTES));
   if (load_relaxed(&empty->slab_count) >= keep) {
     empty_to_unused(slab, now_ms);
-    return;
+  } else {
+    store_relaxed(&slab->state, SLOT_EMPTY);
+    fetch_add_relaxed(&empty->slab_count, 1);
+    count_add(counters, COUNT_cas_retries,
+              tagged_stack_push(&empty->stack, slab_link, slab_number(slab)));
   }
-  store_relaxed(&slab->state, SLOT_EMPTY);
-  fetch_add_relaxed(&empty->slab_count, 1);
-  count_add(counters, COUNT_cas_retries,
-            tagged_stack_push(&empty->stack, slab_link, slab_number(slab)));
+  purge_want(); /* last: a round that begins from here on finds the slab */
 }
 
 /* ---- purge by age ------------------------------------------------------------------------------------ */
@@ -354,7 +354,8 @@ void release_slab(struct slab *slab, struct counters *counters) {
 /* EMPTY slabs that their class did not want back become UNUSED: any class may have them. */
 static void age_empty_slabs(struct purge *purge, unsigned class) {
   struct empty_stack *empty = &pool.empty[class];
-  uint32_t number = tagged_stack_pop_all(&empty->stack);
+  /* Oldest first, so that the youngest ends on top again. */
+  uint32_t number = tagged_chain_reverse(tagged_stack_pop_all(&empty->stack), slab_link);
   while (number != NO_ITEM) {
     struct slab *slab = slab_of_granule(number);
     uint32_t next = load_relaxed(&slab->link);
@@ -426,7 +427,7 @@ static void push_kept(struct superslab *superslab) {
 
 /* The LRU's old end, and whatever exceeds its budget, loses its pages. */
 static void age_kept_superslabs(struct purge *purge) {
-  uint32_t number = tagged_stack_pop_all(&pool.kept);
+  uint32_t number = tagged_chain_reverse(tagged_stack_pop_all(&pool.kept), superslab_link);
   while (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
     number = load_relaxed(&superslab->link);

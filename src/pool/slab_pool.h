@@ -30,7 +30,7 @@ void slab_pool_purge(struct purge *purge);
 struct slab_pool_sizes {
   uint64_t mapped_bytes;    /* SuperSlabs that have address space */
   uint64_t empty_bytes;     /* EMPTY slabs */
-  uint64_t dirty_bytes;     /* UNUSED slots with pages, kept SuperSlabs included */
+  uint64_t dirty_bytes;     /* EMPTY slabs, UNUSED slots with pages and kept SuperSlabs */
   uint64_t superslabs;      /* all that exist */
   uint64_t superslabs_kept; /* wholly free, in the LRU */
 };

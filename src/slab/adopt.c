@@ -59,8 +59,14 @@ static bool is_adoptable(const struct owner *candidate) {
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 
-static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class) {
-  if (!is_adoptable(ended) || !latch_try(ended)) return NULL;
+/* NULL with *was_busy set when somebody else holds the latch. */
+static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class,
+                               bool *was_busy) {
+  if (!is_adoptable(ended)) return NULL;
+  if (!latch_try(ended)) {
+    *was_busy = true;
+    return NULL;
+  }
   struct slab *slab = is_adoptable(ended) ? detach_slab(ended, class) : NULL;
   if (slab) take_over(slab, ended, owner);
   latch_give(ended);
@@ -72,14 +78,12 @@ struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
   /* seq: cleared before we look; who parks or queues afterwards sets it again. */
   fetch_and_seq(&orphan_mask, ~bit);
-  for (struct owner *ended = owners_first(); ended; ended = ended->next_of_all) {
-    if (ended == owner) continue;
-    struct slab *slab = adopt_from(ended, owner, class);
-    if (!slab) continue;
-    orphan_mask_add(bit); /* there may be more */
-    return slab;
-  }
-  return NULL;
+  struct slab *slab = NULL;
+  bool was_busy = false;
+  for (struct owner *ended = owners_first(); ended && !slab; ended = ended->next_of_all)
+    if (ended != owner) slab = adopt_from(ended, owner, class, &was_busy);
+  if (slab || was_busy) orphan_mask_add(bit); /* there may be more */
+  return slab;
 }
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
@@ -259,7 +263,7 @@ void owner_park(struct owner *owner) {
   purge_want();
 }
 
-/* True while the owner runs: it may idle later. */
+/* True while the owner runs and may idle later. */
 static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_ns) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
   if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
@@ -272,10 +276,10 @@ static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_n
   return false;
 }
 
-bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns) {
+bool owners_sweep(const struct owner *self, uint64_t now_ns, uint64_t dormant_after_ns) {
   bool look_again = false;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    look_again |= sweep(owner, now_ns, dormant_after_ns);
+    look_again |= sweep(owner, now_ns, dormant_after_ns) && owner != self;
   return look_again;
 }
 

@@ -9,14 +9,14 @@
 
 #include "slab/owner.h"
 
-/* A slab of the class with free blocks in `local`, now owned by `owner` and not listed, or NULL. */
+/* A slab of the class with free blocks in `local`, now owned by `owner`, or NULL. */
 struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
 /* Called now and then by whoever purges: marks owners dormant that were in no slow path for
- * `dormant_after_ns` (0: all of them), and gives wholly free slabs of owners that do not run back to the pool.  True when
- * another sweep may find more. */
-bool owners_sweep(uint64_t now_ns, uint64_t dormant_after_ns);
+ * `dormant_after_ns` (0: all of them), and gives wholly free slabs of owners that do not run back to
+ * the pool.  True when there are owners beside `self`, the caller's own, that may idle later. */
+bool owners_sweep(const struct owner *self, uint64_t now_ns, uint64_t dormant_after_ns);
 
 /* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
  * Latch. */

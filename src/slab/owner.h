@@ -48,12 +48,12 @@ struct owner {
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
   ATOMIC(int64_t)
-      bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
+  bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
   struct counters counters;
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
 
   /* Written by any thread. */
-  CACHE_ALIGNED ATOMIC(uint32_t) latch; /* 0 free, 1 held */
+  CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
   ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
   ATOMIC(uint64_t) ready_mask;
   ATOMIC(uint64_t) seen_slow_paths; /* what an observer read last, and when */
@@ -62,21 +62,37 @@ struct owner {
   ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* about */
 };
 
+enum latch { LATCH_FREE, LATCH_HELD, LATCH_FORKING };
+
 INLINE bool latch_try(struct owner *owner) {
   if (!os_is_multi_threaded()) return true;
   /* acquire: what the last holder did; pairs with the release in latch_give. */
-  return load_relaxed(&owner->latch) == 0 && exchange_acquire(&owner->latch, 1) == 0;
+  return load_relaxed(&owner->latch) == LATCH_FREE &&
+         exchange_acquire(&owner->latch, LATCH_HELD) == LATCH_FREE;
 }
 
 /* Only for the owner's own thread (and for whoever is about to become it). */
 INLINE void latch_take(struct owner *owner) {
   for (unsigned spin = 0; !latch_try(owner); spin++) {
+    if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
     if (spin % 64 == 63) os_yield(); /* the holder was preempted: let it finish */
     cpu_relax();
   }
 }
 
-INLINE void latch_give(struct owner *owner) { store_release(&owner->latch, 0); }
+INLINE void latch_give(struct owner *owner) {
+  if (UNLIKELY(load_relaxed(&owner->latch) == LATCH_FORKING)) return;
+  store_release(&owner->latch, LATCH_FREE);
+}
+
+/* Around fork: nobody adopts from the forking thread's owner meanwhile, or the child would find it
+ * half changed and its latch held for ever; the thread itself may go on allocating. */
+INLINE void latch_fork_begin(struct owner *owner) {
+  latch_take(owner);
+  store_relaxed(&owner->latch, LATCH_FORKING);
+}
+/* release: pairs with latch_try, as latch_give. */
+INLINE void latch_fork_end(struct owner *owner) { store_release(&owner->latch, LATCH_FREE); }
 
 /* The head of the list of all owners; pairs with the release in owner_register. */
 struct owner *owners_first(void);
@@ -86,7 +102,9 @@ void owner_register(struct owner *owner);
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  if (~load_relaxed(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
+  /* seq: what was put on offer before is seen by who finds the bit; pairs with adopt_from_ended, which
+   * clears it before it looks. */
+  if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }
 
 #endif

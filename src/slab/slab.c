@@ -104,9 +104,9 @@ void slab_put(struct slab *slab, struct owner *owner, unsigned word, uint64_t bi
 unsigned slab_collect(struct slab *slab, struct owner *owner) {
   unsigned before = slab->free_local;
   for (unsigned word = 0; word < slab->word_count; word++) {
-    if (!load_relaxed(&slab->remote[word])) continue;
-    /* seq: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings
+    /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings
      * what the freeing threads did to the blocks before. */
+    if (!load_seq(&slab->remote[word])) continue;
     uint64_t bits = exchange_seq(&slab->remote[word], 0);
     if (bits) add_local(slab, owner, word, bits);
   }

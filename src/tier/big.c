@@ -77,8 +77,8 @@ void big_give(uintptr_t block, struct counters *counters) {
   owner_map_set(granule, MAP_ENTRY_BIG_FREE);
   info->stamp_ms = now_ms;
   info->is_zero = false;
-  purge_want();
   if (!keep_whole(granule)) range_give(granule, now_ms, counters);
+  purge_want(); /* last: a round that begins from here on finds the range */
 }
 
 bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {

@@ -50,9 +50,9 @@ void large_give(uintptr_t block, struct counters *counters) {
   fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
   info->stamp_ms = now_ms;
   info->is_zero = false;
-  purge_want();
   if (!site_cache_put(&cache, info->site, granule, LARGE_CACHE_BYTES))
     range_give(granule, now_ms, counters);
+  purge_want(); /* last: a round that begins from here on finds the range */
 }
 
 void large_purge(struct purge *purge, struct counters *counters) {

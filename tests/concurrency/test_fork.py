@@ -32,6 +32,12 @@ def test_fork_under_load(mode: str, forks: str, options: dict[str, str], run_pro
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_fork_while_swept(mode: str, run_program: Run) -> None:
+    options = {"HAKMEM_DECAY_MS": "0"}
+    assert_clean(run_program(HERE / "fork_while_swept.c", mode, args=["600"], env=options))
+
+
 def test_reports_of_parent_and_children(run_program: Run) -> None:
     """Every second child leaves through exit() and reports; its counters go on from the parent's."""
     result = run_program(HERE / "fork_under_load.c", "preload", args=["20"])
