@@ -25,6 +25,13 @@
 #define HAKMEM_VERSION_MINOR 1
 #define HAKMEM_VERSION_PATCH 0
 
+#define HAKMEM_TOKEN_TEXT(token) #token
+#define HAKMEM_TEXT_OF(macro) HAKMEM_TOKEN_TEXT(macro)
+/* "major.minor.patch" of this header; hak_version() tells the loaded library's. */
+#define HAKMEM_VERSION                 \
+  HAKMEM_TEXT_OF(HAKMEM_VERSION_MAJOR) \
+  "." HAKMEM_TEXT_OF(HAKMEM_VERSION_MINOR) "." HAKMEM_TEXT_OF(HAKMEM_VERSION_PATCH)
+
 #if defined(__GNUC__)
 #define HAK_EXPORT __attribute__((visibility("default")))
 #else

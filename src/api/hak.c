@@ -76,13 +76,7 @@ size_t hak_purge(bool force) { return scavenge_now(heap_of_thread, force); }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 
-#define STRING(token) #token
-#define EXPANDED_STRING(macro) STRING(macro)
-
-const char *hak_version(void) {
-  return EXPANDED_STRING(HAKMEM_VERSION_MAJOR) "." EXPANDED_STRING(
-      HAKMEM_VERSION_MINOR) "." EXPANDED_STRING(HAKMEM_VERSION_PATCH);
-}
+const char *hak_version(void) { return HAKMEM_VERSION; }
 
 void hak_stats_print(int fd) { report_to_descriptor(report_as_text, fd); }
 

@@ -49,7 +49,7 @@ void report_as_text(struct text *text) {
   struct snapshot snapshot;
   snapshot_take(&snapshot);
   text_string(text, "hakmem ");
-  text_string(text, hak_version());
+  text_string(text, HAKMEM_VERSION);
   text_string(text, ", process ");
   text_decimal(text, os_process_id());
   text_string(text, ": ");
@@ -129,7 +129,7 @@ void report_as_json(struct text *text) {
   struct json_object object = json_open(text);
   json_key(&object, "hakmem");
   text_char(text, '"');
-  text_string(text, hak_version());
+  text_string(text, HAKMEM_VERSION);
   text_char(text, '"');
   json_number(&object, "pid", os_process_id());
   json_key(&object, "counters");
