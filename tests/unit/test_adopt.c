@@ -137,12 +137,12 @@ static int sleep_and_wake(const void *unused) {
   struct slab *slab = full_slab(&other, CLASS_64);
   slab_put(slab, &other, 0, 0xff);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64)); /* it runs */
-  REQUIRE(owners_sweep(os_now_ns(), 1000000)); /* first look */
+  REQUIRE(owners_sweep(NULL, os_now_ns(), 1000000)); /* first look */
   wait_us(999);
-  owners_sweep(os_now_ns(), 1000000);
+  owners_sweep(NULL, os_now_ns(), 1000000);
   REQUIRE(load_relaxed(&other.state) == OWNER_RUNNING);
   wait_us(1);
-  owners_sweep(os_now_ns(), 1000000);
+  owners_sweep(NULL, os_now_ns(), 1000000);
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && load_relaxed(&slab->owner) == &mine);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
@@ -155,7 +155,7 @@ static int free_to_a_sleeper(const void *unused) {
   (void)unused;
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
-  owners_sweep(os_now_ns(), 0);
+  owners_sweep(NULL, os_now_ns(), 0);
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
   free_remotely(slab, 4);
@@ -169,7 +169,7 @@ static int release_what_is_free(const void *unused) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, slab->capacity);
-  owners_sweep(os_now_ns(), 0);
+  owners_sweep(NULL, os_now_ns(), 0);
   REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
   REQUIRE(load_relaxed(&other.bytes_out) == 0);
   return 0;
