@@ -136,7 +136,7 @@ static int sleep_and_wake(const void *unused) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   slab_put(slab, &other, 0, 0xff);
-  REQUIRE(!adopt_from_ended(&mine, CLASS_64)); /* it runs */
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64));       /* it runs */
   REQUIRE(owners_sweep(NULL, os_now_ns(), 1000000)); /* first look */
   wait_us(999);
   owners_sweep(NULL, os_now_ns(), 1000000);
@@ -149,6 +149,22 @@ static int sleep_and_wake(const void *unused) {
   return 0;
 }
 CHILD_TEST(sleep_and_wake)
+
+/* Whoever finds it busy leaves the hint for the next one. */
+static int busy_sleeper(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_64);
+  slab_put(slab, &other, 0, 0xff);
+  owners_sweep(NULL, os_now_ns(), 0);
+  os_fake.is_multi_threaded = true;
+  store_relaxed(&other.latch, LATCH_HELD);
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64));
+  store_relaxed(&other.latch, LATCH_FREE);
+  REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab);
+  return 0;
+}
+CHILD_TEST(busy_sleeper)
 
 /* Remote frees that come after the owner fell asleep are found as well. */
 static int free_to_a_sleeper(const void *unused) {
@@ -186,6 +202,7 @@ int main(void) {
       cmocka_unit_test(test_blocked_by_few_blocks),
       cmocka_unit_test(test_blocked_by_latch),
       cmocka_unit_test(test_sleep_and_wake),
+      cmocka_unit_test(test_busy_sleeper),
       cmocka_unit_test(test_free_to_a_sleeper),
       cmocka_unit_test(test_release_what_is_free),
   };

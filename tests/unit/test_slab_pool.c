@@ -211,6 +211,10 @@ static void test_purge_refused(void **state) {
   assert_child_succeeds(refuse_purge, NULL);
 }
 
+static struct superslab *superslab_of(const struct slab *slab) {
+  return superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK);
+}
+
 static int exceed_the_budget(const void *argument) {
   (void)argument;
   set_up();
@@ -224,6 +228,9 @@ static int exceed_the_budget(const void *argument) {
   struct slab_pool_sizes sizes;
   slab_pool_measure(&sizes);
   REQUIRE(sizes.superslabs == 3 && sizes.superslabs_kept <= 1);
+  /* The youngest keeps its pages, the one before it loses them. */
+  REQUIRE(load_relaxed(&superslab_of(slabs[3 * SLOTS_PER_SUPERSLAB - 1])->dirty) == ALL_SLOTS);
+  REQUIRE(load_relaxed(&superslab_of(slabs[2 * SLOTS_PER_SUPERSLAB - 1])->dirty) == 0);
   return 0;
 }
 
