@@ -85,9 +85,13 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms, bool is_idle) {
 
 /* ---- starting rounds ------------------------------------------------------------------------------------ */
 
-/* Freed ranges beyond their budget go at once, whatever their age. */
+/* Freed ranges beyond their budget go at once, whatever their age, and an eighth of the budget with them:
+ * otherwise the next free would come back here. */
+enum { EXCESS_DIVISOR = 8 };
+
 static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = excess_bytes};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .bytes_left = excess_bytes + options.big_cache_bytes / EXCESS_DIVISOR};
   range_purge(&purge, counters_of(heap));
 }
 
