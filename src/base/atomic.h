@@ -31,8 +31,6 @@
   atomic_fetch_sub_explicit((object), (value), memory_order_relaxed)
 #define fetch_or_relaxed(object, value) \
   atomic_fetch_or_explicit((object), (value), memory_order_relaxed)
-#define fetch_or_release(object, value) \
-  atomic_fetch_or_explicit((object), (value), memory_order_release)
 #define fetch_or_seq(object, value) \
   atomic_fetch_or_explicit((object), (value), memory_order_seq_cst)
 #define fetch_and_relaxed(object, value) \

@@ -18,7 +18,6 @@
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
 #define NORETURN _Noreturn
-#define UNUSED_ARGUMENT __attribute__((unused))
 
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
@@ -45,8 +44,6 @@
 
 /* The address this function returns to: who called it. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
-
-#define PREFETCH_FOR_WRITE(address) __builtin_prefetch((address), 1)
 
 /* Tells the processor that this is a spin loop. */
 INLINE void cpu_relax(void) {

@@ -67,4 +67,9 @@ INLINE bool heap_is_real(const struct heap *heap) {
   return heap != &empty_heap && heap != &ended_heap;
 }
 
+/* Where what is done for this heap counts; NULL and the constant heaps count with the strays. */
+INLINE struct counters *heap_counters(struct heap *heap) {
+  return heap && heap_is_real(heap) ? &heap->owner.counters : &stray_counters;
+}
+
 #endif

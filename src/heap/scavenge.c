@@ -21,17 +21,13 @@ enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
 static ATOMIC(uint64_t) next_round_ms;
 static ATOMIC(uint32_t) is_running; /* one round at a time */
 
-static struct counters *counters_of(struct heap *heap) {
-  return heap_is_real(heap) ? &heap->owner.counters : &stray_counters;
-}
-
 static uint64_t round_interval_ms(void) {
   uint64_t interval = options.decay_ms / ROUNDS_PER_DECAY;
   return interval > ROUND_MIN_INTERVAL_MS || !options.decay_ms ? interval : ROUND_MIN_INTERVAL_MS;
 }
 
 static void run(struct heap *heap, struct purge *purge) {
-  struct counters *counters = counters_of(heap);
+  struct counters *counters = heap_counters(heap);
   uint64_t dormant_after_ns = purge->decay_ms * UINT64_C(1000000);
   count(counters, COUNT_purges);
   /* Before the look, so that whoever frees afterwards sets it again. */
@@ -92,7 +88,7 @@ enum { EXCESS_DIVISOR = 8 };
 static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .bytes_left = excess_bytes + options.big_cache_bytes / EXCESS_DIVISOR};
-  range_purge(&purge, counters_of(heap));
+  range_purge(&purge, heap_counters(heap));
 }
 
 /* The first slow path after memory was freed sets the time of the next round. */

@@ -75,7 +75,7 @@ static void *try_allocate(struct heap *heap, struct allocation *allocation) {
 }
 
 COLD static void *fail_without_memory(struct heap *heap) {
-  count(heap ? &heap->owner.counters : &stray_counters, COUNT_enomem);
+  count(heap_counters(heap), COUNT_enomem);
   errno = ENOMEM;
   return NULL;
 }
@@ -183,15 +183,14 @@ static bool free_block(uint32_t entry, void *block) {
 static void free_big(void *block) {
   if ((uintptr_t)block % GRANULE_BYTES) pointer_fail("free", (uintptr_t)block);
   struct heap *heap = heap_of_this_thread();
-  big_give((uintptr_t)block, heap ? &heap->owner.counters : &stray_counters);
+  big_give((uintptr_t)block, heap_counters(heap));
 }
 
 static void free_foreign(void *block) {
   const struct os_libc_malloc *libc = os_libc_malloc();
   if (!libc->free || !pointer_is_libc_block((uintptr_t)block))
     pointer_fail("free", (uintptr_t)block);
-  struct heap *heap = heap_of_thread;
-  count(heap_is_real(heap) ? &heap->owner.counters : &stray_counters, COUNT_foreign_frees);
+  count(heap_counters(heap_of_thread), COUNT_foreign_frees);
   libc->free(block);
 }
 
@@ -246,13 +245,12 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
 
 bool heap_resize_big(void *block, size_t size) {
   struct heap *heap = heap_of_this_thread();
-  return big_resize((uintptr_t)block, size, heap ? &heap->owner.counters : &stray_counters);
+  return big_resize((uintptr_t)block, size, heap_counters(heap));
 }
 
 bool heap_move_big(void *target, void *source, size_t bytes) {
   struct heap *heap = heap_of_this_thread();
-  return big_move_pages((uintptr_t)target, (uintptr_t)source, bytes,
-                        heap ? &heap->owner.counters : &stray_counters);
+  return big_move_pages((uintptr_t)target, (uintptr_t)source, bytes, heap_counters(heap));
 }
 
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
