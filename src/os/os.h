@@ -46,7 +46,8 @@ bool os_remap(void *address, size_t bytes);
 
 /* The address-space limit in bytes, UINT64_MAX when there is none. */
 uint64_t os_address_space_limit(void);
-/* True when the kernel refuses to overcommit: then unused mappings are given back, not kept. */
+/* True when the kernel refuses to overcommit: then unused mappings are given back, not kept.  Read once,
+ * at the first call. */
 bool os_overcommit_is_strict(void);
 /* True when the kernel gives huge pages without being asked. */
 bool os_huge_pages_always(void);

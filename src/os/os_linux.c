@@ -146,8 +146,12 @@ static void read_start_of_file(const char *path, char *buffer, size_t buffer_byt
 }
 
 bool os_overcommit_is_strict(void) {
-  char mode[4];
-  read_start_of_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode);
+  static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
+  char mode[4] = {load_relaxed(&overcommit_mode)};
+  if (UNLIKELY(!mode[0])) {
+    read_start_of_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode);
+    store_relaxed(&overcommit_mode, mode[0] ? mode[0] : '0');
+  }
   return mode[0] == '2';
 }
 

@@ -502,10 +502,8 @@ static void purge_arena(struct purge *purge, struct arena *arena, enum range_kin
 }
 
 void range_purge(struct purge *purge, struct counters *counters) {
-  static ATOMIC(uint32_t) strictness; /* 0 not asked yet, 1 relaxed, 2 strict */
-  if (!load_relaxed(&strictness)) store_relaxed(&strictness, os_overcommit_is_strict() ? 2 : 1);
   bool asked_for_addresses = purge->give_addresses;
-  purge->give_addresses |= load_relaxed(&strictness) == 2;
+  purge->give_addresses |= os_overcommit_is_strict();
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++) {
     if (load_relaxed(&set_of(&arenas[arena], RANGE_DIRTY)->granules))
       purge_arena(purge, &arenas[arena], RANGE_DIRTY, counters);

@@ -38,7 +38,6 @@ static struct {
   ATOMIC(uint32_t) kept_count;
   ATOMIC(uint64_t) superslab_count, mapped_count;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
-  bool gives_addresses; /* strict overcommit charges unused mappings: give them back too */
 } pool;
 
 /* ---- items of the stacks ----------------------------------------------------------------------- */
@@ -410,7 +409,8 @@ static void purge_unused_slots(struct purge *purge, struct superslab *superslab)
 static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   void *address = (void *)chunk_address(superslab->chunk);
   uint32_t dirty = load_relaxed(&superslab->dirty);
-  if (purge->give_addresses || pool.gives_addresses) {
+  /* Strict overcommit charges unused mappings. */
+  if (purge->give_addresses || os_overcommit_is_strict()) {
     os_unmap(address, CHUNK_BYTES);
     superslab->is_mapped = false;
     fetch_sub_relaxed(&pool.mapped_count, 1);
@@ -470,7 +470,6 @@ void slab_pool_purge(struct purge *purge) {
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 bool slab_pool_init(void) {
-  pool.gives_addresses = os_overcommit_is_strict();
   size_t words = window.chunk_limit / DIRECTORY_WORD_CHUNKS + 1;
   pool.open = metadata_allocate(words * sizeof(uint64_t));
   return pool.open != NULL;
