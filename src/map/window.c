@@ -44,6 +44,18 @@ static uintptr_t random_base(uint64_t window_bytes) {
   return round_up(low + ((os_random() % places) << CHUNK_SHIFT), CHUNK_BYTES);
 }
 
+/* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
+enum { BASE_ATTEMPTS = 64 };
+
+static uintptr_t free_base(uint64_t window_bytes) {
+  uintptr_t base = random_base(window_bytes);
+  for (unsigned attempt = 1; attempt < BASE_ATTEMPTS; attempt++) {
+    if (!os_is_occupied((const void *)base, window_bytes)) break; /* NOLINT: an address */
+    base = random_base(window_bytes);
+  }
+  return base;
+}
+
 bool window_init(uint64_t wanted_bytes) {
   uint64_t user_bytes = os_user_address_end();
   if (wanted_bytes > user_bytes / 4) wanted_bytes = user_bytes / 4;
@@ -52,7 +64,7 @@ bool window_init(uint64_t wanted_bytes) {
     if (bytes <= WINDOW_MIN_BYTES) return false;
     bytes = round_up(bytes / 2, WINDOW_MIN_BYTES);
   }
-  window.base = random_base(bytes);
+  window.base = free_base(bytes);
   window.chunk_limit = bytes >> CHUNK_SHIFT;
   return true;
 }

@@ -25,6 +25,8 @@ size_t os_page_bytes(void);
 void *os_reserve(size_t bytes);
 /* Makes reserved pages readable and writable (zero at first use); false when refused. */
 bool os_commit(void *address, size_t bytes);
+/* True when something is mapped between the addresses; false too when the kernel does not say. */
+bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
 /* Gives address space and memory back. */

@@ -161,6 +161,14 @@ static bool find_occupied(void) {
   return false;
 }
 
+bool os_is_occupied(const void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  uint64_t windows = load_relaxed(&os_fake.occupied_windows);
+  if (windows)
+    store_relaxed(&os_fake.occupied_windows, windows - 1); /* asked by one thread at a time */
+  return windows != 0;
+}
+
 static enum os_map_result map_charged(void *address, size_t bytes) {
   int saved_errno = errno;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);

@@ -61,6 +61,18 @@ bool os_commit(void *address, size_t bytes) {
   return committed;
 }
 
+/* Asked by a mapping without access, which costs neither memory nor commit charge. */
+bool os_is_occupied(const void *address, size_t bytes) {
+  int saved_errno = errno;
+  void *place = (void *)(uintptr_t)address;
+  void *mapped = mmap(place, bytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  bool is_occupied = mapped == MAP_FAILED ? errno == EEXIST : mapped != address;
+  if (mapped != MAP_FAILED) munmap(mapped, bytes);
+  errno = saved_errno;
+  return is_occupied;
+}
+
 enum os_map_result os_map_at(void *address, size_t bytes) {
   int saved_errno = errno;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);

@@ -33,7 +33,9 @@ static void test_map_at(void **state) {
   (void)state;
   unsigned char *place = free_place(PAGES);
   errno = 77;
+  assert_false(os_is_occupied(place, PAGES));
   assert_int_equal(os_map_at(place, PAGES), OS_MAPPED);
+  assert_true(os_is_occupied(place - 4 * PAGES, 8 * PAGES)); /* somewhere in between */
   memset(place, 1, PAGES);
   assert_int_equal(os_map_at(place, os_page_bytes()), OS_OCCUPIED); /* never over a mapping */
   assert_int_equal(os_map_at(place + PAGES - os_page_bytes(), PAGES), OS_OCCUPIED);

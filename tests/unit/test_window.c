@@ -38,6 +38,22 @@ static void test_placing(void **state) {
   assert_child_succeeds(place, NULL);
 }
 
+static int place_beside_others(const void *argument) {
+  (void)argument;
+  os_fake.random = 1;
+  os_fake.occupied_windows = 3;
+  REQUIRE(window_init(64 * GIB));
+  REQUIRE(os_fake.occupied_windows == 0);
+  REQUIRE(os_fake.random == 5); /* the fourth draw */
+  REQUIRE(window_grow(1) == 0);
+  return 0;
+}
+
+static void test_a_place_that_others_took_is_left(void **state) {
+  (void)state;
+  assert_child_succeeds(place_beside_others, NULL);
+}
+
 static int place_within_limit(const void *argument) {
   (void)argument;
   os_fake.address_space_limit_bytes = 256 << 20;
@@ -175,6 +191,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_before_it_is_placed_nothing_is_ours),
       cmocka_unit_test(test_placing),
+      cmocka_unit_test(test_a_place_that_others_took_is_left),
       cmocka_unit_test(test_a_limit_shrinks_it),
       cmocka_unit_test(test_a_refusal_shrinks_it),
       cmocka_unit_test(test_not_even_the_smallest_fits),
