@@ -42,6 +42,8 @@ PEERS = (
     Peer("mimalloc", "libmimalloc2.0", ("libmimalloc.so.2.0", "libmimalloc.so.2", "libmimalloc.so")),
     Peer("jemalloc", "libjemalloc2", ("libjemalloc.so.2", "libjemalloc.so")),
     Peer("tcmalloc", "libtcmalloc-minimal4", ("libtcmalloc_minimal.so.4", "libtcmalloc_minimal.so")),
+    # The proxy replaces malloc and hands on to libtbbmalloc.so.2, which lies beside it.
+    Peer("tbbmalloc", "libtbbmalloc2", ("libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so")),
 )
 
 
