@@ -28,75 +28,71 @@ static const struct usage usage = {
     sizeof args / sizeof args[0]};
 
 struct lane {
-    alignas(128) unsigned char **blocks; /* left by the last thread: NULL or live */
-    struct rng rng;
-    struct tally tally;
-    pthread_t thread;
+  alignas(128) unsigned char **blocks; /* left by the last thread: NULL or live */
+  struct rng rng;
+  struct tally tally;
+  pthread_t thread;
 };
 
-static void free_all(struct lane *lane)
-{
-    for (uint64_t i = 0; i < block_count; i++) {
-        lane->tally.frees += lane->blocks[i] != NULL;
-        free(lane->blocks[i]);
-        lane->blocks[i] = NULL;
-    }
+static void free_all(struct lane *lane) {
+  for (uint64_t i = 0; i < block_count; i++) {
+    lane->tally.frees += lane->blocks[i] != NULL;
+    free(lane->blocks[i]);
+    lane->blocks[i] = NULL;
+  }
 }
 
-static void *live(void *argument)
-{
-    struct lane *lane = argument;
-    free_all(lane);
-    for (uint64_t i = 0; i < block_count; i++) {
-        size_t size = rng_between(&lane->rng, min_size, max_size);
-        lane->blocks[i] = block_new(size);
-        touch_ends(lane->blocks[i], size);
-    }
-    for (uint64_t i = 0; i < block_count; i += 2) {
-        free(lane->blocks[i]);
-        lane->blocks[i] = NULL;
-    }
-    lane->tally.ops++;
-    lane->tally.mallocs += block_count;
-    lane->tally.frees += (block_count + 1) / 2;
-    return NULL;
+static void *live(void *argument) {
+  struct lane *lane = argument;
+  free_all(lane);
+  for (uint64_t i = 0; i < block_count; i++) {
+    size_t size = rng_between(&lane->rng, min_size, max_size);
+    lane->blocks[i] = block_new(size);
+    touch_ends(lane->blocks[i], size);
+  }
+  for (uint64_t i = 0; i < block_count; i += 2) {
+    free(lane->blocks[i]);
+    lane->blocks[i] = NULL;
+  }
+  lane->tally.ops++;
+  lane->tally.mallocs += block_count;
+  lane->tally.frees += (block_count + 1) / 2;
+  return NULL;
 }
 
-static void run(struct lane *lanes)
-{
-    measure_start(seconds);
-    for (uint64_t i = 0; i < lane_count; i++) {
-        lanes[i].thread = thread_start(live, &lanes[i]);
-    }
-    for (uint64_t i = 0; !measure_expired(); i = (i + 1) % lane_count) {
-        pthread_join(lanes[i].thread, NULL);
-        lanes[i].thread = thread_start(live, &lanes[i]);
-    }
-    for (uint64_t i = 0; i < lane_count; i++) {
-        pthread_join(lanes[i].thread, NULL);
-    }
-    measure_stop();
+static void run(struct lane *lanes) {
+  measure_start(seconds);
+  for (uint64_t i = 0; i < lane_count; i++) {
+    lanes[i].thread = thread_start(live, &lanes[i]);
+  }
+  for (uint64_t i = 0; !measure_expired(); i = (i + 1) % lane_count) {
+    pthread_join(lanes[i].thread, NULL);
+    lanes[i].thread = thread_start(live, &lanes[i]);
+  }
+  for (uint64_t i = 0; i < lane_count; i++) {
+    pthread_join(lanes[i].thread, NULL);
+  }
+  measure_stop();
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
-    struct lane *lanes = own_pages(lane_count * sizeof *lanes);
-    struct tally sum = {0};
-    for (uint64_t i = 0; i < lane_count; i++) {
-        lanes[i].blocks = own_pages(block_count * sizeof *lanes[i].blocks);
-        lanes[i].rng = rng_seed(i);
-    }
-    run(lanes);
-    for (uint64_t i = 0; i < lane_count; i++) {
-        free_all(&lanes[i]);
-        tally_add(&sum, &lanes[i].tally);
-    }
-    measure_report(usage.program, &sum, "lanes=%llu blocks=%llu min=%llu max=%llu",
-                   (unsigned long long)lane_count, (unsigned long long)block_count,
-                   (unsigned long long)min_size, (unsigned long long)max_size);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
+  struct lane *lanes = own_pages(lane_count * sizeof *lanes);
+  struct tally sum = {0};
+  for (uint64_t i = 0; i < lane_count; i++) {
+    lanes[i].blocks = own_pages(block_count * sizeof *lanes[i].blocks);
+    lanes[i].rng = rng_seed(i);
+  }
+  run(lanes);
+  for (uint64_t i = 0; i < lane_count; i++) {
+    free_all(&lanes[i]);
+    tally_add(&sum, &lanes[i].tally);
+  }
+  measure_report(usage.program, &sum, "lanes=%llu blocks=%llu min=%llu max=%llu",
+                 (unsigned long long)lane_count, (unsigned long long)block_count,
+                 (unsigned long long)min_size, (unsigned long long)max_size);
+  return 0;
 }

@@ -17,7 +17,7 @@
 #include <semaphore.h>
 
 struct profile {
-    uint64_t min_size, max_size, blocks;
+  uint64_t min_size, max_size, blocks;
 };
 
 static const char *const profile_names[] = {"small", "mid", "large", NULL};
@@ -47,108 +47,103 @@ static const struct usage usage = {
 
 /* One array of blocks and the line of threads that own it, one after the other. */
 struct lineage {
-    alignas(128) struct slots slots;
-    struct rng rng;
-    struct tally tally;
-    uint64_t lives;
-    pthread_t newest;
-    bool has_predecessor;
+  alignas(128) struct slots slots;
+  struct rng rng;
+  struct tally tally;
+  uint64_t lives;
+  pthread_t newest;
+  bool has_predecessor;
 };
 
 static sem_t finished_lineages;
 
 /* True when the time was over first. */
-static bool live_one_life(struct lineage *lineage)
-{
-    enum { OPS_BETWEEN_CLOCKS = 128 };
-    struct slots slots = lineage->slots; /* locals: the loop must not reload them */
-    struct rng rng = lineage->rng;
-    struct tally tally = lineage->tally;
-    uint64_t left = rounds * slots.count;
-    bool expired = false;
+static bool live_one_life(struct lineage *lineage) {
+  enum { OPS_BETWEEN_CLOCKS = 128 };
+  struct slots slots = lineage->slots; /* locals: the loop must not reload them */
+  struct rng rng = lineage->rng;
+  struct tally tally = lineage->tally;
+  uint64_t left = rounds * slots.count;
+  bool expired = false;
 
-    while (left > 0 && !expired) {
-        uint64_t count = left < OPS_BETWEEN_CLOCKS ? left : OPS_BETWEEN_CLOCKS;
-        slots_replace(&slots, &rng, &tally, count);
-        left -= count;
-        expired = measure_expired();
-    }
-    lineage->rng = rng;
-    lineage->tally = tally;
-    lineage->lives++;
-    return expired;
+  while (left > 0 && !expired) {
+    uint64_t count = left < OPS_BETWEEN_CLOCKS ? left : OPS_BETWEEN_CLOCKS;
+    slots_replace(&slots, &rng, &tally, count);
+    left -= count;
+    expired = measure_expired();
+  }
+  lineage->rng = rng;
+  lineage->tally = tally;
+  lineage->lives++;
+  return expired;
 }
 
 /* The predecessor is joined at the end of a life, not at its start, so that it may still be ending
  * while its successor works, as in the original. */
-static void *run_life(void *argument)
-{
-    struct lineage *lineage = argument;
-    pthread_t predecessor = lineage->newest;
-    bool expired = live_one_life(lineage);
+static void *run_life(void *argument) {
+  struct lineage *lineage = argument;
+  pthread_t predecessor = lineage->newest;
+  bool expired = live_one_life(lineage);
 
-    if (lineage->has_predecessor) {
-        pthread_join(predecessor, NULL);
-    }
-    lineage->has_predecessor = true;
-    lineage->newest = pthread_self();
-    if (expired) {
-        sem_post(&finished_lineages);
-    } else {
-        thread_start(run_life, lineage);
-    }
-    return NULL;
+  if (lineage->has_predecessor) {
+    pthread_join(predecessor, NULL);
+  }
+  lineage->has_predecessor = true;
+  lineage->newest = pthread_self();
+  if (expired) {
+    sem_post(&finished_lineages);
+  } else {
+    thread_start(run_life, lineage);
+  }
+  return NULL;
 }
 
-static void run_lineages(struct lineage *lineages)
-{
-    measure_start(seconds);
-    for (uint64_t i = 0; i < threads; i++) {
-        thread_start(run_life, &lineages[i]);
-    }
-    for (uint64_t i = 0; i < threads; i++) {
-        sem_wait(&finished_lineages);
-    }
-    measure_stop();
-    for (uint64_t i = 0; i < threads; i++) {
-        pthread_join(lineages[i].newest, NULL);
-    }
+static void run_lineages(struct lineage *lineages) {
+  measure_start(seconds);
+  for (uint64_t i = 0; i < threads; i++) {
+    thread_start(run_life, &lineages[i]);
+  }
+  for (uint64_t i = 0; i < threads; i++) {
+    sem_wait(&finished_lineages);
+  }
+  measure_stop();
+  for (uint64_t i = 0; i < threads; i++) {
+    pthread_join(lineages[i].newest, NULL);
+  }
 }
 
-static void apply_profile(void)
-{
-    min_size = min_size != 0 ? min_size : profiles[profile].min_size;
-    max_size = max_size != 0 ? max_size : profiles[profile].max_size;
-    block_count = block_count != 0 ? block_count : profiles[profile].blocks;
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
+static void apply_profile(void) {
+  min_size = min_size != 0 ? min_size : profiles[profile].min_size;
+  max_size = max_size != 0 ? max_size : profiles[profile].max_size;
+  block_count = block_count != 0 ? block_count : profiles[profile].blocks;
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    apply_profile();
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  apply_profile();
 
-    struct lineage *lineages = own_pages(threads * sizeof *lineages);
-    struct tally sum = {0};
-    uint64_t lives = 0;
-    sem_init(&finished_lineages, 0, 0);
-    for (uint64_t i = 0; i < threads; i++) {
-        lineages[i].slots = (struct slots){
-            .count = block_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
-        lineages[i].rng = rng_seed(i);
-        slots_fill(&lineages[i].slots, &lineages[i].rng, &lineages[i].tally);
-    }
-    run_lineages(lineages);
-    for (uint64_t i = 0; i < threads; i++) {
-        slots_empty(&lineages[i].slots, &lineages[i].tally);
-        tally_add(&sum, &lineages[i].tally);
-        lives += lineages[i].lives;
-    }
-    measure_report(usage.program, &sum, "threads=%llu min=%llu max=%llu blocks=%llu lives=%llu",
-                   (unsigned long long)threads, (unsigned long long)min_size,
-                   (unsigned long long)max_size, (unsigned long long)block_count,
-                   (unsigned long long)lives);
-    return 0;
+  struct lineage *lineages = own_pages(threads * sizeof *lineages);
+  struct tally sum = {0};
+  uint64_t lives = 0;
+  sem_init(&finished_lineages, 0, 0);
+  for (uint64_t i = 0; i < threads; i++) {
+    lineages[i].slots = (struct slots){
+        .count = block_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
+    lineages[i].rng = rng_seed(i);
+    slots_fill(&lineages[i].slots, &lineages[i].rng, &lineages[i].tally);
+  }
+  run_lineages(lineages);
+  for (uint64_t i = 0; i < threads; i++) {
+    slots_empty(&lineages[i].slots, &lineages[i].tally);
+    tally_add(&sum, &lineages[i].tally);
+    lives += lineages[i].lives;
+  }
+  measure_report(usage.program, &sum, "threads=%llu min=%llu max=%llu blocks=%llu lives=%llu",
+                 (unsigned long long)threads, (unsigned long long)min_size,
+                 (unsigned long long)max_size, (unsigned long long)block_count,
+                 (unsigned long long)lives);
+  return 0;
 }

@@ -24,22 +24,20 @@ static const struct usage usage = {"malloc_large",
                                    "Replaces random very large blocks, writing to every page.",
                                    args, sizeof args / sizeof args[0]};
 
-static void work(struct worker *worker)
-{
-    struct slots slots = {
-        .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_pages};
-    slots_work(&slots, worker, ops);
+static void work(struct worker *worker) {
+  struct slots slots = {
+      .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_pages};
+  slots_work(&slots, worker, ops);
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
-    struct tally tally = team_run(threads, 1.0, work);
-    measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
-                   (unsigned long long)threads, (unsigned long long)slot_count,
-                   (unsigned long long)min_size, (unsigned long long)max_size);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
+  struct tally tally = team_run(threads, 1.0, work);
+  measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
+                 (unsigned long long)threads, (unsigned long long)slot_count,
+                 (unsigned long long)min_size, (unsigned long long)max_size);
+  return 0;
 }

@@ -31,52 +31,49 @@ static const struct usage usage = {"many_live",
                                    sizeof args / sizeof args[0]};
 
 /* The order of the frees, made before the clock starts: a permutation of 0 .. block_count - 1. */
-static uint32_t *free_order(struct rng *rng)
-{
-    uint32_t *indices = own_pages(block_count * sizeof *indices);
+static uint32_t *free_order(struct rng *rng) {
+  uint32_t *indices = own_pages(block_count * sizeof *indices);
+  for (uint64_t i = 0; i < block_count; i++) {
+    indices[i] = (uint32_t)(order == ORDER_REVERSE ? block_count - 1 - i : i);
+  }
+  for (uint64_t i = block_count; order == ORDER_RANDOM && i > 1; i--) {
+    uint64_t other = rng_below(rng, i);
+    uint32_t index = indices[i - 1];
+    indices[i - 1] = indices[other];
+    indices[other] = index;
+  }
+  return indices;
+}
+
+static void work(struct worker *worker) {
+  struct rng rng = worker->rng;
+  unsigned char **blocks = own_pages(block_count * sizeof *blocks);
+  const uint32_t *indices = free_order(&rng);
+
+  touch_pages((unsigned char *)blocks, block_count * sizeof *blocks); /* fault in our own pages */
+  team_begin(worker);
+  for (uint64_t round = 0; round < rounds; round++) {
     for (uint64_t i = 0; i < block_count; i++) {
-        indices[i] = (uint32_t)(order == ORDER_REVERSE ? block_count - 1 - i : i);
+      size_t size = rng_between(&rng, min_size, max_size);
+      blocks[i] = block_new(size);
+      touch_ends(blocks[i], size);
     }
-    for (uint64_t i = block_count; order == ORDER_RANDOM && i > 1; i--) {
-        uint64_t other = rng_below(rng, i);
-        uint32_t index = indices[i - 1];
-        indices[i - 1] = indices[other];
-        indices[other] = index;
+    for (uint64_t i = 0; i < block_count; i++) {
+      free(blocks[indices[i]]);
     }
-    return indices;
+  }
+  team_end(worker);
+  worker->tally.ops = worker->tally.mallocs = worker->tally.frees = rounds * block_count;
 }
 
-static void work(struct worker *worker)
-{
-    struct rng rng = worker->rng;
-    unsigned char **blocks = own_pages(block_count * sizeof *blocks);
-    const uint32_t *indices = free_order(&rng);
-
-    touch_pages((unsigned char *)blocks, block_count * sizeof *blocks); /* fault in our own pages */
-    team_begin(worker);
-    for (uint64_t round = 0; round < rounds; round++) {
-        for (uint64_t i = 0; i < block_count; i++) {
-            size_t size = rng_between(&rng, min_size, max_size);
-            blocks[i] = block_new(size);
-            touch_ends(blocks[i], size);
-        }
-        for (uint64_t i = 0; i < block_count; i++) {
-            free(blocks[indices[i]]);
-        }
-    }
-    team_end(worker);
-    worker->tally.ops = worker->tally.mallocs = worker->tally.frees = rounds * block_count;
-}
-
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
-    struct tally tally = team_run(1, 1.0, work);
-    measure_report(usage.program, &tally, "blocks=%llu min=%llu max=%llu order=%s",
-                   (unsigned long long)block_count, (unsigned long long)min_size,
-                   (unsigned long long)max_size, order_names[order]);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
+  struct tally tally = team_run(1, 1.0, work);
+  measure_report(usage.program, &tally, "blocks=%llu min=%llu max=%llu order=%s",
+                 (unsigned long long)block_count, (unsigned long long)min_size,
+                 (unsigned long long)max_size, order_names[order]);
+  return 0;
 }

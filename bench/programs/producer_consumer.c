@@ -18,16 +18,16 @@
 enum { BATCH_BLOCKS = 100 };
 
 struct batch {
-    unsigned char *blocks[BATCH_BLOCKS];
+  unsigned char *blocks[BATCH_BLOCKS];
 };
 
 /* A ring of batches.  `taken` and `put` only grow; put - taken batches are waiting. */
 struct queue {
-    pthread_mutex_t lock;
-    pthread_cond_t not_full, not_empty;
-    struct batch *ring;
-    uint64_t put, taken;
-    uint64_t producers_left;
+  pthread_mutex_t lock;
+  pthread_cond_t not_full, not_empty;
+  struct batch *ring;
+  uint64_t put, taken;
+  uint64_t producers_left;
 };
 
 static struct queue queue = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -50,97 +50,89 @@ static const struct usage usage = {"producer_consumer",
                                    "Producers allocate blocks, consumers free them.", args,
                                    sizeof args / sizeof args[0]};
 
-static void queue_put(const struct batch *batch)
-{
-    pthread_mutex_lock(&queue.lock);
-    while (queue.put - queue.taken == queue_batches) {
-        pthread_cond_wait(&queue.not_full, &queue.lock);
-    }
-    queue.ring[queue.put++ % queue_batches] = *batch;
-    pthread_cond_signal(&queue.not_empty);
-    pthread_mutex_unlock(&queue.lock);
+static void queue_put(const struct batch *batch) {
+  pthread_mutex_lock(&queue.lock);
+  while (queue.put - queue.taken == queue_batches) {
+    pthread_cond_wait(&queue.not_full, &queue.lock);
+  }
+  queue.ring[queue.put++ % queue_batches] = *batch;
+  pthread_cond_signal(&queue.not_empty);
+  pthread_mutex_unlock(&queue.lock);
 }
 
 /* False when the queue is empty and no producer is left. */
-static bool queue_take(struct batch *batch)
-{
-    pthread_mutex_lock(&queue.lock);
-    while (queue.put == queue.taken && queue.producers_left > 0) {
-        pthread_cond_wait(&queue.not_empty, &queue.lock);
-    }
-    bool some = queue.put != queue.taken;
-    if (some) {
-        *batch = queue.ring[queue.taken++ % queue_batches];
-        pthread_cond_signal(&queue.not_full);
-    }
-    pthread_mutex_unlock(&queue.lock);
-    return some;
+static bool queue_take(struct batch *batch) {
+  pthread_mutex_lock(&queue.lock);
+  while (queue.put == queue.taken && queue.producers_left > 0) {
+    pthread_cond_wait(&queue.not_empty, &queue.lock);
+  }
+  bool some = queue.put != queue.taken;
+  if (some) {
+    *batch = queue.ring[queue.taken++ % queue_batches];
+    pthread_cond_signal(&queue.not_full);
+  }
+  pthread_mutex_unlock(&queue.lock);
+  return some;
 }
 
-static void producer_leaves(void)
-{
-    pthread_mutex_lock(&queue.lock);
-    queue.producers_left--;
-    pthread_cond_broadcast(&queue.not_empty);
-    pthread_mutex_unlock(&queue.lock);
+static void producer_leaves(void) {
+  pthread_mutex_lock(&queue.lock);
+  queue.producers_left--;
+  pthread_cond_broadcast(&queue.not_empty);
+  pthread_mutex_unlock(&queue.lock);
 }
 
-static void produce(struct worker *worker)
-{
-    struct batch batch;
-    do {
-        for (int i = 0; i < BATCH_BLOCKS; i++) {
-            size_t size = rng_between(&worker->rng, min_size, max_size);
-            batch.blocks[i] = block_new(size);
-            touch_ends(batch.blocks[i], size);
-        }
-        queue_put(&batch);
-        worker->tally.mallocs += BATCH_BLOCKS;
-    } while (!measure_expired());
-    producer_leaves();
+static void produce(struct worker *worker) {
+  struct batch batch;
+  do {
+    for (int i = 0; i < BATCH_BLOCKS; i++) {
+      size_t size = rng_between(&worker->rng, min_size, max_size);
+      batch.blocks[i] = block_new(size);
+      touch_ends(batch.blocks[i], size);
+    }
+    queue_put(&batch);
+    worker->tally.mallocs += BATCH_BLOCKS;
+  } while (!measure_expired());
+  producer_leaves();
 }
 
 /* Reads each block before it frees it, as a consumer would. */
-static void consume(struct worker *worker)
-{
-    struct batch batch;
-    while (queue_take(&batch)) {
-        for (int i = 0; i < BATCH_BLOCKS; i++) {
-            if (batch.blocks[i][0] != 1) {
-                fputs("benchmark: a block lost its content\n", stderr);
-                _exit(1);
-            }
-            free(batch.blocks[i]);
-        }
-        worker->tally.frees += BATCH_BLOCKS;
+static void consume(struct worker *worker) {
+  struct batch batch;
+  while (queue_take(&batch)) {
+    for (int i = 0; i < BATCH_BLOCKS; i++) {
+      if (batch.blocks[i][0] != 1) {
+        fputs("benchmark: a block lost its content\n", stderr);
+        _exit(1);
+      }
+      free(batch.blocks[i]);
     }
-    worker->tally.ops = worker->tally.frees;
+    worker->tally.frees += BATCH_BLOCKS;
+  }
+  worker->tally.ops = worker->tally.frees;
 }
 
-static void work(struct worker *worker)
-{
-    team_begin(worker);
-    if (worker->index < producers) {
-        produce(worker);
-    } else {
-        consume(worker);
-    }
-    team_end(worker);
+static void work(struct worker *worker) {
+  team_begin(worker);
+  if (worker->index < producers) {
+    produce(worker);
+  } else {
+    consume(worker);
+  }
+  team_end(worker);
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
-    queue.ring = own_pages(queue_batches * sizeof *queue.ring);
-    queue.producers_left = producers;
-    struct tally tally = team_run(producers + consumers, seconds, work);
-    measure_report(usage.program, &tally,
-                   "producers=%llu consumers=%llu min=%llu max=%llu queue=%llu",
-                   (unsigned long long)producers, (unsigned long long)consumers,
-                   (unsigned long long)min_size, (unsigned long long)max_size,
-                   (unsigned long long)queue_batches);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
+  queue.ring = own_pages(queue_batches * sizeof *queue.ring);
+  queue.producers_left = producers;
+  struct tally tally = team_run(producers + consumers, seconds, work);
+  measure_report(
+      usage.program, &tally, "producers=%llu consumers=%llu min=%llu max=%llu queue=%llu",
+      (unsigned long long)producers, (unsigned long long)consumers, (unsigned long long)min_size,
+      (unsigned long long)max_size, (unsigned long long)queue_batches);
+  return 0;
 }

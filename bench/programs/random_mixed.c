@@ -25,22 +25,20 @@ static const struct usage usage = {"random_mixed",
                                    "Replaces random blocks of a working set of small blocks.", args,
                                    sizeof args / sizeof args[0]};
 
-static void work(struct worker *worker)
-{
-    struct slots slots = {
-        .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
-    slots_work(&slots, worker, 0);
+static void work(struct worker *worker) {
+  struct slots slots = {
+      .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
+  slots_work(&slots, worker, 0);
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    if (min_size > max_size) {
-        args_refuse(&usage, "--min is above --max");
-    }
-    struct tally tally = team_run(threads, seconds, work);
-    measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
-                   (unsigned long long)threads, (unsigned long long)slot_count,
-                   (unsigned long long)min_size, (unsigned long long)max_size);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  if (min_size > max_size) {
+    args_refuse(&usage, "--min is above --max");
+  }
+  struct tally tally = team_run(threads, seconds, work);
+  measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
+                 (unsigned long long)threads, (unsigned long long)slot_count,
+                 (unsigned long long)min_size, (unsigned long long)max_size);
+  return 0;
 }

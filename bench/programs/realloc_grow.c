@@ -19,8 +19,8 @@ enum { PATTERN_VECTOR, PATTERN_STRING, PATTERN_MIXED };
 static const char *const pattern_names[] = {"vector", "string", "mixed", NULL};
 
 struct container {
-    unsigned char *bytes;
-    size_t size;
+  unsigned char *bytes;
+  size_t size;
 };
 
 static size_t pattern = PATTERN_MIXED;
@@ -40,68 +40,62 @@ static const struct arg args[] = {
 static const struct usage usage = {"realloc_grow", "Grows vectors and strings by realloc.", args,
                                    sizeof args / sizeof args[0]};
 
-static bool is_string(uint64_t index)
-{
-    return pattern == PATTERN_STRING || (pattern == PATTERN_MIXED && index % 2 == 1);
+static bool is_string(uint64_t index) {
+  return pattern == PATTERN_STRING || (pattern == PATTERN_MIXED && index % 2 == 1);
 }
 
 /* The first byte is checked: a realloc that loses content must not win. */
-static void resize(struct container *container, size_t size)
-{
-    unsigned char *bytes = realloc(container->bytes, size);
-    if (bytes == NULL) {
-        out_of_memory(size);
-    }
-    if (container->size != 0 && bytes[0] != 1) {
-        fputs("benchmark: realloc lost the content\n", stderr);
-        _exit(1);
-    }
-    memset(bytes + container->size, 1, size - container->size);
-    *container = (struct container){.bytes = bytes, .size = size};
+static void resize(struct container *container, size_t size) {
+  unsigned char *bytes = realloc(container->bytes, size);
+  if (bytes == NULL) {
+    out_of_memory(size);
+  }
+  if (container->size != 0 && bytes[0] != 1) {
+    fputs("benchmark: realloc lost the content\n", stderr);
+    _exit(1);
+  }
+  memset(bytes + container->size, 1, size - container->size);
+  *container = (struct container){.bytes = bytes, .size = size};
 }
 
-static void start_again(struct container *container, struct tally *tally)
-{
-    free(container->bytes);
-    tally->frees += container->bytes != NULL;
-    *container = (struct container){0};
+static void start_again(struct container *container, struct tally *tally) {
+  free(container->bytes);
+  tally->frees += container->bytes != NULL;
+  *container = (struct container){0};
 }
 
-static void grow(struct container *container, bool string, struct rng *rng, struct tally *tally)
-{
-    size_t step = string ? rng_between(rng, 1, 64) : container->size / 2 + 16;
-    if (container->size + step > (string ? string_limit : vector_limit)) {
-        start_again(container, tally);
-        step = 16;
-    }
-    resize(container, container->size + step);
-    tally->mallocs++;
+static void grow(struct container *container, bool string, struct rng *rng, struct tally *tally) {
+  size_t step = string ? rng_between(rng, 1, 64) : container->size / 2 + 16;
+  if (container->size + step > (string ? string_limit : vector_limit)) {
+    start_again(container, tally);
+    step = 16;
+  }
+  resize(container, container->size + step);
+  tally->mallocs++;
 }
 
-static void work(struct worker *worker)
-{
-    struct container *containers = own_pages(container_count * sizeof *containers);
-    struct rng rng = worker->rng;
-    struct tally tally = {.ops = ops};
+static void work(struct worker *worker) {
+  struct container *containers = own_pages(container_count * sizeof *containers);
+  struct rng rng = worker->rng;
+  struct tally tally = {.ops = ops};
 
-    team_begin(worker);
-    for (uint64_t i = 0; i < ops; i++) {
-        uint64_t index = rng_below(&rng, container_count);
-        grow(&containers[index], is_string(index), &rng, &tally);
-    }
-    team_end(worker);
-    for (uint64_t i = 0; i < container_count; i++) {
-        start_again(&containers[i], &tally);
-    }
-    worker->tally = tally;
+  team_begin(worker);
+  for (uint64_t i = 0; i < ops; i++) {
+    uint64_t index = rng_below(&rng, container_count);
+    grow(&containers[index], is_string(index), &rng, &tally);
+  }
+  team_end(worker);
+  for (uint64_t i = 0; i < container_count; i++) {
+    start_again(&containers[i], &tally);
+  }
+  worker->tally = tally;
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    struct tally tally = team_run(threads, 1.0, work);
-    measure_report(usage.program, &tally, "pattern=%s threads=%llu containers=%llu",
-                   pattern_names[pattern], (unsigned long long)threads,
-                   (unsigned long long)container_count);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  struct tally tally = team_run(threads, 1.0, work);
+  measure_report(usage.program, &tally, "pattern=%s threads=%llu containers=%llu",
+                 pattern_names[pattern], (unsigned long long)threads,
+                 (unsigned long long)container_count);
+  return 0;
 }

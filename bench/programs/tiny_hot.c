@@ -24,44 +24,40 @@ static const struct usage usage = {
     "tiny_hot", "Allocates a batch of small blocks, frees the batch, again and again.", args,
     sizeof args / sizeof args[0]};
 
-static void one_batch(unsigned char **blocks)
-{
-    for (uint64_t i = 0; i < batch; i++) {
-        blocks[i] = block_new(size);
-        blocks[i][0] = 1;
-    }
-    for (uint64_t i = 0; i < batch; i++) {
-        free(blocks[i]);
-    }
+static void one_batch(unsigned char **blocks) {
+  for (uint64_t i = 0; i < batch; i++) {
+    blocks[i] = block_new(size);
+    blocks[i][0] = 1;
+  }
+  for (uint64_t i = 0; i < batch; i++) {
+    free(blocks[i]);
+  }
 }
 
-static void work(struct worker *worker)
-{
-    enum { WARM_UP_BATCHES = 100, OPS_BETWEEN_CLOCKS = 2000 };
-    unsigned char **blocks = own_pages(batch * sizeof *blocks);
-    uint64_t batches_between_clocks = OPS_BETWEEN_CLOCKS / batch + 1, batches = 0;
+static void work(struct worker *worker) {
+  enum { WARM_UP_BATCHES = 100, OPS_BETWEEN_CLOCKS = 2000 };
+  unsigned char **blocks = own_pages(batch * sizeof *blocks);
+  uint64_t batches_between_clocks = OPS_BETWEEN_CLOCKS / batch + 1, batches = 0;
 
-    for (int i = 0; i < WARM_UP_BATCHES; i++) {
-        one_batch(blocks);
+  for (int i = 0; i < WARM_UP_BATCHES; i++) {
+    one_batch(blocks);
+  }
+  team_begin(worker);
+  do {
+    for (uint64_t i = 0; i < batches_between_clocks; i++) {
+      one_batch(blocks);
     }
-    team_begin(worker);
-    do {
-        for (uint64_t i = 0; i < batches_between_clocks; i++) {
-            one_batch(blocks);
-        }
-        batches += batches_between_clocks;
-    } while (!measure_expired());
-    team_end(worker);
-    worker->tally.ops = batches * batch;
-    worker->tally.mallocs = worker->tally.frees = (batches + WARM_UP_BATCHES) * batch;
+    batches += batches_between_clocks;
+  } while (!measure_expired());
+  team_end(worker);
+  worker->tally.ops = batches * batch;
+  worker->tally.mallocs = worker->tally.frees = (batches + WARM_UP_BATCHES) * batch;
 }
 
-int main(int argc, char **argv)
-{
-    args_parse(&usage, argc, argv);
-    struct tally tally = team_run(threads, seconds, work);
-    measure_report(usage.program, &tally, "threads=%llu size=%llu batch=%llu",
-                   (unsigned long long)threads, (unsigned long long)size,
-                   (unsigned long long)batch);
-    return 0;
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  struct tally tally = team_run(threads, seconds, work);
+  measure_report(usage.program, &tally, "threads=%llu size=%llu batch=%llu",
+                 (unsigned long long)threads, (unsigned long long)size, (unsigned long long)batch);
+  return 0;
 }

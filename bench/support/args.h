@@ -12,32 +12,34 @@
 /* One argument.  The variable behind it holds the default when args_parse is called.  Exactly one
  * of `count`, `seconds` and `choice` is set. */
 struct arg {
-    const char *name;
-    const char *sentence; /* for --help; says the unit */
-    uint64_t *count;      /* whole number; suffixes K, M, G (powers of 1024) */
-    uint64_t minimum, maximum;
-    double *seconds;            /* decimal number above 0 */
-    size_t *choice;             /* index into `choices` */
-    const char *const *choices; /* ends with NULL */
+  const char *name;
+  const char *sentence; /* for --help; says the unit */
+  uint64_t *count;      /* whole number; suffixes K, M, G (powers of 1024) */
+  uint64_t minimum, maximum;
+  double *seconds;            /* decimal number above 0 */
+  size_t *choice;             /* index into `choices` */
+  const char *const *choices; /* ends with NULL */
 };
 
 /* Most threads any program starts, and the largest block it asks for. */
 enum { ARGS_THREADS_MAX = 1024 };
 #define ARGS_SIZE_MAX (UINT64_C(1) << 31)
 
-#define ARG_COUNT(name_, variable, least, most, sentence_)                                         \
-    {.name = (name_), .sentence = (sentence_), .count = &(variable), .minimum = (least),           \
-     .maximum = (most)}
-#define ARG_SECONDS(variable)                                                                      \
-    {.name = "seconds", .sentence = "how long to measure", .seconds = &(variable)}
-#define ARG_CHOICE(name_, variable, choices_, sentence_)                                           \
-    {.name = (name_), .sentence = (sentence_), .choice = &(variable), .choices = (choices_)}
+#define ARG_COUNT(name_, variable, least, most, sentence_)                              \
+  {                                                                                     \
+    .name = (name_), .sentence = (sentence_), .count = &(variable), .minimum = (least), \
+    .maximum = (most)                                                                   \
+  }
+#define ARG_SECONDS(variable) \
+  { .name = "seconds", .sentence = "how long to measure", .seconds = &(variable) }
+#define ARG_CHOICE(name_, variable, choices_, sentence_) \
+  { .name = (name_), .sentence = (sentence_), .choice = &(variable), .choices = (choices_) }
 
 struct usage {
-    const char *program;
-    const char *sentence; /* what the program does */
-    const struct arg *args;
-    size_t arg_count;
+  const char *program;
+  const char *sentence; /* what the program does */
+  const struct arg *args;
+  size_t arg_count;
 };
 
 /* Sets the variables from the command line.  --help prints the usage and exits 0; anything that is

@@ -22,16 +22,15 @@
 
 /* What a benchmark counts by itself. */
 struct tally {
-    uint64_t ops;     /* what ns_per_op divides by, within start and stop; each program defines it */
-    uint64_t mallocs; /* calls of malloc, realloc … in the whole process, set-up included */
-    uint64_t frees;   /* calls of free in the whole process, tear-down included */
+  uint64_t ops;     /* what ns_per_op divides by, within start and stop; each program defines it */
+  uint64_t mallocs; /* calls of malloc, realloc … in the whole process, set-up included */
+  uint64_t frees;   /* calls of free in the whole process, tear-down included */
 };
 
-static inline void tally_add(struct tally *sum, const struct tally *part)
-{
-    sum->ops += part->ops;
-    sum->mallocs += part->mallocs;
-    sum->frees += part->frees;
+static inline void tally_add(struct tally *sum, const struct tally *part) {
+  sum->ops += part->ops;
+  sum->mallocs += part->mallocs;
+  sum->frees += part->frees;
 }
 
 void measure_start(double seconds);
@@ -43,7 +42,8 @@ bool measure_expired(void);
 void measure_stop(void);
 
 /* `details` is a printf format of the program's own pairs, "threads=4 …". */
-__attribute__((format(printf, 3, 4))) void
-measure_report(const char *program, const struct tally *tally, const char *details, ...);
+__attribute__((format(printf, 3, 4))) void measure_report(const char *program,
+                                                          const struct tally *tally,
+                                                          const char *details, ...);
 
 #endif

@@ -9,35 +9,31 @@
 #include <stdint.h>
 
 struct rng {
-    uint64_t state; /* never 0 */
+  uint64_t state; /* never 0 */
 };
 
 /* Streams of different `stream` numbers are unrelated: the seed is spread by a multiplication with
  * the golden ratio, and made odd so that it cannot be 0. */
-static inline struct rng rng_seed(uint64_t stream)
-{
-    return (struct rng){.state = ((stream + 1) * 0x9E3779B97F4A7C15u) | 1u};
+static inline struct rng rng_seed(uint64_t stream) {
+  return (struct rng){.state = ((stream + 1) * 0x9E3779B97F4A7C15u) | 1u};
 }
 
-static inline uint64_t rng_next(struct rng *rng)
-{
-    rng->state ^= rng->state >> 12;
-    rng->state ^= rng->state << 25;
-    rng->state ^= rng->state >> 27;
-    return rng->state * 0x2545F4914F6CDD1Du;
+static inline uint64_t rng_next(struct rng *rng) {
+  rng->state ^= rng->state >> 12;
+  rng->state ^= rng->state << 25;
+  rng->state ^= rng->state >> 27;
+  return rng->state * 0x2545F4914F6CDD1Du;
 }
 
 /* A number from 0 to limit - 1, limit < 2^32.  Multiply and shift: a division would cost as much as
  * a fast malloc. */
-static inline uint64_t rng_below(struct rng *rng, uint64_t limit)
-{
-    return ((rng_next(rng) >> 32) * limit) >> 32;
+static inline uint64_t rng_below(struct rng *rng, uint64_t limit) {
+  return ((rng_next(rng) >> 32) * limit) >> 32;
 }
 
 /* A number from minimum to maximum, both included. */
-static inline uint64_t rng_between(struct rng *rng, uint64_t minimum, uint64_t maximum)
-{
-    return minimum + rng_below(rng, maximum - minimum + 1);
+static inline uint64_t rng_between(struct rng *rng, uint64_t minimum, uint64_t maximum) {
+  return minimum + rng_below(rng, maximum - minimum + 1);
 }
 
 #endif

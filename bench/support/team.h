@@ -25,11 +25,11 @@ struct team;
 
 /* A cache line and more of its own for each worker: the tally is written by one thread only. */
 struct worker {
-    alignas(128) struct team *team;
-    uint64_t index; /* 0 .. threads - 1 */
-    struct rng rng; /* differs by index */
-    struct tally tally;
-    pthread_t thread;
+  alignas(128) struct team *team;
+  uint64_t index; /* 0 .. threads - 1 */
+  struct rng rng; /* differs by index */
+  struct tally tally;
+  pthread_t thread;
 };
 
 struct tally team_run(uint64_t threads, double seconds, void (*body)(struct worker *));
