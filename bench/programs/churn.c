@@ -77,9 +77,7 @@ static void run(struct lane *lanes) {
 
 int main(int argc, char **argv) {
   args_parse(&usage, argc, argv);
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
+  args_check_sizes(&usage, min_size, max_size);
   struct lane *lanes = own_pages(lane_count * sizeof *lanes);
   struct tally sum = {0};
   for (uint64_t i = 0; i < lane_count; i++) {

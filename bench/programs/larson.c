@@ -116,9 +116,7 @@ static void apply_profile(void) {
   min_size = min_size != 0 ? min_size : profiles[profile].min_size;
   max_size = max_size != 0 ? max_size : profiles[profile].max_size;
   block_count = block_count != 0 ? block_count : profiles[profile].blocks;
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
+  args_check_sizes(&usage, min_size, max_size);
 }
 
 int main(int argc, char **argv) {
@@ -131,7 +129,7 @@ int main(int argc, char **argv) {
   sem_init(&finished_lineages, 0, 0);
   for (uint64_t i = 0; i < threads; i++) {
     lineages[i].slots = (struct slots){
-        .count = block_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
+        .count = block_count, .min_size = min_size, .max_size = max_size, .make = slots_make_small};
     lineages[i].rng = rng_seed(i);
     slots_fill(&lineages[i].slots, &lineages[i].rng, &lineages[i].tally);
   }

@@ -7,37 +7,21 @@
  *
  *   --min BYTES (5M)  --max BYTES (25M)  --slots BLOCKS (20)  --ops N (500)  --threads N (1)
  */
-#include "args.h"
-#include "slots.h"
+#include "slots_program.h"
 
-static uint64_t slot_count = 20, min_size = 5 << 20, max_size = 25 << 20, ops = 500, threads = 1;
+static struct slots_load load = {.count = 20,
+                                 .min_size = 5 << 20,
+                                 .max_size = 25 << 20,
+                                 .threads = 1,
+                                 .ops = 500,
+                                 .seconds = 1.0};
 
-static const struct arg args[] = {
-    ARG_COUNT("min", min_size, 1, ARGS_SIZE_MAX, "bytes of the smallest block"),
-    ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
-    ARG_COUNT("slots", slot_count, 1, 1 << 20, "live blocks of each thread"),
-    ARG_COUNT("ops", ops, 1, UINT64_MAX / 2, "replacements by each thread"),
-    ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with its own slots"),
-};
+static const struct arg args[] = {SLOTS_ARGS(load), SLOTS_ARG_THREADS(load), SLOTS_ARG_OPS(load)};
 
 static const struct usage usage = {"malloc_large",
                                    "Replaces random very large blocks, writing to every page.",
                                    args, sizeof args / sizeof args[0]};
 
-static void work(struct worker *worker) {
-  struct slots slots = {
-      .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_pages};
-  slots_work(&slots, worker, ops);
-}
+static void work(struct worker *worker) { slots_load_work(&load, worker, slots_make_paged); }
 
-int main(int argc, char **argv) {
-  args_parse(&usage, argc, argv);
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
-  struct tally tally = team_run(threads, 1.0, work);
-  measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
-                 (unsigned long long)threads, (unsigned long long)slot_count,
-                 (unsigned long long)min_size, (unsigned long long)max_size);
-  return 0;
-}
+int main(int argc, char **argv) { return slots_load_main(&usage, &load, work, argc, argv); }

@@ -68,9 +68,7 @@ static void work(struct worker *worker) {
 
 int main(int argc, char **argv) {
   args_parse(&usage, argc, argv);
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
+  args_check_sizes(&usage, min_size, max_size);
   struct tally tally = team_run(1, 1.0, work);
   measure_report(usage.program, &tally, "blocks=%llu min=%llu max=%llu order=%s",
                  (unsigned long long)block_count, (unsigned long long)min_size,

@@ -8,38 +8,18 @@
  *   --min BYTES (8K)  --max BYTES (32K)  --slots BLOCKS (256, per thread)
  *   --threads N (4)  --seconds S (1)
  */
-#include "args.h"
-#include "slots.h"
+#include "slots_program.h"
 
-static uint64_t slot_count = 256, min_size = 8 << 10, max_size = 32 << 10, threads = 4;
-static double seconds = 1.0;
+static struct slots_load load = {
+    .count = 256, .min_size = 8 << 10, .max_size = 32 << 10, .threads = 4, .seconds = 1.0};
 
-static const struct arg args[] = {
-    ARG_COUNT("min", min_size, 1, ARGS_SIZE_MAX, "bytes of the smallest block"),
-    ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
-    ARG_COUNT("slots", slot_count, 1, 1 << 28, "live blocks of each thread"),
-    ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with its own slots"),
-    ARG_SECONDS(seconds),
-};
+static const struct arg args[] = {SLOTS_ARGS(load), SLOTS_ARG_THREADS(load),
+                                  ARG_SECONDS(load.seconds)};
 
 static const struct usage usage = {"mid_large_mt",
                                    "Threads replace random mid-size blocks of their own.", args,
                                    sizeof args / sizeof args[0]};
 
-static void work(struct worker *worker) {
-  struct slots slots = {
-      .count = slot_count, .min_size = min_size, .max_size = max_size, .touch = touch_ends};
-  slots_work(&slots, worker, 0);
-}
+static void work(struct worker *worker) { slots_load_work(&load, worker, slots_make_small); }
 
-int main(int argc, char **argv) {
-  args_parse(&usage, argc, argv);
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
-  struct tally tally = team_run(threads, seconds, work);
-  measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu",
-                 (unsigned long long)threads, (unsigned long long)slot_count,
-                 (unsigned long long)min_size, (unsigned long long)max_size);
-  return 0;
-}
+int main(int argc, char **argv) { return slots_load_main(&usage, &load, work, argc, argv); }

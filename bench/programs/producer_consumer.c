@@ -124,9 +124,7 @@ static void work(struct worker *worker) {
 
 int main(int argc, char **argv) {
   args_parse(&usage, argc, argv);
-  if (min_size > max_size) {
-    args_refuse(&usage, "--min is above --max");
-  }
+  args_check_sizes(&usage, min_size, max_size);
   queue.ring = own_pages(queue_batches * sizeof *queue.ring);
   queue.producers_left = producers;
   struct tally tally = team_run(producers + consumers, seconds, work);

@@ -40,6 +40,12 @@ _Noreturn void args_refuse(const struct usage *usage, const char *complaint) {
   exit(2);
 }
 
+void args_check_sizes(const struct usage *usage, uint64_t min_size, uint64_t max_size) {
+  if (min_size > max_size) {
+    args_refuse(usage, "--min is above --max");
+  }
+}
+
 static unsigned suffix_shift(char suffix) {
   switch (suffix) {
     case 'K': return 10;

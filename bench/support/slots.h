@@ -18,20 +18,29 @@ struct slots {
   unsigned char **blocks;
   uint64_t count;
   uint64_t min_size, max_size;
-  void (*touch)(unsigned char *block, size_t size);
+  unsigned char *(*make)(const struct slots *slots, struct rng *rng); /* a new block, touched */
 };
 
-static inline unsigned char *slots_new_block(const struct slots *slots, struct rng *rng) {
+/* A block of uniformly random size, its first and last byte written. */
+static inline unsigned char *slots_make_small(const struct slots *slots, struct rng *rng) {
   size_t size = rng_between(rng, slots->min_size, slots->max_size);
   unsigned char *block = block_new(size);
-  slots->touch(block, size);
+  touch_ends(block, size);
+  return block;
+}
+
+/* The same with one byte a page written. */
+static inline unsigned char *slots_make_paged(const struct slots *slots, struct rng *rng) {
+  size_t size = rng_between(rng, slots->min_size, slots->max_size);
+  unsigned char *block = block_new(size);
+  touch_pages(block, size);
   return block;
 }
 
 static inline void slots_fill(struct slots *slots, struct rng *rng, struct tally *tally) {
   slots->blocks = own_pages(slots->count * sizeof *slots->blocks);
   for (uint64_t i = 0; i < slots->count; i++) {
-    slots->blocks[i] = slots_new_block(slots, rng);
+    slots->blocks[i] = slots->make(slots, rng);
   }
   tally->mallocs += slots->count;
 }
@@ -42,7 +51,7 @@ static inline void slots_replace(struct slots *slots, struct rng *rng, struct ta
   for (uint64_t i = 0; i < count; i++) {
     unsigned char **slot = &slots->blocks[rng_below(rng, slots->count)];
     free(*slot);
-    *slot = slots_new_block(slots, rng);
+    *slot = slots->make(slots, rng);
   }
   tally->ops += count;
   tally->mallocs += count;
