@@ -49,10 +49,11 @@ static bool is_big(size_t size) { return size > LARGE_MAX_BYTES; }
 static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   void *target = family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
-  bool is_moved = keep_bytes >= MOVE_PAGES_MIN_BYTES && heap_move_big(target, block, keep_bytes);
-  if (!is_moved) memcpy(target, block, keep_bytes);
+  void *moved =
+      keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(target, block, keep_bytes) : NULL;
+  if (!moved) moved = memcpy(target, block, keep_bytes);
   heap_free(block);
-  return target;
+  return moved;
 }
 
 void *family_realloc(void *block, size_t size, uint32_t site) {

@@ -62,8 +62,8 @@ NORETURN static void fail_in_ranges(const char *verb, uintptr_t address, size_t 
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_big = class == MAP_CLASS_BIG;
   struct block_description block = {
-      .base = granule_address(first),
-      .block_bytes = (size_t)range_info(first)->granules << GRANULE_SHIFT,
+      .base = range_block(first),
+      .block_bytes = is_big ? size_of_granules(range_info(first)->granules) : class_bytes(class),
       .tier = is_big ? "big" : class_tier_name(class),
       .class_number = is_big ? 0 : class,
   };

@@ -18,14 +18,19 @@ static void *pop(struct magazine *magazine) {
   return magazine->top == magazine->base ? NULL : *--magazine->top;
 }
 
+static void *pop_aligned(struct magazine *magazine, size_t alignment) {
+  bool fits =
+      magazine->top != magazine->base && ((uintptr_t)magazine->top[-1] & (alignment - 1)) == 0;
+  return fits ? *--magazine->top : NULL;
+}
+
 /* Large blocks come one at a time: there is no batch to amortise, and a block may be a megabyte. */
-static void *large_allocate(struct heap *heap, unsigned class, size_t alignment,
-                            struct allocation *allocation) {
+static void *large_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
   struct large_request request = {
-      .granules = large_class_granules(class),
-      .alignment_granules = alignment > GRANULE_BYTES ? alignment >> GRANULE_SHIFT : 1,
+      .class = class,
+      .alignment_bytes = allocation->alignment,
       .site = allocation->site,
-      .map_entry = heap->tag | class,
+      .tag = heap->tag,
       .home = heap->owner.number,
   };
   capacity_note_refill(heap, class);
@@ -70,8 +75,8 @@ static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   if (size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES) return big_allocate(heap, allocation);
   unsigned class = aligned_class(size, alignment);
   if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class);
-  void *block = alignment > GRANULE_BYTES ? NULL : pop(&heap->magazines[class]);
-  return block ? block : large_allocate(heap, class, alignment, allocation);
+  void *block = pop_aligned(&heap->magazines[class], alignment);
+  return block ? block : large_allocate(heap, class, allocation);
 }
 
 COLD static void *fail_without_memory(struct heap *heap) {
@@ -145,7 +150,8 @@ static void free_without_heap(void *block, unsigned class) {
 
 /* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
 static void adopt_large(struct heap *heap, unsigned class, void *block) {
-  if ((uintptr_t)block % GRANULE_BYTES) pointer_fail("free", (uintptr_t)block);
+  if ((uintptr_t)block != range_block(granule_of((uintptr_t)block)))
+    pointer_fail("free", (uintptr_t)block);
   owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
   push(heap, class, block);
 }
@@ -181,7 +187,8 @@ static bool free_block(uint32_t entry, void *block) {
 }
 
 static void free_big(void *block) {
-  if ((uintptr_t)block % GRANULE_BYTES) pointer_fail("free", (uintptr_t)block);
+  if ((uintptr_t)block != range_block(granule_of((uintptr_t)block)))
+    pointer_fail("free", (uintptr_t)block);
   struct heap *heap = heap_of_this_thread();
   big_give((uintptr_t)block, heap_counters(heap));
 }
@@ -239,7 +246,7 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
     slab_index_of(slab_of_block(address), address, verb);
     return slab_class_bytes[class];
   }
-  if (address % GRANULE_BYTES) pointer_fail(verb, address);
+  if (address != range_block(granule_of(address))) pointer_fail(verb, address);
   return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
 }
 
@@ -248,9 +255,9 @@ bool heap_resize_big(void *block, size_t size) {
   return big_resize((uintptr_t)block, size, heap_counters(heap));
 }
 
-bool heap_move_big(void *target, void *source, size_t bytes) {
+void *heap_move_big(void *target, void *source, size_t bytes) {
   struct heap *heap = heap_of_this_thread();
-  return big_move_pages((uintptr_t)target, (uintptr_t)source, bytes, heap_counters(heap));
+  return (void *)big_move_pages((uintptr_t)target, (uintptr_t)source, bytes, heap_counters(heap));
 }
 
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */

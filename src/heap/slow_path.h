@@ -32,8 +32,9 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign);
 
 /* Changes the size of a Big block in place. */
 bool heap_resize_big(void *block, size_t size);
-/* Moves the first `bytes` of one Big block to another by moving pages; false when it must be copied. */
-bool heap_move_big(void *target, void *source, size_t bytes);
+/* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at
+ * another place in its first page now; NULL when it must be copied. */
+void *heap_move_big(void *target, void *source, size_t bytes);
 
 /* True when the address lies in memory that was handed out. */
 bool heap_owns(const void *address);

@@ -85,6 +85,10 @@ struct range_info *range_info(size_t granule) {
   return &record(granule)->info;
 }
 
+uintptr_t range_block(size_t granule) {
+  return granule_address(granule) + range_info(granule)->colour_bytes;
+}
+
 /* Writes the boundary records of a range. */
 static void set_boundaries(size_t first, size_t granules, enum range_kind kind) {
   struct range *head = record(first), *tail = record(first + granules - 1);

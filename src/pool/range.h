@@ -26,9 +26,10 @@
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
   uint32_t granules;
-  uint32_t site;     /* who asked for it (O4) */
-  uint32_t stamp_ms; /* last time it was freed into a cache */
-  bool is_zero;      /* reads as zero: no need to clear */
+  uint32_t site;         /* who asked for it (O4) */
+  uint32_t stamp_ms;     /* last time it was freed into a cache */
+  uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
+  bool is_zero;          /* reads as zero: no need to clear */
 };
 
 /* A live range of `granules` whose address is a multiple of `alignment_granules` (a power of two),
@@ -45,6 +46,8 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);
+/* Where its block begins. */
+uintptr_t range_block(size_t granule);
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);

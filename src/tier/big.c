@@ -1,6 +1,7 @@
 #include "tier/big.h"
 
 #include "config/options.h"
+#include "map/colour.h"
 #include "os/os.h"
 #include "tier/site_cache.h"
 
@@ -11,14 +12,12 @@ static struct site_cache big_cache;
 static ATOMIC(uint64_t) live_bytes;
 
 /* An alignment may bring even a request of no bytes here. */
-static size_t granules_of(size_t bytes) {
-  return bytes ? (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT : 1;
-}
+static size_t granules_of(size_t bytes) { return bytes ? granules_of_size(bytes) : 1; }
 
-size_t big_good_bytes(size_t bytes) { return granules_of(bytes) << GRANULE_SHIFT; }
+size_t big_good_bytes(size_t bytes) { return size_of_granules(granules_of(bytes)); }
 
 size_t big_usable_bytes(uintptr_t block) {
-  return (size_t)range_info(granule_of(block))->granules << GRANULE_SHIFT;
+  return size_of_granules(range_info(granule_of(block))->granules);
 }
 
 uint64_t big_live_bytes(void) { return load_relaxed(&live_bytes); }
@@ -33,8 +32,8 @@ static size_t take_granule(struct big_request *request, struct counters *counter
       return cached;
     }
   }
-  size_t alignment = request->alignment_bytes >> GRANULE_SHIFT;
-  struct range_request range = {granules, alignment ? alignment : 1, request->home};
+  struct range_request range = {granules, alignment_granules(request->alignment_bytes),
+                                request->home};
   size_t granule = site_cache_take_range(&big_cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
@@ -50,10 +49,11 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);
   info->site = request->site;
+  info->colour_bytes = (uint16_t)colour_bytes(granule, request->bytes, request->alignment_bytes);
   count(counters, COUNT_big_allocs);
-  fetch_add_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  fetch_add_relaxed(&live_bytes, size_of_granules(info->granules));
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
-  return granule_address(granule);
+  return range_block(granule);
 }
 
 /* A part of the budget is for whole blocks by site, the rest for what splits and merges; one block may
@@ -73,7 +73,7 @@ void big_give(uintptr_t block, struct counters *counters) {
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   count(counters, COUNT_big_frees);
-  fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  fetch_sub_relaxed(&live_bytes, size_of_granules(info->granules));
   owner_map_set(granule, MAP_ENTRY_BIG_FREE);
   info->stamp_ms = now_ms;
   info->is_zero = false;
@@ -91,12 +91,17 @@ bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {
   return true;
 }
 
-bool big_move_pages(uintptr_t target, uintptr_t source, size_t bytes, struct counters *counters) {
-  if (!os_move_pages((void *)target, (void *)source, round_up(bytes, os_page_bytes())))
-    return false;
+uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
+                         struct counters *counters) {
+  size_t granule = granule_of(target);
+  uint16_t colour_bytes = range_info(granule_of(source))->colour_bytes;
+  uintptr_t from = granule_address(granule_of(source));
+  size_t moved_bytes = round_up(colour_bytes + bytes, os_page_bytes());
+  if (!os_move_pages((void *)granule_address(granule), (void *)from, moved_bytes)) return 0;
   count(counters, COUNT_big_mremaps);
-  range_note_moved(granule_of(target));
-  return true;
+  range_note_moved(granule);
+  range_info(granule)->colour_bytes = colour_bytes; /* whole pages move */
+  return range_block(granule);
 }
 
 void big_purge(struct purge *purge, struct counters *counters) {

@@ -29,8 +29,10 @@ size_t big_good_bytes(size_t bytes);
 /* Changes the size without moving; false when impossible. */
 bool big_resize(uintptr_t block, size_t bytes, struct counters *counters);
 /* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages;
- * false when the system cannot (then copy). */
-bool big_move_pages(uintptr_t target, uintptr_t source, size_t bytes, struct counters *counters);
+ * 0 when the system cannot (then copy), else the target, which begins in its first page where the
+ * source did. */
+uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
+                         struct counters *counters);
 uint64_t big_live_bytes(void);
 
 void big_purge(struct purge *purge, struct counters *counters);

@@ -1,6 +1,7 @@
 #include "tier/large.h"
 
 #include "config/options.h"
+#include "map/colour.h"
 #include "os/os.h"
 #include "tier/site_cache.h"
 
@@ -13,20 +14,22 @@ static ATOMIC(uint64_t) live_bytes;
 uint64_t large_live_bytes(void) { return load_relaxed(&live_bytes); }
 
 static size_t take_granule(struct large_request *request, struct counters *counters) {
-  if (request->alignment_granules == 1) {
-    size_t cached = site_cache_take(&cache, request->site, request->granules, request->granules);
+  size_t granules = large_class_granules(request->class);
+  size_t alignment = alignment_granules(request->alignment_bytes);
+  if (alignment == 1) {
+    size_t cached = site_cache_take(&cache, request->site, granules, granules);
     if (cached != NO_GRANULE) {
       count(counters, COUNT_large_cache_hits);
       if (range_info(cached)->site == request->site) count(counters, COUNT_large_site_hits);
       return cached;
     }
   }
-  struct range_request range = {request->granules, request->alignment_granules, request->home};
+  struct range_request range = {granules, alignment, request->home};
   size_t granule = site_cache_take_range(&cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
   if (options.prefault && request->is_zero)
-    os_populate((void *)granule_address(granule), request->granules << GRANULE_SHIFT);
+    os_populate((void *)granule_address(granule), granules << GRANULE_SHIFT);
   return granule;
 }
 
@@ -35,19 +38,22 @@ uintptr_t large_take(struct large_request *request, struct counters *counters) {
   request->is_zero = false;
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
-  range_info(granule)->site = request->site;
-  fetch_add_relaxed(&live_bytes, (uint64_t)request->granules << GRANULE_SHIFT);
-  owner_map_set(granule, request->map_entry);
-  return granule_address(granule);
+  struct range_info *info = range_info(granule);
+  size_t bytes = class_bytes(request->class);
+  info->site = request->site;
+  info->colour_bytes = (uint16_t)colour_bytes(granule, bytes, request->alignment_bytes);
+  fetch_add_relaxed(&live_bytes, bytes);
+  owner_map_set(granule, request->tag | request->class);
+  return range_block(granule);
 }
 
 void large_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  owner_map_set(granule,
-                MAP_TAG_NONE | (load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK));
-  fetch_sub_relaxed(&live_bytes, (uint64_t)info->granules << GRANULE_SHIFT);
+  unsigned class = load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK;
+  owner_map_set(granule, MAP_TAG_NONE | class);
+  fetch_sub_relaxed(&live_bytes, class_bytes(class));
   info->stamp_ms = now_ms;
   info->is_zero = false;
   if (!site_cache_put(&cache, info->site, granule, LARGE_CACHE_BYTES))

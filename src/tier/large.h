@@ -11,12 +11,12 @@
 #include "pool/range.h"
 
 struct large_request {
-  size_t granules;
-  size_t alignment_granules;
+  unsigned class;
+  size_t alignment_bytes; /* a power of two */
   uint32_t site;
-  uint32_t map_entry; /* tag | class to publish for the block */
-  unsigned home;      /* arena to prefer */
-  bool is_zero;       /* out: the block reads as zero */
+  uint32_t tag;  /* of the heap that may push the block onto its magazine */
+  unsigned home; /* arena to prefer */
+  bool is_zero;  /* out: the block reads as zero */
 };
 
 /* A block, or 0. */

@@ -1,15 +1,50 @@
 /* src/tier/large: blocks of 32 KiB to 1 MiB. */
 #include "heaps.h"
+#include "map/colour.h"
 #include "map/window.h"
 #include "tier/large.h"
+
+/* Large blocks of more than three granules begin anywhere in their first page, and neighbours in
+ * different lines of it. */
+static int have_colours(const void *unused) {
+  enum { BLOCKS = 32, STEP = COLOUR_STEP_BYTES };
+  bool is_used[COLOUR_COUNT] = {false};
+  unsigned colours = 0;
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < BLOCKS; index++) {
+    uintptr_t offset = (uintptr_t)must_malloc(256 << 10) % GRANULE_BYTES;
+    REQUIRE(offset < COLOUR_ROOM_BYTES && offset % STEP == 0);
+    colours += !is_used[offset / STEP];
+    is_used[offset / STEP] = true;
+  }
+  REQUIRE(colours > COLOUR_COUNT / 2);
+  return 0;
+}
+
+/* Alignment beats colour, in magazines too. */
+static int align_first(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 40; round++) {
+    void *blocks[2] = {hak_aligned_alloc(4096, 300000), must_malloc(300000)};
+    REQUIRE((uintptr_t)blocks[0] % 4096 == 0);
+    hak_free(blocks[round % 2]);
+    void *aligned = hak_aligned_alloc(16384, 300000);
+    REQUIRE((uintptr_t)aligned % 16384 == 0);
+    hak_free(aligned);
+    if (round % 3) hak_free(blocks[1 - round % 2]);
+  }
+  return 0;
+}
 
 static int own_whole_granules(const void *unused) {
   (void)unused;
   start_library();
   for (size_t size = (32 << 10) + 1; size <= 1 << 20; size += 9973) {
     unsigned char *block = must_malloc(size);
-    REQUIRE((uintptr_t)block % GRANULE_BYTES == 0);
-    REQUIRE(hak_malloc_usable_size(block) == round_up(size, GRANULE_BYTES));
+    REQUIRE((uintptr_t)block % GRANULE_BYTES < COLOUR_ROOM_BYTES);
+    REQUIRE(hak_malloc_usable_size(block) == class_bytes(large_class_of_size(size)));
     block[0] = block[size - 1] = 1;
     hak_free(block);
   }
@@ -62,6 +97,8 @@ static int change_threads(const void *unused) {
   return 0;
 }
 
+CHILD_TEST(have_colours)
+CHILD_TEST(align_first)
 CHILD_TEST(own_whole_granules)
 CHILD_TEST(find_by_site)
 CHILD_TEST(read_as_zero)
@@ -69,10 +106,9 @@ CHILD_TEST(change_threads)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_own_whole_granules),
-      cmocka_unit_test(test_find_by_site),
-      cmocka_unit_test(test_read_as_zero),
-      cmocka_unit_test(test_change_threads),
+      cmocka_unit_test(test_have_colours),       cmocka_unit_test(test_align_first),
+      cmocka_unit_test(test_own_whole_granules), cmocka_unit_test(test_find_by_site),
+      cmocka_unit_test(test_read_as_zero),       cmocka_unit_test(test_change_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,9 @@ static void test_misaligned(void **state) {
               "(mid class 29)");
   assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 131072 bytes at 0x",
               "(large class 42)");
-  assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3145728 bytes at 0x",
+  assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3207168 bytes at 0x",
               "(big class 0)");
-  assert_says((struct misuse){3 * MIB, MIB, 1}, begin, ": inside the block of 3145728 bytes at 0x",
+  assert_says((struct misuse){3 * MIB, MIB, 1}, begin, ": inside the block of 3207168 bytes at 0x",
               "(big class 0)");
 }
 
@@ -59,7 +59,7 @@ static void test_double(void **state) {
               "(mid class 29)");
   assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 131072 bytes is free already",
               "(large class 42)");
-  assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3145728 bytes is free already",
+  assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3207168 bytes is free already",
               "(big class 0)");
 }
 

@@ -1,0 +1,21 @@
+/* colour.h: where in its first page a Large or Big block begins.
+ *
+ * Blocks that all begin at a granule have all their pages' first lines in the same few sets of every
+ * cache, and what programs write first (headers, counts, one word a page) evicts itself.  So
+ * neighbouring blocks begin at different lines of their first page (slab colouring, after J. Bonwick,
+ * 1994).  Measured: docs/decisions/0010. */
+#ifndef HAK_MAP_COLOUR_H
+#define HAK_MAP_COLOUR_H
+
+#include "map/size_class.h"
+
+enum { COLOUR_STEP_BYTES = 128, COLOUR_COUNT = COLOUR_ROOM_BYTES / COLOUR_STEP_BYTES };
+
+/* Of a block of `size_bytes` whose range begins at `granule`.  By the place alone: a range that is used
+ * again is touched in the same lines again. */
+INLINE size_t colour_bytes(size_t granule, size_t size_bytes, size_t alignment_bytes) {
+  bool is_plain = size_bytes <= PLAIN_MAX_BYTES || alignment_bytes > COLOUR_STEP_BYTES;
+  return is_plain ? 0 : granule % COLOUR_COUNT * COLOUR_STEP_BYTES;
+}
+
+#endif
