@@ -14,24 +14,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A new block, touched.  It gets no pointer to the slots, so that compilers see the constant behind
+ * `make` and call it directly. */
+typedef unsigned char *slots_make(uint64_t min_size, uint64_t max_size, struct rng *rng);
+
 struct slots {
   unsigned char **blocks;
   uint64_t count;
   uint64_t min_size, max_size;
-  unsigned char *(*make)(const struct slots *slots, struct rng *rng); /* a new block, touched */
+  slots_make *make;
 };
 
 /* A block of uniformly random size, its first and last byte written. */
-static inline unsigned char *slots_make_small(const struct slots *slots, struct rng *rng) {
-  size_t size = rng_between(rng, slots->min_size, slots->max_size);
+static inline unsigned char *slots_make_small(uint64_t min_size, uint64_t max_size,
+                                              struct rng *rng) {
+  size_t size = rng_between(rng, min_size, max_size);
   unsigned char *block = block_new(size);
   touch_ends(block, size);
   return block;
 }
 
 /* The same with one byte a page written. */
-static inline unsigned char *slots_make_paged(const struct slots *slots, struct rng *rng) {
-  size_t size = rng_between(rng, slots->min_size, slots->max_size);
+static inline unsigned char *slots_make_paged(uint64_t min_size, uint64_t max_size,
+                                              struct rng *rng) {
+  size_t size = rng_between(rng, min_size, max_size);
   unsigned char *block = block_new(size);
   touch_pages(block, size);
   return block;
@@ -40,7 +46,7 @@ static inline unsigned char *slots_make_paged(const struct slots *slots, struct 
 static inline void slots_fill(struct slots *slots, struct rng *rng, struct tally *tally) {
   slots->blocks = own_pages(slots->count * sizeof *slots->blocks);
   for (uint64_t i = 0; i < slots->count; i++) {
-    slots->blocks[i] = slots->make(slots, rng);
+    slots->blocks[i] = slots->make(slots->min_size, slots->max_size, rng);
   }
   tally->mallocs += slots->count;
 }
@@ -51,7 +57,7 @@ static inline void slots_replace(struct slots *slots, struct rng *rng, struct ta
   for (uint64_t i = 0; i < count; i++) {
     unsigned char **slot = &slots->blocks[rng_below(rng, slots->count)];
     free(*slot);
-    *slot = slots->make(slots, rng);
+    *slot = slots->make(slots->min_size, slots->max_size, rng);
   }
   tally->ops += count;
   tally->mallocs += count;

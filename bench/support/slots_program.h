@@ -25,10 +25,9 @@ struct slots_load {
 #define SLOTS_ARG_OPS(load) \
   ARG_COUNT("ops", (load).ops, 1, UINT64_MAX / 2, "replacements by each thread")
 
-/* The whole life of one worker.  `make` is a constant where this is inlined, so that its call is
- * a direct one. */
+/* The whole life of one worker. */
 static inline void slots_load_work(const struct slots_load *load, struct worker *worker,
-                                   unsigned char *(*make)(const struct slots *, struct rng *)) {
+                                   slots_make *make) {
   struct slots slots = {
       .count = load->count, .min_size = load->min_size, .max_size = load->max_size, .make = make};
   slots_work(&slots, worker, load->ops);
