@@ -16,17 +16,39 @@
 
 struct moment {
   uint64_t clock_ns;
-  struct rusage usage;
+  double user_s, sys_s;
+  long minor_faults;
 };
 
 /* Written by one thread while the others wait at a barrier or do not exist yet. */
 static struct moment start, stop;
 static uint64_t deadline_ns;
+static long stop_rss_kib;
 
 static uint64_t clock_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static double in_seconds(struct timeval time) {
+  return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static void add_usage(struct moment *moment, int of_whom) {
+  struct rusage usage;
+  getrusage(of_whom, &usage);
+  moment->user_s += in_seconds(usage.ru_utime);
+  moment->sys_s += in_seconds(usage.ru_stime);
+  moment->minor_faults += usage.ru_minflt;
+}
+
+/* All but the clock, which is read last at the start and first at the stop. */
+static struct moment usage_now(void) {
+  struct moment moment = {0};
+  add_usage(&moment, RUSAGE_SELF);
+  add_usage(&moment, RUSAGE_CHILDREN);
+  return moment;
 }
 
 /* hakmem's own counters, when hakmem serves this process. */
@@ -51,7 +73,7 @@ static void write_allocator_stats(const char *file_name) {
 
 void measure_start(double seconds) {
   write_allocator_stats("start.json");
-  getrusage(RUSAGE_SELF, &start.usage);
+  start = usage_now();
   start.clock_ns = clock_now_ns();
   deadline_ns = start.clock_ns + (uint64_t)(seconds * 1e9);
 }
@@ -59,19 +81,15 @@ void measure_start(double seconds) {
 bool measure_expired(void) { return clock_now_ns() >= deadline_ns; }
 
 void measure_stop(void) {
-  stop.clock_ns = clock_now_ns();
-  getrusage(RUSAGE_SELF, &stop.usage);
+  uint64_t now_ns = clock_now_ns();
+  stop = usage_now();
+  stop.clock_ns = now_ns;
+  stop_rss_kib = measure_status_kib("VmRSS");
   write_allocator_stats("stop.json");
 }
 
-static double seconds_between(struct timeval from, struct timeval to) {
-  return (double)(to.tv_sec - from.tv_sec) + 1e-6 * (double)(to.tv_usec - from.tv_usec);
-}
-
-/* VmHWM and not ru_maxrss: the latter also remembers the process that called exec, which here is a
- * Python of 30 MiB. */
-static long peak_rss_kib(void) {
-  char text[8192];
+long measure_status_kib(const char *field) {
+  char text[8192], line_start[32];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   ssize_t length = read(file, text, sizeof text - 1);
   close(file);
@@ -79,9 +97,12 @@ static long peak_rss_kib(void) {
     return -1;
   }
   text[length] = '\0';
-  const char *line = strstr(text, "\nVmHWM:");
-  return line == NULL ? -1 : strtol(line + sizeof "\nVmHWM:" - 1, NULL, 10);
+  snprintf(line_start, sizeof line_start, "\n%s:", field);
+  const char *line = strstr(text, line_start);
+  return line == NULL ? -1 : strtol(line + strlen(line_start), NULL, 10);
 }
+
+long measure_stop_rss_kib(void) { return stop_rss_kib; }
 
 static const char *file_of(void *(*as_malloc)(size_t), void (*as_free)(void *)) {
   Dl_info info;
@@ -101,6 +122,7 @@ static const char *file_of(void *(*as_malloc)(size_t), void (*as_free)(void *)) 
 void measure_report(const char *program, const struct tally *tally, const char *details, ...) {
   double seconds = 1e-9 * (double)(stop.clock_ns - start.clock_ns);
   double ops = (double)tally->ops;
+  double ns = tally->busy_ns != 0 ? (double)tally->busy_ns : seconds * 1e9;
   va_list arguments;
 
   printf("bench=%s ", program);
@@ -108,12 +130,13 @@ void measure_report(const char *program, const struct tally *tally, const char *
   vprintf(details, arguments);
   va_end(arguments);
   printf(" ops=%llu seconds=%.6f ns_per_op=%.3f ops_per_s=%.0f", (unsigned long long)tally->ops,
-         seconds, seconds * 1e9 / ops, ops / seconds);
-  printf(" user_s=%.4f sys_s=%.4f", seconds_between(start.usage.ru_utime, stop.usage.ru_utime),
-         seconds_between(start.usage.ru_stime, stop.usage.ru_stime));
-  printf(" peak_rss_kib=%ld minor_faults=%ld mallocs=%llu frees=%llu", peak_rss_kib(),
-         stop.usage.ru_minflt - start.usage.ru_minflt, (unsigned long long)tally->mallocs,
-         (unsigned long long)tally->frees);
+         seconds, ns / ops, ops / seconds);
+  printf(" user_s=%.4f sys_s=%.4f", stop.user_s - start.user_s, stop.sys_s - start.sys_s);
+  /* VmHWM and not ru_maxrss: the latter also remembers the process that called exec, which here is a
+   * Python of 30 MiB. */
+  printf(" peak_rss_kib=%ld rss_end_kib=%ld minor_faults=%ld mallocs=%llu frees=%llu",
+         measure_status_kib("VmHWM"), stop_rss_kib, stop.minor_faults - start.minor_faults,
+         (unsigned long long)tally->mallocs, (unsigned long long)tally->frees);
   if (getenv("BENCH_PROVE") != NULL) {
     printf(" malloc_from=%s free_from=%s", file_of(malloc, NULL), file_of(NULL, free));
   }
