@@ -17,13 +17,17 @@ class Work:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row of the tables.  Without `work` the program runs for the seconds that the harness says."""
+    """One row of the tables.  Without `work` the program runs for the seconds that the harness says.
+
+    `rounds_max` is for benchmarks that mostly sleep: more rounds of them would tell nothing."""
 
     name: str
     program: str
     args: str = ""
     work: Work | None = None
     report_seconds: float | None = None  # length of hakmem's extra run; default: as the timed runs
+    rounds_max: int | None = None
+    beyond_seconds: float = 0.1  # what a run takes besides the measured time: set-up, idle time
 
     def command(self, seconds: float, quick: bool) -> list[str]:
         """The arguments of the program."""
