@@ -51,8 +51,7 @@ static void resize(struct container *container, size_t size) {
     out_of_memory(size);
   }
   if (container->size != 0 && bytes[0] != 1) {
-    fputs("benchmark: realloc lost the content\n", stderr);
-    _exit(1);
+    give_up("realloc lost the content");
   }
   memset(bytes + container->size, 1, size - container->size);
   *container = (struct container){.bytes = bytes, .size = size};

@@ -20,6 +20,12 @@ static inline _Noreturn void out_of_memory(size_t size) {
   _exit(1);
 }
 
+/* A benchmark found something wrong: an allocator that loses content must not win. */
+static inline _Noreturn void give_up(const char *what) {
+  fprintf(stderr, "benchmark: %s\n", what);
+  _exit(1);
+}
+
 /* A benchmark that went on with NULL would measure nothing, so failure ends it. */
 static inline unsigned char *block_new(size_t size) {
   unsigned char *block = malloc(size);
