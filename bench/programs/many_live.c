@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * many_live: a large live set, as in a database's index or a compiler's tree.  Allocates a million
+ * many_live: a large live set, as in a database's index or a compiler's tree.  Allocates millions of
  * small blocks, then frees them all in random order, in allocation order or in reverse; no cache of
  * a thread covers that.  A fixed amount of work, so that peaks of memory compare.
  * One operation is one malloc and one free.
@@ -27,28 +27,32 @@ static const struct arg args[] = {
 };
 
 static const struct usage usage = {"many_live",
-                                   "Allocates a million small blocks, then frees them all.", args,
+                                   "Allocates millions of small blocks, then frees them all.", args,
                                    sizeof args / sizeof args[0]};
 
-/* The order of the frees, made before the clock starts: a permutation of 0 .. block_count - 1. */
-static uint32_t *free_order(struct rng *rng) {
+/* The random order, made before the clock starts: a permutation of 0 .. block_count - 1. */
+static uint32_t *shuffled_indices(struct rng *rng) {
   uint32_t *indices = own_pages(block_count * sizeof *indices);
   for (uint64_t i = 0; i < block_count; i++) {
-    indices[i] = (uint32_t)(order == ORDER_REVERSE ? block_count - 1 - i : i);
-  }
-  for (uint64_t i = block_count; order == ORDER_RANDOM && i > 1; i--) {
-    uint64_t other = rng_below(rng, i);
-    uint32_t index = indices[i - 1];
-    indices[i - 1] = indices[other];
-    indices[other] = index;
+    uint64_t other = rng_below(rng, i + 1);
+    indices[i] = indices[other];
+    indices[other] = (uint32_t)i;
   }
   return indices;
+}
+
+/* Which block is the i-th to be freed. */
+static uint64_t victim(const uint32_t *shuffled, uint64_t i) {
+  if (order == ORDER_RANDOM) {
+    return shuffled[i];
+  }
+  return order == ORDER_FORWARD ? i : block_count - 1 - i;
 }
 
 static void work(struct worker *worker) {
   struct rng rng = worker->rng;
   unsigned char **blocks = own_pages(block_count * sizeof *blocks);
-  const uint32_t *indices = free_order(&rng);
+  const uint32_t *shuffled = order == ORDER_RANDOM ? shuffled_indices(&rng) : NULL;
 
   touch_pages((unsigned char *)blocks, block_count * sizeof *blocks); /* fault in our own pages */
   team_begin(worker);
@@ -59,7 +63,7 @@ static void work(struct worker *worker) {
       touch_ends(blocks[i], size);
     }
     for (uint64_t i = 0; i < block_count; i++) {
-      free(blocks[indices[i]]);
+      free(blocks[victim(shuffled, i)]);
     }
   }
   team_end(worker);
