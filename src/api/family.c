@@ -44,7 +44,7 @@ static bool fits_in_place(size_t size, size_t usable_bytes) {
   return size <= usable_bytes && size >= usable_bytes / 2;
 }
 
-static bool is_big(size_t size) { return size > LARGE_MAX_BYTES; }
+static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
 static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   void *target = family_malloc_site(size, site);
@@ -67,7 +67,7 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
   size_t usable_bytes = heap_usable_bytes(block, "realloc", &is_foreign);
   if (UNLIKELY(is_foreign)) return os_libc_malloc()->realloc(block, size);
   if (fits_in_place(size, usable_bytes)) return block;
-  if (is_big(usable_bytes) && is_big(size) && heap_resize_big(block, size)) return block;
+  if (is_range(usable_bytes) && is_range(size) && heap_resize(block, size)) return block;
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 

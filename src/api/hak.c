@@ -66,10 +66,10 @@ void *hak_rezalloc(void *block, size_t size) {
 void *hak_expand(void *block, size_t size) {
   if (!block || size > REQUEST_MAX_BYTES) return NULL;
   size_t usable_bytes = family_usable_size(block);
-  if (size <= usable_bytes && usable_bytes <= LARGE_MAX_BYTES) return block;
-  if (usable_bytes <= LARGE_MAX_BYTES || size <= LARGE_MAX_BYTES)
-    return size <= usable_bytes ? block : NULL;
-  return heap_resize_big(block, size) ? block : NULL;
+  bool fits = size <= usable_bytes;
+  bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
+  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
+  return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
 size_t hak_purge(bool force) { return scavenge_now(heap_of_thread, force); }

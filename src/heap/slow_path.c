@@ -11,6 +11,7 @@
 #include "slab/slab.h"
 #include "tier/big.h"
 #include "tier/large.h"
+#include "tier/resize.h"
 
 /* ---- malloc ------------------------------------------------------------------------------------------ */
 
@@ -250,9 +251,12 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
   return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
 }
 
-bool heap_resize_big(void *block, size_t size) {
+bool heap_resize(void *block, size_t size) {
   struct heap *heap = heap_of_this_thread();
-  return big_resize((uintptr_t)block, size, heap_counters(heap));
+  int64_t large_bytes;
+  if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
+  if (heap) heap->large_bytes_out += large_bytes;
+  return true;
 }
 
 void *heap_move_big(void *target, void *source, size_t bytes) {

@@ -30,8 +30,8 @@ INLINE uint32_t site_of_caller(uintptr_t return_address) {
  * program tried.  0 with *is_foreign set for a block of the C library's own malloc. */
 size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign);
 
-/* Changes the size of a Big block in place. */
-bool heap_resize_big(void *block, size_t size);
+/* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES. */
+bool heap_resize(void *block, size_t size);
 /* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at
  * another place in its first page now; NULL when it must be copied. */
 void *heap_move_big(void *target, void *source, size_t bytes);

@@ -403,25 +403,40 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
   give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
 }
 
+/* Free granules that follow `granule` without a gap, of whatever kind of mapped ones, up to `wanted`. */
+static size_t free_granules_at(size_t granule, size_t wanted, const struct arena *arena) {
+  size_t found = 0;
+  while (found < wanted) {
+    const struct range *next = neighbour_at(granule + found, arena);
+    if (!is_free(next, RANGE_DIRTY) && !is_free(next, RANGE_CLEAN)) break;
+    found += next->info.granules;
+  }
+  return found;
+}
+
+/* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
+static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
+  struct range *head = record(first), *next = record(granule);
+  enum range_kind kind = next->kind;
+  size_t total = next->info.granules, taken = wanted < total ? wanted : total;
+  head->was_moved |= next->was_moved;
+  head->info.is_zero = head->info.is_zero && kind == RANGE_CLEAN;
+  extract(arena, granule);
+  cut(arena, granule, total, granule, taken, kind);
+  return taken;
+}
+
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
-  struct range *head = record(granule);
+  size_t granules = record(granule)->info.granules, end = granule + granules;
+  size_t more = new_granules - granules;
   struct arena *arena = arena_of(granule);
-  size_t granules = head->info.granules, more = new_granules - granules;
-  bool is_extended = false;
   lock_take(&arena->lock, counters);
-  struct range *next = neighbour_at(granule + granules, arena);
-  bool is_dirty = is_free(next, RANGE_DIRTY);
-  if ((is_dirty || is_free(next, RANGE_CLEAN)) && next->info.granules >= more) {
-    enum range_kind kind = next->kind;
-    size_t total = next->info.granules;
-    bool was_moved = next->was_moved;
-    extract(arena, granule + granules);
-    cut(arena, granule + granules, total, granule + granules, more, kind);
-    owner_map_clear(granule + granules, more);
+  bool is_extended = free_granules_at(end, more, arena) >= more;
+  if (is_extended) {
+    for (size_t taken = 0; taken < more;)
+      taken += absorb(arena, granule, end + taken, more - taken);
+    owner_map_clear(end, more);
     set_boundaries(granule, new_granules, RANGE_LIVE);
-    head->was_moved |= was_moved;
-    head->info.is_zero = head->info.is_zero && !is_dirty;
-    is_extended = true;
   }
   lock_give(&arena->lock);
   return is_extended;

@@ -21,6 +21,7 @@ size_t big_usable_bytes(uintptr_t block) {
 }
 
 uint64_t big_live_bytes(void) { return load_relaxed(&live_bytes); }
+void big_add_live(int64_t bytes) { fetch_add_relaxed(&live_bytes, (uint64_t)bytes); }
 
 static size_t take_granule(struct big_request *request, struct counters *counters) {
   size_t granules = granules_of(request->bytes);
@@ -79,16 +80,6 @@ void big_give(uintptr_t block, struct counters *counters) {
   info->is_zero = false;
   if (!keep_whole(granule)) range_give(granule, now_ms, counters);
   purge_want(); /* last: a round that begins from here on finds the range */
-}
-
-bool big_resize(uintptr_t block, size_t bytes, struct counters *counters) {
-  size_t granule = granule_of(block);
-  uint32_t before = range_info(granule)->granules;
-  size_t after = granules_of(bytes);
-  if (after > before && !range_extend(granule, after, counters)) return false;
-  if (after < before) range_shrink(granule, after, counters);
-  fetch_add_relaxed(&live_bytes, ((uint64_t)after - before) << GRANULE_SHIFT);
-  return true;
 }
 
 uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,

@@ -1,5 +1,5 @@
 /* big.h: the Big tier: blocks above 1 MiB, whole ranges, cached by size and call site (BigCache, B1),
- * grown in place or by moving pages.
+ * grown in place (resize.h) or by moving pages.
  *
  * The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed one
  * MAP_TAG_NONE | MAP_CLASS_BIG, so a second free is recognised until the range is used otherwise. */
@@ -26,14 +26,13 @@ void big_give(uintptr_t block, struct counters *counters);
 size_t big_usable_bytes(uintptr_t block);
 /* Bytes a block for `bytes` has. */
 size_t big_good_bytes(size_t bytes);
-/* Changes the size without moving; false when impossible. */
-bool big_resize(uintptr_t block, size_t bytes, struct counters *counters);
 /* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages;
  * 0 when the system cannot (then copy), else the target, which begins in its first page where the
  * source did. */
 uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
                          struct counters *counters);
 uint64_t big_live_bytes(void);
+void big_add_live(int64_t bytes);
 
 void big_purge(struct purge *purge, struct counters *counters);
 

@@ -12,6 +12,7 @@ static struct site_cache cache;
 static ATOMIC(uint64_t) live_bytes;
 
 uint64_t large_live_bytes(void) { return load_relaxed(&live_bytes); }
+void large_add_live(int64_t bytes) { fetch_add_relaxed(&live_bytes, (uint64_t)bytes); }
 
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);

@@ -1,0 +1,40 @@
+#include "tier/resize.h"
+
+#include "tier/big.h"
+#include "tier/large.h"
+
+static bool is_big(uint32_t entry) { return entry == MAP_ENTRY_BIG_LIVE; }
+
+/* The same owner's, in the class of the new size; a Big block's is no heap's (src/map/window.h). */
+static uint32_t entry_for(uint32_t entry, size_t size) {
+  if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;
+  return (entry & ~MAP_CLASS_MASK) | large_class_of_size(size);
+}
+
+static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
+  return (int64_t)(is_big(entry) ? size_of_granules(info->granules)
+                                 : class_bytes(entry & MAP_CLASS_MASK));
+}
+
+/* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away; returns the part of
+ * Large. */
+static int64_t account(uint32_t entry, const struct range_info *info, int sign) {
+  int64_t bytes = sign * usable_bytes(entry, info);
+  (is_big(entry) ? big_add_live : large_add_live)(bytes);
+  return is_big(entry) ? 0 : bytes;
+}
+
+bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,
+                     struct counters *counters) {
+  size_t granule = granule_of(block);
+  const struct range_info *info = range_info(granule);
+  uint32_t entry = owner_map_entry(block);
+  size_t before = info->granules, after = granules_of_size(size);
+  if (size <= PLAIN_MAX_BYTES && info->colour_bytes) return false; /* no room for the colour */
+  *large_bytes = account(entry, info, -1);
+  bool is_resized = after <= before || range_extend(granule, after, counters);
+  if (after < before) range_shrink(granule, after, counters);
+  if (is_resized) owner_map_set(granule, entry = entry_for(entry, size));
+  *large_bytes += account(entry, info, 1);
+  return is_resized;
+}

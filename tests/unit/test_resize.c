@@ -1,0 +1,128 @@
+/* src/tier/resize: Large and Big blocks that grow and shrink where they are. */
+#include "tier/resize.h"
+
+#include "heaps.h"
+#include "map/colour.h"
+#include "tier/big.h"
+#include "tier/large.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+static uint64_t live_bytes(void) { return large_live_bytes() + big_live_bytes(); }
+
+static void fill(unsigned char *block, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 61) block[at] = (unsigned char)(at * 7);
+}
+
+static void require_filled(const unsigned char *block, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 61) REQUIRE(block[at] == (unsigned char)(at * 7));
+}
+
+/* With nobody behind it a block grows through all sizes without moving, and shrinks again. */
+static int cross_the_tiers(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(must_malloc(8 * MIB)); /* room */
+  unsigned char *block = must_malloc(100 * KIB);
+  fill(block, 100 * KIB);
+  for (size_t size = 100 * KIB; size < 5 * MIB; size += size / 3) {
+    REQUIRE(hak_realloc(block, size) == block);
+    REQUIRE(hak_malloc_usable_size(block) >= size);
+    REQUIRE(live_bytes() == hak_malloc_usable_size(block));
+    REQUIRE((big_live_bytes() != 0) == (size > LARGE_MAX_BYTES));
+    require_filled(block, 100 * KIB);
+  }
+  REQUIRE(hak_expand(block, 2 * MIB) == block && big_live_bytes() == hak_good_size(2 * MIB));
+  REQUIRE(hak_realloc(block, 500 * KIB) == block && large_live_bytes() == hak_good_size(500 * KIB));
+  REQUIRE(big_live_bytes() == 0);
+  require_filled(block, 100 * KIB);
+  hak_free(block);
+  hak_purge(true);
+  REQUIRE(live_bytes() == 0);
+  return 0;
+}
+
+static int stop_at_a_neighbour(const void *unused) {
+  (void)unused;
+  start_library();
+  unsigned char *block = must_malloc(300 * KIB), *wall = must_malloc(300 * KIB);
+  REQUIRE(wall > block);
+  REQUIRE(!hak_expand(block, 600 * KIB));
+  fill(block, 300 * KIB);
+  fill(wall, 300 * KIB);
+  unsigned char *moved = hak_realloc(block, 600 * KIB);
+  REQUIRE(moved != block);
+  require_filled(moved, 300 * KIB);
+  require_filled(wall, 300 * KIB);
+  /* Purged and freed lately beside each other: both together are room enough. */
+  hak_free(wall);
+  hak_purge(true);
+  REQUIRE(hak_expand(moved, 700 * KIB) == moved);
+  hak_free(moved);
+  return 0;
+}
+
+/* What shrinks below the size from which blocks have a colour may have no room for its own. */
+static int keep_the_colour_inside(const void *unused) {
+  unsigned moved = 0;
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < COLOUR_COUNT; index++) {
+    unsigned char *block = must_malloc(256 * KIB);
+    bool has_colour = (uintptr_t)block % GRANULE_BYTES != 0;
+    fill(block, 256 * KIB);
+    unsigned char *small = hak_realloc(block, 100 * KIB);
+    REQUIRE((small != block) == has_colour && hak_malloc_usable_size(small) == 128 * KIB);
+    require_filled(small, 100 * KIB);
+    moved += has_colour;
+  }
+  REQUIRE(moved > 0);
+  return 0;
+}
+
+static void *grow_and_free(void *block) {
+  block = hak_realloc(block, 3 * MIB);
+  hak_free(hak_realloc(block, 700 * KIB));
+  return NULL;
+}
+
+/* Another thread's block, and one freed by a thread that is not its owner. */
+static int change_threads(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 20; round++) on_a_thread(grow_and_free, must_malloc(100 * KIB));
+  hak_purge(true);
+  REQUIRE(live_bytes() <= MIB); /* what an ended thread's heap may still hold */
+  return 0;
+}
+
+/* Grown over memory that held something, it is not taken for zero. */
+static int forget_that_it_was_zero(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 8; round++) {
+    unsigned char *block = must_malloc(100 * KIB), *dirt = must_malloc(900 * KIB);
+    memset(dirt, 0xff, 900 * KIB);
+    hak_free(dirt);
+    block = hak_rezalloc(block, 900 * KIB);
+    for (size_t at = 100 * KIB + GRANULE_BYTES; at < 900 * KIB; at += 97) REQUIRE(block[at] == 0);
+    hak_free(block);
+  }
+  return 0;
+}
+
+CHILD_TEST(cross_the_tiers)
+CHILD_TEST(stop_at_a_neighbour)
+CHILD_TEST(keep_the_colour_inside)
+CHILD_TEST(change_threads)
+CHILD_TEST(forget_that_it_was_zero)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cross_the_tiers),         cmocka_unit_test(test_stop_at_a_neighbour),
+      cmocka_unit_test(test_keep_the_colour_inside),  cmocka_unit_test(test_change_threads),
+      cmocka_unit_test(test_forget_that_it_was_zero),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
