@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * counters.h: what a thread counts.  Plain fields: each thread has its own, the driver adds them up
+ * when the thread ends.
+ */
+#ifndef LAB_COUNTERS_H
+#define LAB_COUNTERS_H
+
+#include <stdint.h>
+
+struct counters {
+#define COUNTER(name, meaning) uint64_t name;
+#include "counters.def"
+#undef COUNTER
+};
+
+#endif
