@@ -2,13 +2,18 @@
  *
  * aligned: blocks at addresses that are multiples of 32 to 4,096, as vector code, direct input and
  * output and C++'s aligned new ask for.  Replaces random blocks of a working set; alternates between
- * aligned_alloc and posix_memalign by chance, and checks each address.
+ * aligned_alloc and posix_memalign by chance.
  * One operation is one free and one of these calls.
  *
- *   --min BYTES (16)  --max BYTES (64K, small ones more often)  --slots BLOCKS (1024, per thread)
+ *   --slots BLOCKS (1024, per thread)  --min BYTES (16)  --max BYTES (64K, small ones more often)
  *   --threads N (1)  --seconds S (1)
+ *
+ * misaligned: blocks in a thousand that are not aligned as asked.  Anything but 0 is an error of the
+ * allocator (mimalloc 2.0.9 has it), counted and not fatal, so that the others can be compared.
  */
 #include "slots_program.h"
+
+#include <stdatomic.h>
 
 enum { LEAST_ALIGNMENT = 32, ALIGNMENTS = 8 }; /* 32, 64 … 4096 */
 
@@ -21,6 +26,8 @@ static const struct arg args[] = {SLOTS_ARGS(load), SLOTS_ARG_THREADS(load),
 static const struct usage usage = {"aligned",
                                    "Replaces random blocks that ask for alignments of 32 to 4096.",
                                    args, sizeof args / sizeof args[0]};
+
+static _Atomic uint64_t misaligned;
 
 /* aligned_alloc wants a multiple of the alignment. */
 static unsigned char *new_aligned(size_t alignment, size_t size, bool posix) {
@@ -41,8 +48,8 @@ static unsigned char *make(uint64_t min_size, uint64_t max_size, struct rng *rng
   uint64_t choice = rng_below(rng, 2 * ALIGNMENTS);
   size_t alignment = (size_t)LEAST_ALIGNMENT << choice / 2;
   unsigned char *block = new_aligned(alignment, size, choice % 2 == 0);
-  if ((uintptr_t)block % alignment != 0) {
-    give_up("a block is not aligned");
+  if (__builtin_expect((uintptr_t)block % alignment != 0, 0)) {
+    atomic_fetch_add_explicit(&misaligned, 1, memory_order_relaxed);
   }
   touch_ends(block, size);
   return block;
@@ -50,4 +57,13 @@ static unsigned char *make(uint64_t min_size, uint64_t max_size, struct rng *rng
 
 static void work(struct worker *worker) { slots_load_work(&load, worker, make); }
 
-int main(int argc, char **argv) { return slots_load_main(&usage, &load, work, argc, argv); }
+int main(int argc, char **argv) {
+  args_parse(&usage, argc, argv);
+  args_check_sizes(&usage, load.min_size, load.max_size);
+  struct tally tally = team_run(load.threads, load.seconds, work);
+  measure_report(usage.program, &tally, "threads=%llu slots=%llu min=%llu max=%llu misaligned=%.1f",
+                 (unsigned long long)load.threads, (unsigned long long)load.count,
+                 (unsigned long long)load.min_size, (unsigned long long)load.max_size,
+                 1e3 * (double)misaligned / (double)tally.mallocs);
+  return 0;
+}
