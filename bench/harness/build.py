@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 
-from .paths import OUTPUT, PROGRAMS, SUPPORT
+from .paths import OUTPUT, PROGRAMS, REAL, SUPPORT
 
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-pthread"]
 
@@ -15,17 +16,29 @@ class BuildError(Exception):
     """A program could not be built; the text is the compiler's."""
 
 
+@cache  # once a campaign: sources may change while it runs
 def build_program(name: str) -> Path:
-    """The executable of bench/programs/NAME.c, built anew when any source is younger than it."""
-    source, executable = PROGRAMS / f"{name}.c", OUTPUT / name
-    inputs = [source, *SUPPORT.iterdir(), Path(__file__)]
-    if executable.exists() and all(i.stat().st_mtime <= executable.stat().st_mtime for i in inputs):
+    """The executable of bench/programs/NAME.c."""
+    return _build(OUTPUT / name, [PROGRAMS / f"{name}.c", *SUPPORT.iterdir()], [f"-I{SUPPORT}"])
+
+
+@cache
+def build_launcher() -> Path:
+    """The executable of bench/real/launch.c."""
+    return _build(OUTPUT / "launch", [REAL / "launch.c"], [])
+
+
+def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:
+    """The executable, built anew when any input is younger than it."""
+    if executable.exists() and all(
+        i.stat().st_mtime <= executable.stat().st_mtime for i in [*inputs, Path(__file__)]
+    ):
         return executable
     OUTPUT.mkdir(parents=True, exist_ok=True)
     # Built beside and renamed: an interrupted compiler leaves no half program that looks up to date.
-    unfinished = OUTPUT / f".{name}.{os.getpid()}"
+    unfinished = OUTPUT / f".{executable.name}.{os.getpid()}"
     units = [str(path) for path in sorted(inputs) if path.suffix == ".c"]
-    command = [os.environ.get("CC", "cc"), *FLAGS, f"-I{SUPPORT}", *units, "-o", str(unfinished)]
+    command = [os.environ.get("CC", "cc"), *FLAGS, *more_flags, *units, "-o", str(unfinished)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

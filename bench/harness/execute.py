@@ -34,16 +34,21 @@ def tuning_variables() -> dict[str, str]:
     }
 
 
-def _environment(allocator: Allocator) -> dict[str, str]:
-    environment = {k: v for k, v in os.environ.items() if k not in REMOVED_VARIABLES}
-    environment["BENCH_PROVE"] = "1"
+def user_environment() -> dict[str, str]:
+    """The user's variables without those that would disturb."""
+    return {k: v for k, v in os.environ.items() if k not in REMOVED_VARIABLES}
+
+
+def allocator_environment(allocator: Allocator) -> dict[str, str]:
+    """For the programs of bench/programs."""
+    environment = user_environment() | {"BENCH_PROVE": "1"}
     if allocator.library is not None:
         environment["LD_PRELOAD"] = str(allocator.library)
     return environment
 
 
-def _run(command: list[str], environment: dict[str, str]) -> dict[str, str]:
-    """The key=value pairs of the result line."""
+def run_for_result(command: list[str], environment: dict[str, str]) -> dict[str, str]:
+    """The key=value pairs of the result line.  Raises RunError when there is none."""
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
@@ -67,7 +72,8 @@ def _check_served_by(allocator: Allocator, pairs: dict[str, str]) -> None:
             raise RunError(f"{call} is {pairs.get(call)}, not {allocator.expected_file}")
 
 
-def _numbers(pairs: dict[str, str]) -> Sample:
+def numbers_of(pairs: dict[str, str]) -> Sample:
+    """The pairs whose values are numbers."""
     sample: Sample = {}
     for key, value in pairs.items():
         try:
@@ -79,9 +85,9 @@ def _numbers(pairs: dict[str, str]) -> Sample:
 
 def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> Sample:
     """The numbers of one run.  Raises RunError when it failed or another allocator served it."""
-    pairs = _run([str(executable), *arguments], _environment(allocator))
+    pairs = run_for_result([str(executable), *arguments], allocator_environment(allocator))
     _check_served_by(allocator, pairs)
-    return _numbers(pairs)
+    return numbers_of(pairs)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -97,10 +103,10 @@ def reported_run(executable: Path, arguments: list[str], hakmem: Allocator) -> d
     between the end of the measured time and its start (`measured`), beside the program's `sample`."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
         folder = Path(name)
-        environment = _environment(hakmem)
+        environment = allocator_environment(hakmem)
         environment["HAKMEM_STATS"] = f"json:{folder}/exit.json"
         environment["BENCH_STATS_DIR"] = str(folder)
-        pairs = _run([str(executable), *arguments], environment)
+        pairs = run_for_result([str(executable), *arguments], environment)
         _check_served_by(hakmem, pairs)
         at_exit = _read_json(folder / "exit.json")
         start = _read_json(folder / "start.json")["counters"]
@@ -109,7 +115,7 @@ def reported_run(executable: Path, arguments: list[str], hakmem: Allocator) -> d
     if sum(counters[name] for name in SERVED_COUNTERS) == 0:
         raise RunError("hakmem's counters say that it served nothing")
     return {
-        "sample": _numbers(pairs),
+        "sample": numbers_of(pairs),
         "exit": counters,
         "measured": {key: stop[key] - start[key] for key in stop},
         "memory": at_exit["memory"],

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from typing import Any
+
+from .allocators import Allocator
+from .build import build_program
+from .execute import Sample, reported_run, timed_run
+from .workload import Length
+
+QUICK_REPORT_SECONDS = 2.0
+WORK_SECONDS = {False: 1.5, True: 0.5}  # of a fixed amount of work, about; the key is `quick`
 
 
 @dataclass(frozen=True)
@@ -35,9 +43,37 @@ class Benchmark:
             return [*self.args.split(), "--seconds", f"{seconds:g}"]
         return [*self.args.split(), self.work.flag, str(self.work.quick if quick else self.work.full)]
 
-    def matches(self, pattern: str) -> bool:
-        """`larson` selects every larson-…; shell patterns are allowed."""
-        return fnmatch(self.name, pattern) or fnmatch(self.name, f"{pattern}-*")
+    # As workload.py wants it:
+
+    @property
+    def is_real(self) -> bool:
+        return False
+
+    def command_text(self, length: Length) -> str:
+        return " ".join([self.program, *self.command(length.seconds, length.quick)])
+
+    def missing(self) -> str:
+        return ""
+
+    def prepare(self, length: Length) -> None:  # noqa: ARG002
+        build_program(self.program)
+
+    def expected_seconds(self, length: Length) -> float:
+        return self.beyond_seconds + (length.seconds if self.work is None else WORK_SECONDS[length.quick])
+
+    def prove(self, allocator: Allocator) -> None:
+        """Every timed run proves it."""
+
+    def timed(self, allocator: Allocator, length: Length) -> Sample:
+        arguments = self.command(length.seconds, length.quick)
+        return timed_run(build_program(self.program), arguments, allocator)
+
+    def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:
+        seconds = self.report_seconds or length.seconds
+        if length.quick:
+            seconds = min(seconds, QUICK_REPORT_SECONDS)
+        arguments = self.command(seconds, length.quick)
+        return reported_run(build_program(self.program), arguments, hakmem)
 
 
 def _larson(profile: str, threads: int) -> Benchmark:
@@ -73,13 +109,3 @@ SUITE = (
     Benchmark("churn", "churn"),
     Benchmark("many_live", "many_live", work=Work("--rounds", 4, 1)),
 )
-
-
-def select(patterns: list[str]) -> tuple[list[Benchmark], list[str]]:
-    """The benchmarks that any of the patterns matches (all when there is none), and the patterns that
-    match nothing."""
-    if not patterns:
-        return list(SUITE), []
-    chosen = [bench for bench in SUITE if any(bench.matches(pattern) for pattern in patterns)]
-    unknown = [p for p in patterns if not any(bench.matches(p) for bench in SUITE)]
-    return chosen, unknown

@@ -1,0 +1,138 @@
+"""A real program as a benchmark: one job, from its start to its end, is one operation."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .allocators import Allocator
+from .bindings import check_bindings, proof_variables
+from .build import build_launcher
+from .execute import Sample, numbers_of, run_for_result, user_environment
+from .paths import OUTPUT, REPOSITORY
+from .workload import Length
+
+SHARED_VARIABLES = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+PROOF_PART = 10  # the run that proves who serves does a tenth of the quick work
+
+
+def find_program(name: str) -> str | None:
+    """Where a command lies; absolute names are taken as they are."""
+    return shutil.which(name)
+
+
+def preload_variables(allocator: Allocator) -> dict[str, str]:
+    """glibc is preloaded as the others are: Debian links redis-server with jemalloc."""
+    return {"LD_PRELOAD": str(allocator.library or allocator.expected_file)}
+
+
+@dataclass(frozen=True)
+class RealProgram(ABC):
+    """One row of the tables.  `size` is the job's amount of work, in a unit of its own."""
+
+    name: str
+    program: str
+    package: str
+    full: int
+    quick: int
+    seconds: float = 1.0  # of one full run, about; a quick one takes about a third
+
+    @property
+    def rounds_max(self) -> int | None:
+        return None
+
+    @property
+    def is_real(self) -> bool:
+        return True
+
+    def size(self, length: Length) -> int:
+        return self.quick if length.quick else self.full
+
+    def missing(self) -> str:
+        found = find_program(self.program) is not None
+        return "" if found else f"{self.name}: {self.program} is not installed: Debian package {self.package}"
+
+    def expected_seconds(self, length: Length) -> float:
+        return self.seconds / 3 if length.quick else self.seconds
+
+    def prepare(self, length: Length) -> None:
+        build_launcher()
+        self.write_inputs(self.size(length))
+        self.write_inputs(self._proof_size())
+
+    def prove(self, allocator: Allocator) -> None:
+        with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as name:
+            self.run(allocator, self._proof_size(), proof_variables(Path(name)))
+            check_bindings(Path(name), allocator)
+
+    def timed(self, allocator: Allocator, length: Length) -> Sample:
+        return self.run(allocator, self.size(length), {})
+
+    def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:  # noqa: ARG002
+        return None
+
+    def _proof_size(self) -> int:
+        return max(1, self.quick // PROOF_PART)
+
+    @abstractmethod
+    def command_text(self, length: Length) -> str: ...
+
+    @abstractmethod
+    def write_inputs(self, size: int) -> None: ...
+
+    @abstractmethod
+    def run(self, allocator: Allocator, size: int, more_variables: dict[str, str]) -> Sample:
+        """The numbers of one run.  Raises RunError."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """How to start a command that does its work and ends."""
+
+    command: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+    input: Path | None = None
+    before: Callable[[], None] | None = None  # untimed, before every run
+
+
+@dataclass(frozen=True)
+class CommandProgram(RealProgram):
+    """A program that ends by itself, run by bench/real/launch.c.  `make` writes the inputs into a folder."""
+
+    make: Callable[[Path, int], Job] | None = None
+
+    def command_text(self, length: Length) -> str:
+        return " ".join(_job(self, self.size(length)).command).replace(f"{REPOSITORY}/", "")
+
+    def write_inputs(self, size: int) -> None:
+        _job(self, size)
+
+    def run(self, allocator: Allocator, size: int, more_variables: dict[str, str]) -> Sample:
+        job = _job(self, size)
+        if job.before is not None:
+            job.before()
+        variables = SHARED_VARIABLES | job.variables | more_variables | preload_variables(allocator)
+        words = [str(build_launcher()), "-C", str(_folder(self, size))]
+        words += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+        words += ["-i", str(job.input)] if job.input is not None else []
+        return numbers_of(run_for_result([*words, *job.command], user_environment()))
+
+
+def _folder(program: RealProgram, size: int) -> Path:
+    return OUTPUT / "real" / f"{program.name.removeprefix('real-')}-{size}"
+
+
+@cache
+def _job(program: CommandProgram, size: int) -> Job:
+    """The job with its inputs in an empty folder, made once a campaign."""
+    folder = _folder(program, size)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    assert program.make is not None
+    return program.make(folder, size)

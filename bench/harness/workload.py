@@ -1,0 +1,54 @@
+"""What the campaign wants of a benchmark, be it one of bench/programs or a real program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .allocators import Allocator
+from .execute import Sample
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long the runs are: the seconds of those that run for a time, and the size of all other work."""
+
+    seconds: float
+    quick: bool
+
+
+class Workload(Protocol):
+    """One row of the tables."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rounds_max(self) -> int | None:
+        """The most rounds that are worth their time."""
+
+    @property
+    def is_real(self) -> bool:
+        """A program as users run it, rather than one of bench/programs."""
+
+    def command_text(self, length: Length) -> str:
+        """What to show as the command."""
+
+    def missing(self) -> str:
+        """Why it cannot run on this machine, or ''."""
+
+    def prepare(self, length: Length) -> None:
+        """Builds and writes what the runs need.  Raises BuildError."""
+
+    def expected_seconds(self, length: Length) -> float:
+        """About how long a run takes, to plan the campaign."""
+
+    def prove(self, allocator: Allocator) -> None:
+        """Shows in an untimed run that the allocator serves it, where timed runs do not show it.  Raises
+        RunError when it does not."""
+
+    def timed(self, allocator: Allocator, length: Length) -> Sample:
+        """The numbers of one run.  Raises RunError."""
+
+    def report(self, hakmem: Allocator, length: Length) -> dict[str, Any] | None:
+        """hakmem's counters in an untimed run, where they tell something.  Raises RunError."""
