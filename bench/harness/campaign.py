@@ -1,4 +1,4 @@
-"""The whole campaign: interleaved rounds of timed runs, then one reported run of hakmem a benchmark."""
+"""The whole campaign: proofs and hakmem's counters first, then interleaved rounds of timed runs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,44 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .allocators import Allocator
-from .build import build_program
-from .execute import RunError, Sample, reported_run, timed_run
-from .suite import Benchmark
+from .budget import Budget
+from .execute import RunError, Sample
+from .workload import Length, Workload
+
+Step = Callable[[str], None]
 
 
 @dataclass
 class Plan:
     """What to run."""
 
-    benchmarks: list[Benchmark]
+    workloads: list[Workload]
     allocators: list[Allocator]
     rounds: int
-    seconds: float
-    quick: bool
+    minutes: float
+    length: Length
+
+    def in_round(self, number: int) -> list[Workload]:
+        """Those that take part in round `number`, counted from 0."""
+        return [each for each in self.workloads if each.rounds_max is None or number < each.rounds_max]
+
+    def expected_seconds(self) -> float:
+        """About how long all rounds take, from what the workloads expect of themselves."""
+        runs = [each for number in range(self.rounds) for each in self.in_round(number)]
+        return len(self.allocators) * sum(each.expected_seconds(self.length) for each in runs)
 
 
 @dataclass
 class Outcome:
-    """What came of it, by the names of benchmark and allocator."""
+    """What came of it, by the names of workload and allocator."""
 
     samples: dict[tuple[str, str], list[Sample]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     reports: dict[str, dict[str, Any]] = field(default_factory=dict)
     report_failures: dict[str, str] = field(default_factory=dict)
+    rounds: int = 0  # whole ones
+    left_out: list[str] = field(default_factory=list)  # workloads for which even one round had no time
+    seconds: float = 0.0
 
 
 def _rotated(allocators: list[Allocator], by: int) -> list[Allocator]:
@@ -38,46 +52,68 @@ def _rotated(allocators: list[Allocator], by: int) -> list[Allocator]:
     return allocators[by:] + allocators[:by]
 
 
-def _one_round(plan: Plan, number: int, outcome: Outcome, step: Callable[[str], None]) -> None:
-    """Every benchmark on every allocator, one after the other; who comes first changes each time."""
-    for index, bench in enumerate(plan.benchmarks):
-        executable = build_program(bench.program)
-        arguments = bench.command(plan.seconds, plan.quick)
+def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: Step) -> None:
+    """Every workload on every allocator, one after the other; who comes first changes each time."""
+    for index, workload in enumerate(plan.in_round(number)):
+        if number == 0 and budget.over():
+            outcome.left_out.append(workload.name)
+            continue
+        start = budget.elapsed()
         for allocator in _rotated(plan.allocators, number + index):
-            key = (bench.name, allocator.name)
-            step(f"round {number + 1}: {bench.name} on {allocator.name}")
+            key = (workload.name, allocator.name)
+            step(f"round {number + 1}: {workload.name} on {allocator.name}")
             if key in outcome.failures:
                 continue
             try:
-                outcome.samples.setdefault(key, []).append(timed_run(executable, arguments, allocator))
+                outcome.samples.setdefault(key, []).append(workload.timed(allocator, plan.length))
             except RunError as error:
                 outcome.failures[key] = str(error)
+        budget.note(workload.name, budget.elapsed() - start)
 
 
-def _reports(plan: Plan, hakmem: Allocator, outcome: Outcome, step: Callable[[str], None]) -> None:
-    for bench in plan.benchmarks:
-        step(f"hakmem's counters: {bench.name}")
-        seconds = plan.seconds if plan.quick else (bench.report_seconds or plan.seconds)
-        arguments = bench.command(seconds, plan.quick)
+def _proofs(plan: Plan, outcome: Outcome, step: Step) -> None:
+    for workload in (each for each in plan.workloads if each.is_real):
+        for allocator in plan.allocators:
+            step(f"who serves: {workload.name} on {allocator.name}")
+            try:
+                workload.prove(allocator)
+            except RunError as error:
+                outcome.failures[workload.name, allocator.name] = str(error)
+
+
+def _reports(plan: Plan, hakmem: Allocator, outcome: Outcome, step: Step) -> None:
+    for workload in (each for each in plan.workloads if not each.is_real):
+        step(f"hakmem's counters: {workload.name}")
         try:
-            outcome.reports[bench.name] = reported_run(build_program(bench.program), arguments, hakmem)
+            report = workload.report(hakmem, plan.length)
         except RunError as error:
-            outcome.report_failures[bench.name] = str(error)
+            outcome.report_failures[workload.name] = str(error)
+            continue
+        if report is not None:
+            outcome.reports[workload.name] = report
 
 
 def step_count(plan: Plan) -> int:
-    """How often run_campaign will call `step`."""
-    runs = len(plan.benchmarks) * len(plan.allocators) * plan.rounds
-    return runs + len(plan.benchmarks) * any(a.name == "hakmem" for a in plan.allocators)
+    """How often run_campaign will call `step`, if there is time for all rounds."""
+    real = sum(each.is_real for each in plan.workloads)
+    runs = real + sum(len(plan.in_round(number)) for number in range(plan.rounds))
+    reports = (len(plan.workloads) - real) * any(a.name == "hakmem" for a in plan.allocators)
+    return runs * len(plan.allocators) + reports
 
 
-def run_campaign(plan: Plan, step: Callable[[str], None]) -> Outcome:
-    """Runs the plan.  Calls `step` with a line of text before each run."""
+def run_campaign(plan: Plan, step: Step, budget: Budget | None = None) -> Outcome:
+    """Runs the plan.  Calls `step` with a line of text before each run.  Raises BuildError."""
+    budget = budget or Budget(plan.minutes)
     outcome = Outcome()
-    for bench in plan.benchmarks:
-        build_program(bench.program)
-    for number in range(plan.rounds):
-        _one_round(plan, number, outcome, step)
+    for workload in plan.workloads:
+        workload.prepare(plan.length)
+    _proofs(plan, outcome, step)
     for hakmem in (a for a in plan.allocators if a.name == "hakmem"):
         _reports(plan, hakmem, outcome, step)
+    for number in range(plan.rounds):
+        if number > 0 and not budget.fits(each.name for each in plan.in_round(number)):
+            break
+        _one_round(plan, number, budget, outcome, step)
+        outcome.rounds = number + 1
+    outcome.seconds = budget.elapsed()
     return outcome
