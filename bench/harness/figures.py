@@ -30,7 +30,8 @@ def locks_per_million(report: Report) -> float:
     return float(report["measured"]["lock_acquisitions"] * 1e6 / report["sample"]["ops"])
 
 
-def _figure(name: str, value: str, target: str, met: bool) -> Figure:
+def make_figure(name: str, value: str, target: str, met: bool) -> Figure:
+    """A figure beside its target."""
     return {"name": name, "value": value, "target": target, "met": met}
 
 
@@ -39,20 +40,22 @@ def _a1(bench: str, report: Report) -> list[Figure]:
     seconds = report["sample"]["seconds"]
     text = "no page needed" if reuse is None else f"{reuse:.2%}"
     return [
-        _figure(f"A1 page reuse, {bench}, {seconds:.1f} s", text, "> 90 %", reuse is None or reuse > 0.9),
-        _figure(f"A1 new pages, {bench}, {seconds:.1f} s", f"{new_pages:,}", "< 50,000", new_pages < 50_000),
+        make_figure(f"A1 page reuse, {bench}, {seconds:.1f} s", text, "> 90 %", reuse is None or reuse > 0.9),
+        make_figure(
+            f"A1 new pages, {bench}, {seconds:.1f} s", f"{new_pages:,}", "< 50,000", new_pages < 50_000
+        ),
     ]
 
 
 def _a3(bench: str, report: Report) -> list[Figure]:
     warm, total = report["measured"]["lock_acquisitions"], report["exit"]["lock_acquisitions"]
     value = f"{warm:,} ({locks_per_million(report):.3f} per million ops); whole process {total:,}"
-    return [_figure(f"A3 lock acquisitions after warm-up, {bench}", value, "0", warm == 0)]
+    return [make_figure(f"A3 lock acquisitions after warm-up, {bench}", value, "0", warm == 0)]
 
 
 def _a7(bench: str, report: Report) -> list[Figure]:
     rate = magazine_hit_rate(report)
-    return [_figure(f"A7 magazine hit rate, {bench}", f"{rate:.3%}", "≥ 99.8 %", rate >= 0.998)]
+    return [make_figure(f"A7 magazine hit rate, {bench}", f"{rate:.3%}", "≥ 99.8 %", rate >= 0.998)]
 
 
 FIGURES = (

@@ -13,8 +13,10 @@ from typing import Any
 from .allocators import Allocator
 from .campaign import Outcome, Plan
 from .execute import Sample, tuning_variables
+from .extras import extra_tables
 from .figures import mission_figures
 from .machine import describe_allocators
+from .targets import targets
 
 Document = dict[str, Any]
 
@@ -54,15 +56,19 @@ def _add_ratios(cells: dict[str, dict[str, Any]], peers: Iterable[str]) -> dict[
 
 def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
     rows = []
-    for bench in plan.benchmarks:
+    for bench in plan.workloads:
+        if bench.name in outcome.left_out:
+            continue
         cells = {
             a.name: _cell(outcome.samples[bench.name, a.name])
             for a in plan.allocators
             if (bench.name, a.name) in outcome.samples and (bench.name, a.name) not in outcome.failures
         }
         best = _add_ratios(cells, [a.name for a in plan.allocators if a.is_peer])
-        command = " ".join([bench.program, *bench.command(plan.seconds, plan.quick)])
-        rows.append({"name": bench.name, "command": command, "cells": cells, "best_peer": best})
+        command = bench.command_text(plan.length)
+        rows.append(
+            {"name": bench.name, "command": command, "real": bench.is_real, "cells": cells, "best_peer": best}
+        )
     return rows
 
 
@@ -81,22 +87,32 @@ def _geometric_means(rows: list[dict[str, Any]], allocators: list[Allocator]) ->
     } | {"benchmarks": len(common)}
 
 
+def _failures(outcome: Outcome) -> list[str]:
+    found = [f"{bench} on {name}: {why}" for (bench, name), why in outcome.failures.items()]
+    return found + [f"hakmem's counters of {b}: {why}" for b, why in outcome.report_failures.items()]
+
+
 def summarise(plan: Plan, outcome: Outcome, machine: dict[str, str], missing: list[str]) -> Document:
     """The document of a campaign."""
     rows = _benchmark_rows(plan, outcome)
-    failures = [f"{bench} on {name}: {why}" for (bench, name), why in outcome.failures.items()]
-    failures += [f"hakmem's counters of {b}: {why}" for b, why in outcome.report_failures.items()]
-    return {
+    document = {
         "machine": machine,
         "allocators": describe_allocators(plan.allocators),
-        "rounds": plan.rounds,
-        "seconds": plan.seconds,
-        "quick": plan.quick,
+        "rounds": outcome.rounds,
+        "rounds_planned": plan.rounds,
+        "seconds": plan.length.seconds,
+        "quick": plan.length.quick,
+        "minutes_allowed": plan.minutes,
+        "minutes_taken": outcome.seconds / 60,
         "environment": tuning_variables(),
         "benchmarks": rows,
         "geometric_means": _geometric_means(rows, plan.allocators),
+        "geometric_means_real": _geometric_means([row for row in rows if row["real"]], plan.allocators),
+        "extras": extra_tables(rows, [a.name for a in plan.allocators if a.is_peer]),
         "hakmem_reports": outcome.reports,
         "figures": mission_figures(outcome.reports),
         "missing": missing,
-        "failures": failures,
+        "left_out": outcome.left_out,
+        "failures": _failures(outcome),
     }
+    return document | {"targets": targets(document)}

@@ -9,13 +9,17 @@ from rich.table import Table
 
 from .figures import locks_per_million, magazine_hit_rate, page_reuse
 from .text import (
+    FAULTS_WORTH_SHOWING,
     TITLES,
     Document,
     allocators_sentence,
     digits,
+    extra_name,
+    extra_ratio,
     footnotes,
     hakmem_ratio,
     machine_sentence,
+    mean_rows,
     method_sentence,
     row_unit,
 )
@@ -30,7 +34,6 @@ COUNTER_COLUMNS = (
     "maps",
     "purges",
 )
-FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
 
 
 def _new_table(title: str, document: Document, *more: str) -> Table:
@@ -44,9 +47,16 @@ def _new_table(title: str, document: Document, *more: str) -> Table:
 def _cell_text(cell: dict[str, Any] | None, measure: str, divisor: float, best: bool) -> str:
     if cell is None:
         return "[red]failed[/red]"
-    values = {key: digits(cell[measure][key] / divisor) for key in ("median", "min", "max")}
-    middle = f"[bold green]{values['median']}[/]" if best else values["median"]
-    return middle if len(cell["samples"]) == 1 else f"{middle} [dim]{values['min']}-{values['max']}[/]"
+    figures = {key: cell[measure][key] / divisor for key in ("median", "min", "max")}
+    return _spread_text(figures, best)
+
+
+def _spread_text(figures: dict[str, float] | None, best: bool) -> str:
+    if figures is None:
+        return "[red]failed[/red]"
+    middle, least, most = (digits(figures[key]) for key in ("median", "min", "max"))
+    shown = f"[bold green]{middle}[/]" if best else middle
+    return shown if least == most else f"{shown} [dim]{least}-{most}[/]"
 
 
 def _best_of_all(row: dict[str, Any], measure: str) -> str:
@@ -64,13 +74,20 @@ def compared_table(document: Document, measure: str) -> Table:
             for name in document["allocators"]
         ]
         table.add_row(f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure))
-    means = document["geometric_means"]
     table.add_section()
-    table.add_row(
-        f"geometric mean of {means['benchmarks']} ratios",
-        *(f"{means[measure][name]:.3f}" if name in means[measure] else "" for name in document["allocators"]),
-        "",
-    )
+    for label, means in mean_rows(document):
+        cells = (f"{means[measure][n]:.3f}" if n in means[measure] else "" for n in document["allocators"])
+        table.add_row(label, *cells, "")
+    return table
+
+
+def extra_table(document: Document, extra: dict[str, Any]) -> Table:
+    """A figure besides time and peak memory, as the programs that have it print it."""
+    table = _new_table(f"{extra['title']} (median, min-max)", document, "hakmem / best peer")
+    for row in extra["rows"]:
+        best = min(row["cells"], key=lambda name: row["cells"][name]["median"])
+        cells = [_spread_text(row["cells"].get(name), name == best) for name in document["allocators"]]
+        table.add_row(extra_name(row), *cells, extra_ratio(row))
     return table
 
 
@@ -80,7 +97,7 @@ def faults_table(document: Document) -> Table | None:
     for row in document["benchmarks"]:
         faults = {name: cell["faults_per_op"] for name, cell in row["cells"].items()}
         if max(faults.values(), default=0) >= FAULTS_WORTH_SHOWING:
-            cells = [f"{faults[name]:.2f}" if name in faults else "failed" for name in document["allocators"]]
+            cells = [digits(faults[name]) if name in faults else "failed" for name in document["allocators"]]
             table.add_row(row["name"], *cells)
     return table if table.row_count else None
 
@@ -108,24 +125,26 @@ def counters_table(document: Document) -> Table | None:
     return table if reports else None
 
 
-def figures_table(document: Document) -> Table | None:
-    """The mission's counted figures beside their targets."""
-    table = Table(title="Mission figures (counted, not timed)", title_justify="left", header_style="bold")
+def figures_table(title: str, figures: list[dict[str, Any]]) -> Table | None:
+    """Figures beside their targets."""
+    table = Table(title=title, title_justify="left", header_style="bold")
     for name in ("figure", "value", "target", ""):
         table.add_column(name)
-    for figure in document["figures"]:
+    for figure in figures:
         verdict = "[green]met[/]" if figure["met"] else "[bold red]missed[/]"
         table.add_row(figure["name"], figure["value"], figure["target"], verdict)
-    return table if document["figures"] else None
+    return table if figures else None
 
 
 def show(document: Document, console: Console) -> None:
     """Everything, the footer last."""
     tables = [
         *(compared_table(document, measure) for measure in TITLES),
+        *(extra_table(document, extra) for extra in document["extras"]),
         faults_table(document),
         counters_table(document),
-        figures_table(document),
+        figures_table("Targets", document["targets"]),
+        figures_table("Mission figures (counted, not timed)", document["figures"]),
     ]
     for table in tables:
         if table is not None:

@@ -11,6 +11,7 @@ TITLES = {
     "cpu_ns_per_op": "CPU time per operation, all threads",
     "peak_rss_kib": "Peak resident memory, MiB",
 }
+FAULTS_WORTH_SHOWING = 0.05  # minor page faults per operation
 
 
 def digits(value: float) -> str:
@@ -25,6 +26,8 @@ def row_unit(row: dict[str, Any], measure: str) -> tuple[str, float]:
     if measure == "peak_rss_kib":
         return "", 1024.0
     slowest = max((cell[measure]["median"] for cell in row["cells"].values()), default=0.0)
+    if slowest >= 10_000_000:
+        return "ms", 1e6
     return ("µs", 1e3) if slowest >= 10_000 else ("ns", 1.0)
 
 
@@ -50,16 +53,43 @@ def allocators_sentence(document: Document) -> str:
     return ", ".join(f"{name} ({what})" for name, what in document["allocators"].items())
 
 
+def mean_rows(document: Document) -> list[tuple[str, dict[str, Any]]]:
+    """The geometric means with their labels: of all rows and, where there are such, of real programs."""
+    rows = [("all", document["geometric_means"]), ("real programs", document["geometric_means_real"])]
+    return [
+        (f"geometric mean of {means['benchmarks']} ratios, {which}", means)
+        for which, means in rows
+        if means["benchmarks"]
+    ]
+
+
+def extra_name(row: dict[str, Any]) -> str:
+    """What stands at the head of a row of `extras`."""
+    return " ".join(word for word in (row["benchmark"], row["label"], row["unit"]) if word)
+
+
+def extra_ratio(row: dict[str, Any]) -> str:
+    """hakmem's ratio to the best peer in a row of `extras`; empty when there is none."""
+    ratio = row["cells"].get("hakmem", {}).get("ratio")
+    return "" if ratio is None else f"{ratio:.2f} {row['best_peer']}"
+
+
 def method_sentence(document: Document) -> str:
     """How the figures came about."""
     length = f"{document['seconds']:g} s a run where the program runs for a time"
     rounds = f"{document['rounds']} interleaved round{'s' if document['rounds'] != 1 else ''}"
-    return f"Median of {rounds}, {length}; lower is better; who served each run was checked."
+    if document["rounds"] < document["rounds_planned"]:
+        rounds += f" (of {document['rounds_planned']}: no time for more)"
+    return (
+        f"Median of {rounds} in {document['minutes_taken']:.1f} minutes, {length}; lower is better; "
+        "who served each run was checked."
+    )
 
 
 def footnotes(document: Document) -> list[str]:
     """What the reader must know besides: what is missing, what failed, what was tuned."""
     notes = [f"missing: {sentence}" for sentence in document["missing"]]
+    notes += [f"left out for want of time: {', '.join(document['left_out'])}"] if document["left_out"] else []
     notes += [f"failed: {sentence}" for sentence in document["failures"]]
     notes += [f"environment: {name}={value}" for name, value in document["environment"].items()]
     return notes

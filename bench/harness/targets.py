@@ -1,0 +1,174 @@
+"""What hakmem has to reach, computed from a result: each target with its figure, met or missed.
+
+Targets whose benchmarks were not run, or whose peer was not there, are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .extras import AFTER_IDLE, LATENCY, MEMORY
+from .figures import Figure, make_figure
+
+Document = dict[str, Any]
+Row = dict[str, Any]
+
+SHOWN = 4  # rows that a target's value names at most
+
+
+def _rows(document: Document) -> dict[str, Row]:
+    return {row["name"]: row for row in document["benchmarks"]}
+
+
+def _median(row: Row | None, name: str, measure: str) -> float | None:
+    if row is None or name not in row["cells"]:
+        return None
+    return float(row["cells"][name][measure]["median"])
+
+
+def _named(pairs: Iterable[tuple[str, float]]) -> str:
+    """The worst ones with their ratios, and how many there are besides."""
+    found = sorted(pairs, key=lambda pair: -pair[1])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return ", ".join(f"{name} {ratio:.2f}" for name, ratio in found[:SHOWN]) + more
+
+
+def _compared(
+    document: Document, measure: str, title: str, mean_limit: float, row_limit: float
+) -> list[Figure]:
+    """The geometric mean, and no single row far behind."""
+    mean = document["geometric_means"].get(measure, {}).get("hakmem")
+    if mean is None:
+        return []
+    ratios = [
+        (row["name"], row["cells"]["hakmem"][measure]["ratio"])
+        for row in document["benchmarks"]
+        if "hakmem" in row["cells"] and measure in row["best_peer"]
+    ]
+    above = [(name, ratio) for name, ratio in ratios if ratio > row_limit]
+    value = f"{len(above)} of {len(ratios)}: {_named(above)}" if above else f"none of {len(ratios)}"
+    return [
+        make_figure(
+            f"{title}, geometric mean against the best peers",
+            f"{mean:.3f}",
+            f"≤ {mean_limit:.2f}",
+            mean <= mean_limit,
+        ),
+        make_figure(f"{title}, rows above {row_limit:.2f} of the best peer", value, "none", not above),
+    ]
+
+
+def _extra_rows(document: Document, title: str) -> list[Row]:
+    return [row for table in document["extras"] if table["title"] == title for row in table["rows"]]
+
+
+def _not_above_best(rows: list[Row], name: str) -> list[Figure]:
+    """One figure for all rows: hakmem's median against the best peer's, in each."""
+    compared = [row for row in rows if "ratio" in row["cells"].get("hakmem", {})]
+    if not compared:
+        return []
+    worst = max(compared, key=lambda row: row["cells"]["hakmem"]["ratio"])
+    value = f"worst {worst['cells']['hakmem']['ratio']:.2f} of {worst['best_peer']} ({worst['benchmark']})"
+    met = all(row["cells"]["hakmem"]["ratio"] <= 1 for row in compared)
+    return [make_figure(name, value, "≤ 1.00 of the best peer", met)]
+
+
+def _startup(document: Document) -> list[Figure]:
+    """Against glibc: what it costs to be there at all."""
+    found = []
+    for name, row in _rows(document).items():
+        ours, theirs = (_median(row, allocator, "ns_per_op") for allocator in ("hakmem", "glibc"))
+        if name.startswith("startup") and ours is not None and theirs is not None:
+            ratio = ours / theirs
+            found.append(make_figure(f"{name}, time against glibc", f"{ratio:.3f}", "≤ 1.05", ratio <= 1.05))
+    for row in _extra_rows(document, MEMORY):
+        cells = row["cells"]
+        if row["benchmark"].startswith("startup") and {"hakmem", "glibc"} <= cells.keys():
+            more = (cells["hakmem"]["median"] - cells["glibc"]["median"]) * 1024
+            name = f"{row['benchmark']}, peak of a process above glibc's"
+            found.append(make_figure(name, f"{more:+.0f} KiB", "≤ 300 KiB", more <= 300))
+    return found
+
+
+def _idle_threads(document: Document) -> list[Figure]:
+    return [
+        make_figure(f"{row['benchmark']}, memory of an idle thread", f"{kib:.1f} KiB", "≤ 16 KiB", kib <= 16)
+        for row in _extra_rows(document, MEMORY)
+        if row["label"] == "per idle thread" and "hakmem" in row["cells"]
+        for kib in [row["cells"]["hakmem"]["median"]]
+    ]
+
+
+def _keeps_up(document: Document, name: str, few: str, many: str) -> list[Figure]:
+    """hakmem's throughput in row `many` is not below that of row `few` by more than noise."""
+    rows = _rows(document)
+    before, after = (_median(rows.get(which), "hakmem", "ns_per_op") for which in (few, many))
+    if before is None or after is None:
+        return []
+    part = before / after
+    title = f"{name}, throughput of {many} against {few}"
+    return [make_figure(title, f"{part:.0%}", "≥ 95 %", part >= 0.95)]
+
+
+def _against(document: Document, target: str, names: Iterable[str], peer: str, part: float) -> list[Figure]:
+    """Throughput in percent of one peer's."""
+    rows, found = _rows(document), []
+    for name in names:
+        ours, theirs = (_median(rows.get(name), which, "ns_per_op") for which in ("hakmem", peer))
+        if ours is not None and theirs is not None:
+            reached = theirs / ours
+            title = f"{target} {name}, throughput against {peer}"
+            found.append(make_figure(title, f"{reached:.0%}", f"≥ {part:.0%}", reached >= part))
+    return found
+
+
+def _against_best(document: Document, target: str, names: Iterable[str]) -> list[Figure]:
+    rows, found = _rows(document), []
+    for name in names:
+        row = rows.get(name)
+        if row is not None and "hakmem" in row["cells"] and "ns_per_op" in row["best_peer"]:
+            ratio = row["cells"]["hakmem"]["ns_per_op"]["ratio"]
+            value = f"{ratio:.2f} of {row['best_peer']['ns_per_op']}"
+            found.append(
+                make_figure(f"{target} {name}, time against the best peer", value, "≤ 1.00", ratio <= 1)
+            )
+    return found
+
+
+def _larson_memory(document: Document) -> list[Figure]:
+    """A12."""
+    ratios = [
+        (name, row["cells"]["hakmem"]["peak_rss_kib"]["ratio"])
+        for name, row in _rows(document).items()
+        if name.startswith("larson-") and "hakmem" in row["cells"] and "peak_rss_kib" in row["best_peer"]
+    ]
+    if not ratios:
+        return []
+    above = [(name, ratio) for name, ratio in ratios if ratio > 1.10]
+    value = _named(above or [max(ratios, key=lambda pair: pair[1])])
+    return [make_figure("A12 larson-*, peak memory against the leanest peer", value, "≤ 1.10", not above)]
+
+
+def _like(document: Document, prefix: str) -> list[str]:
+    return [name for name in _rows(document) if name.startswith(prefix)]
+
+
+def targets(document: Document) -> list[Figure]:
+    """All of them, in the order of the documentation."""
+    latency = [row for row in _extra_rows(document, LATENCY) if row["label"] == "p99.99"]
+    return [
+        *_compared(document, "ns_per_op", "Time", 0.95, 1.10),
+        *_compared(document, "peak_rss_kib", "Peak memory", 1.00, 1.25),
+        *_not_above_best(_extra_rows(document, AFTER_IDLE), "RSS after idle"),
+        *_not_above_best(latency, "p99.99 of single calls"),
+        *_startup(document),
+        *_idle_threads(document),
+        *_keeps_up(document, "More threads than cores", "oversubscribed-1x", "oversubscribed"),
+        *_against(document, "A2", ("larson-mid-1t", "larson-mid-4t"), "mimalloc", 1.0),
+        *_keeps_up(document, "A5 Scaling", "mid_large_mt-4t", "mid_large_mt-8t"),
+        *_against(document, "A6", _like(document, "mid_large_mt-"), "mimalloc", 1.0),
+        *_against(document, "A8", ("tiny_hot",), "glibc", 1.5),
+        *_against(document, "A9", _like(document, "random_mixed-"), "mimalloc", 1.0),
+        *_against_best(document, "A10", ("json", "mir", "vm")),
+        *_larson_memory(document),
+    ]
