@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -16,18 +18,32 @@ from .campaign import Outcome, Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown
-from .paths import LAST_RESULT
-from .suite import SUITE, select
+from .paths import LAST_CSV, LAST_JSON, REPORT
+from .report import write_report
+from .selection import ALL, select
 from .summary import Document, summarise
 from .tables import show
+from .workload import Length
 
 EPILOGUE = """\
-Each benchmark runs on every allocator in turn, in interleaved rounds whose order rotates.  Tables go to
-standard output, progress to standard error; the whole result is kept in build/bench/last.json.
+Each benchmark runs on every allocator in turn, in interleaved rounds whose order rotates, as many whole
+rounds as there is time for.  Tables go to standard output, progress to standard error; the whole result,
+with charts and a page, is kept in build/bench.
 Exit status: 0, or 1 when a run failed, or 2 when the command line is wrong.
 """
-FULL_ROUNDS, FULL_SECONDS = 5, 1.0
-QUICK_ROUNDS, QUICK_SECONDS = 2, 0.4
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much is done when nothing else is said."""
+
+    rounds: int
+    seconds: float
+    minutes: float
+
+
+FULL = Pace(rounds=5, seconds=0.5, minutes=28)
+QUICK = Pace(rounds=2, seconds=0.15, minutes=2.8)
 
 
 def _positive(text: str) -> int:
@@ -43,6 +59,16 @@ def _duration(text: str) -> float:
         value = 0.0
     if not 0 < value <= 60:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 60")
+    return value
+
+
+def _minutes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
     return value
 
 
@@ -65,13 +91,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
     add("--alloc", action="append", default=[], type=_named_library, metavar="NAME=FILE",
         help="also this library (a NAME that begins with hakmem is not counted as a peer)")  # fmt: skip
-    add("--rounds", type=_positive, metavar="N", help=f"rounds ({FULL_ROUNDS}; quick {QUICK_ROUNDS})")
+    add("--rounds", type=_positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
     add("--seconds", type=_duration, metavar="S",
-        help=f"length of a timed run ({FULL_SECONDS:g}; quick {QUICK_SECONDS:g})")  # fmt: skip
+        help=f"length of a timed run ({FULL.seconds:g}; quick {QUICK.seconds:g})")  # fmt: skip
+    add("--minutes", type=_minutes, metavar="N",
+        help=f"no new round that would end later ({FULL.minutes:g}; quick {QUICK.minutes:g})")  # fmt: skip
     add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the whole result")
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
+    add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
     add("--markdown", action="store_true", help="print Markdown instead of tables")
     add("--from", dest="saved", type=Path, metavar="FILE", help="run nothing, show a result of --json")
     add("--list", action="store_true", help="list the benchmarks and allocators, run nothing")
@@ -91,29 +120,38 @@ def _choose_allocators(
 
 
 def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple[Plan, list[str]]:
-    benchmarks, unknown = select(options.only)
+    workloads, unknown = select(options.only)
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
     allocators, missing = _choose_allocators(parser, options)
+    pace = QUICK if options.quick else FULL
     plan = Plan(
-        benchmarks,
+        [each for each in workloads if not each.missing()],
         allocators,
-        rounds=options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS),
-        seconds=options.seconds or (QUICK_SECONDS if options.quick else FULL_SECONDS),
-        quick=options.quick,
+        rounds=options.rounds or pace.rounds,
+        minutes=options.minutes or pace.minutes,
+        length=Length(options.seconds or pace.seconds, options.quick),
     )
-    return plan, missing
+    return plan, [*missing, *(sentence for each in workloads if (sentence := each.missing()))]
+
+
+def _estimate(plan: Plan) -> str:
+    minutes = plan.expected_seconds() / 60
+    return (
+        f"{len(plan.workloads)} benchmarks, {len(plan.allocators)} allocators, {plan.rounds} rounds: "
+        f"about {minutes:.0f} minutes, at most {plan.minutes:g}"
+    )
 
 
 def _list(plan: Plan, missing: list[str], console: Console) -> None:
-    width = max(len(bench.name) for bench in SUITE)
-    for bench in plan.benchmarks:
-        command = " ".join([bench.program, *bench.command(plan.seconds, plan.quick)])
-        console.print(f"{bench.name:{width}}  {command}", highlight=False)
+    width = max(len(each.name) for each in ALL)
+    for each in plan.workloads:
+        console.print(f"{each.name:{width}}  {each.command_text(plan.length)}", highlight=False, markup=False)
     for allocator in plan.allocators:
         console.print(f"{allocator.name:{width}}  {allocator.library or 'the C library'}", highlight=False)
     for sentence in missing:
         console.print(f"missing: {sentence}", highlight=False)
+    console.print(_estimate(plan), highlight=False)
 
 
 def _run_with_lines(plan: Plan) -> Outcome:
@@ -146,21 +184,31 @@ def _output_console() -> Console:
     return console if console.is_terminal else Console(width=200)
 
 
-def _deliver(document: Document, options: argparse.Namespace) -> int:
-    """Writes the files that were asked for and shows the result; returns the exit status."""
-    unwritten = False
-    for write, path in ((write_json, options.json), (write_csv, options.csv)):
+def _written(document: Document, targets: list[tuple[Callable[[Document, Path], None], Path]]) -> bool:
+    """Writes the files; complains of each that could not be written, and returns whether all were."""
+    good = True
+    for write, path in targets:
         try:
-            if path is not None:
-                write(document, path)
+            write(document, path)
         except OSError as error:
-            unwritten = True
+            good = False
             print(f"bench/run: {error}", file=sys.stderr)
+    return good
+
+
+def _deliver(document: Document, options: argparse.Namespace) -> int:
+    """Writes what was asked for and shows the result; returns the exit status."""
+    kept = [] if options.saved else [(write_json, LAST_JSON), (write_csv, LAST_CSV)]
+    asked = [(write_json, options.json), (write_csv, options.csv)]
+    targets = [*kept, *((write, path) for write, path in asked if path), (write_report, options.report)]
+    good = _written(document, targets)
     if options.markdown:
         print(to_markdown(document))
     else:
         show(document, _output_console())
-    return 1 if document["failures"] or unwritten else 0
+        for path in (options.report / "index.html", *(path for _, path in kept)):
+            print(path)
+    return 1 if document["failures"] or not good else 0
 
 
 def main(arguments: list[str]) -> int:
@@ -183,5 +231,4 @@ def main(arguments: list[str]) -> int:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         return 1
     document = summarise(plan, outcome, machine, missing)
-    write_json(document, LAST_RESULT)
     return _deliver(document, options)
