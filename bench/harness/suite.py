@@ -108,4 +108,43 @@ SUITE = (
     Benchmark("realloc_grow", "realloc_grow", work=Work("--ops", 400_000, 100_000)),
     Benchmark("churn", "churn"),
     Benchmark("many_live", "many_live", work=Work("--rounds", 4, 1)),
+    *(
+        Benchmark(f"producer_consumer-{row}", "producer_consumer", f"--topology {topology} --threads 4")
+        for row, topology in (("1n", "1:n"), ("n1", "n:1"), ("ring", "ring"))
+    ),
+    Benchmark("batch_transfer", "batch_transfer"),
+    *(
+        Benchmark(
+            f"many_live-10m-{order}",
+            "many_live",
+            f"--min 16 --max 32 --rounds 1 --order {order}",
+            work=Work("--blocks", 10_000_000, 1_000_000),
+        )
+        for order in ("forward", "reverse", "random")
+    ),
+    Benchmark("phases", "phases", work=Work("--live", 64 << 20, 16 << 20)),
+    Benchmark("fragmentation", "fragmentation", work=Work("--ops", 8 << 20, 2 << 20)),
+    *(
+        Benchmark(name, "burst_idle", args, work=Work("--idle", 5, 2), rounds_max=3, beyond_seconds=4.0)
+        for name, args in (("burst_idle", ""), ("burst_idle-trickle", "--trickle 1"))
+    ),
+    Benchmark("idle_threads", "idle_threads"),
+    Benchmark("oversubscribed", "oversubscription"),
+    Benchmark("oversubscribed-1x", "oversubscription", "--per-core 1"),
+    Benchmark("false_sharing-active", "false_sharing"),
+    Benchmark("false_sharing-passive", "false_sharing", "--kind passive"),
+    Benchmark("realloc_buffer", "realloc_buffer", work=Work("--max", 1 << 30, 64 << 20)),
+    Benchmark("calloc_large", "calloc_large", work=Work("--ops", 1000, 250)),
+    Benchmark("aligned", "aligned"),
+    Benchmark("large_mixed-1t", "large_mixed", work=Work("--ops", 6000, 1500)),
+    Benchmark("large_mixed-4t", "large_mixed", "--threads 4", work=Work("--ops", 1500, 400)),
+    Benchmark("tail_latency-1t", "tail_latency", work=Work("--calls", 8 << 20, 2 << 20)),
+    Benchmark("tail_latency-2t", "tail_latency", "--threads 2", work=Work("--calls", 8 << 20, 2 << 20)),
+    Benchmark("startup", "startup"),
+    Benchmark("startup-true", "startup", "--what true"),
+    Benchmark("fork_heavy", "fork_heavy"),
+    Benchmark("strings", "strings"),
+    Benchmark("tree-1t", "tree"),
+    Benchmark("tree-4t", "tree", "--threads 4"),
+    Benchmark("server", "server"),
 )
