@@ -1,0 +1,56 @@
+"""The page, the charts, Markdown and CSV of a small canned result."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.files import read_json, write_csv, write_json
+from harness.markdown import to_markdown
+from harness.report import write_report
+
+Make = Callable[..., Any]
+LATENCIES = {"p50_ns": 20.0, "p99_ns": 90.0, "p999_ns": 400.0, "p9999_ns": 3000.0, "max_ns": 90000.0}
+
+
+@pytest.fixture
+def document(document_of: Make, fake: Make, sample: Make) -> dict[str, Any]:
+    everyone = ("hakmem", "glibc", "mimalloc")
+    return document_of(
+        fake("json", **{name: sample(10) for name in everyone}),
+        fake("tail_latency-1t", **{name: sample(10, **LATENCIES) for name in everyone}),
+        fake("burst_idle", **{name: sample(10, rss_idle_kib=9000) for name in everyone[:2]}),
+        fake("idle_threads", **{name: sample(10, rss_per_idle_thread_bytes=9000) for name in everyone}),
+        fake("real-<sort>", is_real=True, **{name: sample(10**9) for name in everyone}),
+    )
+
+
+def test_page_and_charts(document: dict[str, Any], tmp_path: Path) -> None:
+    write_report(document, tmp_path)
+    charts = {path.stem for path in tmp_path.glob("*.png")}
+    assert charts == {"means", "time", "memory", "latency", "idle", "live"}
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("<svg") == len(charts)
+    assert "real-&lt;sort&gt;" in page
+    assert "<script" not in page
+    assert 'src="' not in page, "the page needs no other file"
+
+
+def test_markdown(document: dict[str, Any]) -> None:
+    text = to_markdown(document)
+    assert "| tail_latency-1t p99.99 ns | 3000 ±0 %" in text
+    assert "| json ns | 10.0 ±0 %" in text
+
+
+def test_kept_and_read_again(document: dict[str, Any], tmp_path: Path) -> None:
+    write_json(document, tmp_path / "r.json")
+    assert to_markdown(read_json(tmp_path / "r.json")) == to_markdown(document)
+    write_csv(document, tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    runs = 2 * (4 * 3 + 2)
+    assert len(lines) == runs
+    assert lines[0]["benchmark"] == "json"
