@@ -35,6 +35,7 @@ STYLES = {
 SPARE_STYLES = (("#e69f00", "X"), ("#8c6d31", "p"), ("#6a3d9a", "h"))
 SETTINGS = {
     "font.size": 9,
+    "text.parse_math": False,  # names are names
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -71,11 +72,11 @@ def style_of(name: str, names: list[str]) -> tuple[str, str]:
 
 
 def _plain(value: float, _position: int | None = None) -> str:
-    return f"{value:g}"
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def _log_axis(axis: Any) -> None:  # noqa: ANN401 - an XAxis or a YAxis
-    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+def _log_axis(axis: Any, subs: tuple[float, ...]) -> None:  # noqa: ANN401 - an XAxis or a YAxis
+    axis.set_major_locator(LogLocator(10, subs=subs))
     axis.set_major_formatter(FuncFormatter(_plain))
     axis.set_minor_formatter(NullFormatter())
 
@@ -114,7 +115,7 @@ def ratio_chart(document: Document, measure: str) -> Figure | None:
             label=name,
         )
     axes.set_xscale("log")
-    _log_axis(axes.xaxis)
+    _log_axis(axes.xaxis, (1.0, 2.0, 5.0))
     axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(True)
@@ -214,6 +215,7 @@ def latency_chart(document: Document) -> Figure | None:
                 label=name,
             )
         axes.set_yscale("log")
+        _log_axis(axes.yaxis, (1.0,))
         axes.set_xticks(range(len(labels)), labels)
         axes.grid(True, axis="y")
         axes.set_title(benchmark, fontsize=10)
