@@ -92,9 +92,10 @@ void adoption_give(struct adopter *adopter, block_id block, const struct adoptio
     return;
   }
   bool is_remote = !is_home(page, adopter);
-  uint32_t before = remote_push(page, block, is_remote, counters);
+  bool is_announced = is_remote || policy->announces_own;
+  uint32_t before = remote_push(page, block, is_announced, counters);
   counters->remote_frees += is_remote;
-  if (is_remote && before + 1 == policy->threshold) {
+  if (is_announced && before + 1 == policy->threshold) {
     enqueue(page, counters);
   }
 }

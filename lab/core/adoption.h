@@ -7,8 +7,8 @@
  *   free     a block of the active page goes back to it; any other is pushed on its page's remote list
  *   queue    a page whose announced remote frees reach the policy's threshold becomes pending
  *
- * Frees of the owner itself to a page that is not active are not announced: the page waits until a
- * remote free comes.  There is no partial list and no look at the active page's remote frees: those are
+ * Unless the policy says so, frees of the owner itself to a page that is not active are not announced:
+ * the page waits until a remote free comes.  There is no partial list and no look at the active page's remote frees: those are
  * what the must-reuse gate of Route S added.
  */
 #ifndef LAB_ADOPTION_H
@@ -20,6 +20,7 @@
 struct adoption_policy {
   uint32_t threshold;     /* announced frees that make a page pending */
   bool queues_left_pages; /* a page left with free blocks becomes pending again */
+  bool announces_own;     /* the owner's frees count as remote ones do */
 };
 
 struct adopter {

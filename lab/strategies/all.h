@@ -8,7 +8,7 @@
 #include "../core/strategy.h"
 
 extern const struct strategy sharded_mutex, cas_walk, cas_singles, thread_list, magazine_64,
-    global_cache, adopt_at_once, threshold_4, threshold_2, reenqueue, route_s, route_p,
-    system_malloc;
+    global_cache, adopt_at_once, adopt_announced, threshold_4, threshold_2, reenqueue, route_s,
+    route_p, system_malloc;
 
 #endif
