@@ -7,7 +7,7 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug run test bench fresh install format lint clean tools-build tools-test tools-bench
+.PHONY: help build release debug run test bench lab fresh install format lint clean tools-build tools-test tools-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test: build $(VENV)/ready | tools-test ## all tests (ARGS='tests/api -k name' fo
 
 bench: release $(VENV)/ready | tools-bench ## benchmarks against the peers (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python bench/run $(ARGS)
+
+lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
+	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run

@@ -1,0 +1,1 @@
+"""The laboratory's runner: builds the load, runs every experiment, judges, and writes the page."""

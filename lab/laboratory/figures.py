@@ -1,0 +1,92 @@
+"""From samples to the figures of a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from .execute import Sample
+
+# (subject's name, threads) -> one sample a round
+Samples = dict[tuple[str, int], list[Sample]]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Speed against another subject, round by round: what disturbs a round disturbs both.  `low` and
+    `high` are the quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def change(self) -> str:
+        """As a percentage with its quartiles."""
+        return f"{self.median - 1:+.1%} ({self.low - 1:+.0%} … {self.high - 1:+.0%})"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One subject at one number of threads.  None: the subject does not count that."""
+
+    ops_per_s: float
+    ops_low: float
+    ops_high: float
+    cpu_ns_per_op: float
+    peak_rss_mib: float
+    reuse: float | None
+    new_pages: float | None
+    new_pages_per_s: float | None
+    cas_retries_per_mop: float | None
+    locks_per_mop: float | None
+    futex_per_mop: float | None
+    counters: Sample  # medians of everything else
+    ran_out_of_pages: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _median(samples: list[Sample], key: str) -> float:
+    return median(sample[key] for sample in samples)
+
+
+def _ratio_of(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def cell(samples: list[Sample], counts: bool) -> Cell:
+    """`counts` is false for references that tell nothing of themselves."""
+    speeds = [sample["ops_per_s"] for sample in samples]
+
+    def per_mop(*keys: str) -> float | None:
+        if not counts:
+            return None
+        return median(sum(s[key] for key in keys) * 1e6 / s["ops"] for s in samples)
+
+    reuses, new = sum(s["reuses"] for s in samples), sum(s["new_pages"] for s in samples)
+    return Cell(
+        ops_per_s=median(speeds),
+        ops_low=min(speeds),
+        ops_high=max(speeds),
+        cpu_ns_per_op=median((s["user_s"] + s["sys_s"]) * 1e9 / s["ops"] for s in samples),
+        peak_rss_mib=_median(samples, "peak_rss_kib") / 1024,
+        reuse=_ratio_of(reuses, reuses + new) if counts else None,
+        new_pages=_median(samples, "new_pages") if counts else None,
+        new_pages_per_s=median(s["new_pages"] / s["seconds"] for s in samples) if counts else None,
+        cas_retries_per_mop=per_mop("cas_retries"),
+        locks_per_mop=per_mop("locks"),
+        futex_per_mop=per_mop("futex_waits", "futex_wakes"),
+        counters={key: _median(samples, key) for key in samples[0]},
+        ran_out_of_pages=any(s["out_of_pages"] for s in samples),
+    )
+
+
+def ratio(samples: Samples, name: str, base: str, threads: int) -> Ratio:
+    """How fast `name` is against `base`."""
+    pairs = zip(samples[name, threads], samples[base, threads], strict=True)
+    ratios = [mine["ops_per_s"] / theirs["ops_per_s"] for mine, theirs in pairs]
+    low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    return Ratio(middle, low, high)

@@ -1,0 +1,185 @@
+"""The seed's findings, and whether they are found here, computed from the run."""
+
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from .figures import Cell, Ratio, Samples, ratio
+
+REPRODUCED, NOT_REPRODUCED, UNDECIDED, MEASURED = "reproduced", "not reproduced", "undecided", "measured"
+REUSE_TARGET = 0.90  # A1
+HOPED_REUSE = 0.70
+OWN_BASELINE_TARGET = 1.5  # A2
+MANY = 4  # the notes' number of threads
+
+Cells = dict[tuple[str, int], Cell]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line of the table of findings."""
+
+    name: str
+    seed: str
+    here: str
+    verdict: str
+    reason: str
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding of the notes: the seed's figure, how it is judged, and what to say then."""
+
+    name: str
+    seed: str
+    judge: Callable[[Finding, Samples, Cells], tuple[str, str]]  # figure here, verdict
+    if_so: str
+    if_not: str
+    base: str = "sharded-mutex"
+    threads: int = MANY
+
+
+def _judge_loss(change: Ratio) -> str:
+    if change.median < 1:
+        return REPRODUCED if change.high < 1 else UNDECIDED
+    return NOT_REPRODUCED if change.low > 1 else UNDECIDED
+
+
+def _is_slower(finding: Finding, samples: Samples, cells: Cells) -> tuple[str, str]:
+    change = ratio(samples, finding.name, finding.base, finding.threads)
+    where = f"{change.median:.2f}× {finding.base}, {finding.threads} thread{'s' * (finding.threads > 1)}"
+    mine, theirs = cells[finding.name, finding.threads], cells[finding.base, finding.threads]
+    cpu = f"CPU {theirs.cpu_ns_per_op:.0f} → {mine.cpu_ns_per_op:.0f} ns an operation"
+    return f"{where}: {change.change}; {cpu}", _judge_loss(change)
+
+
+def _reuse_text(cell: Cell) -> str:
+    assert cell.reuse is not None and cell.new_pages is not None
+    text = f"{cell.reuse:.2%} reuse, {cell.new_pages:,.0f} new pages, {cell.new_pages_per_s:,.0f} a second"
+    return text + (" (until the pages were used up)" if cell.ran_out_of_pages else "")
+
+
+def _reuses_little(finding: Finding, _: Samples, cells: Cells) -> tuple[str, str]:
+    cell = cells[finding.name, finding.threads]
+    return _reuse_text(cell), REPRODUCED if (cell.reuse or 0) < REUSE_TARGET else NOT_REPRODUCED
+
+
+def _is_the_baseline(finding: Finding, _: Samples, cells: Cells) -> tuple[str, str]:
+    one, many = cells[finding.name, 1], cells[finding.name, MANY]
+    scaling = many.ops_per_s / one.ops_per_s
+    text = f"{one.ops_per_s / 1e6:.1f} M/s and {many.ops_per_s / 1e6:.1f} M/s, {scaling:.2f}×; "
+    text += f"CPU {one.cpu_ns_per_op:.0f} → {many.cpu_ns_per_op:.0f} ns an operation"
+    return text, REPRODUCED if many.cpu_ns_per_op > 1.2 * one.cpu_ns_per_op else NOT_REPRODUCED
+
+
+def _hope(finding: Finding, samples: Samples, cells: Cells) -> tuple[str, str]:
+    cell, change = cells[finding.name, MANY], ratio(samples, finding.name, finding.base, MANY)
+    text = f"{_reuse_text(cell)}; {change.median:.2f}× {finding.base}"
+    return text, "hope met" if (cell.reuse or 0) >= HOPED_REUSE else "hope not met"
+
+
+def _only_measure(finding: Finding, samples: Samples, cells: Cells) -> tuple[str, str]:
+    cell, change = cells[finding.name, MANY], ratio(samples, finding.name, finding.base, MANY)
+    return f"{_reuse_text(cell)}; {change.median:.2f}× {finding.base}", MEASURED
+
+
+FINDINGS = (
+    Finding(
+        "sharded-mutex", "4.03 M/s with 1 thread, 13.78 M/s with 4 (3.42×)", _is_the_baseline,
+        "The same work costs more processor time as soon as threads share: blocks, links, heads and locks "
+        "wander from core to core.",
+        "An operation costs the same with 4 threads: the shards kept the threads apart here.",
+    ),
+    Finding(
+        "cas-walk", "-3 %", _is_slower,
+        "A walk over up to 32 links is repeated at every collision, and the lines bounce as before.",
+        "Collisions are rare on few cores, and without them one compare-and-swap is cheaper than a lock.",
+    ),
+    Finding(
+        "cas-singles", "-6.6 %", _is_slower,
+        "32 compare-and-swaps on one line cost more than one walk.",
+        "Collisions are rare on few cores; the single pops are then cheap enough.",
+    ),
+    Finding(
+        "adopt-at-once", "40 % reuse, 227,000 new pages", _reuses_little,
+        "Pages that only their owner frees into are announced to nobody; adoption takes the others, and the "
+        "owner makes new ones.",
+        "Remote frees are frequent enough in this load to announce every page in time.",
+    ),
+    Finding(
+        "threshold-4", "0.6 % reuse", _reuses_little,
+        "Pages below the threshold are lost; a page of two or three blocks never reaches it.",
+        "Enough pages reach the threshold in this load.",
+    ),
+    Finding(
+        "threshold-2", "3.6 % reuse", _reuses_little,
+        "Pages below the threshold are lost.",
+        "Enough pages reach the threshold in this load.",
+    ),
+    Finding(
+        "reenqueue", "6.2 % reuse, 230,000 new pages", _reuses_little,
+        "Queueing a page again when it is left does not help those that their owner frees into later.",
+        "Pages that are queued again are enough for this load.",
+    ),
+    Finding(
+        "adopt-announced", "not tried", _only_measure,
+        "Announcing the owner's frees as well is what separates this from adopt-at-once: the notes' loss was "
+        "in the silence, not in the stealing.  The price is an atomic operation for almost every free.",
+        "",
+    ),
+    Finding(
+        "thread-list", "+7 % time, 1 thread", _is_slower,
+        "With one thread there is no contention to save.",
+        "Here the list saves the lock of almost every free, an atomic operation even without contention; in "
+        "the notes it stood in front of a pool whose operations were rarer and larger.",
+        threads=1,
+    ),
+    Finding(
+        "magazine-64", "-1 %", _is_slower,
+        "Blocks move from array to list and back, which one list alone spares.",
+        "64 slots are enough for this load: it has no batches.  The notes' load freed 100 blocks at once.",
+        base="thread-list",
+    ),
+    Finding(
+        "global-cache", "-3 … -8 %", _is_slower,
+        "Everybody writes to one cache line at every malloc.",
+        "Two cores do not fight enough over one line.",
+    ),
+    Finding(
+        "route-s", "70–80 % reuse hoped for", _hope,
+        "The gate finds a page before it makes one.  What sleeping owners hold is still out of reach: new "
+        "pages come from there.",
+        "",
+    ),
+    Finding(
+        "route-p", "not measured", _only_measure,
+        "Its five conditions rarely hold in this load; without magazines the owner pays for the latch at "
+        "each free into a page that is not active.",
+        "",
+        base="route-s",
+    ),
+)  # fmt: skip
+
+
+def judge(samples: Samples, cells: Cells) -> list[Verdict]:
+    """One verdict for each finding."""
+    verdicts = []
+    for finding in FINDINGS:
+        here, verdict = finding.judge(finding, samples, cells)
+        undecided = "The rounds contradict each other: the difference is within noise."
+        reason = {UNDECIDED: undecided, NOT_REPRODUCED: finding.if_not}.get(verdict, finding.if_so)
+        verdicts.append(Verdict(finding.name, finding.seed, here, verdict, reason))
+    return verdicts
+
+
+def own_baseline(samples: Samples) -> list[tuple[int, Ratio, bool]]:
+    """A2: the product against the sharded mutexes: threads, ratio, whether the target is met."""
+    if ("hakmem", 1) not in samples:
+        return []
+    ratios = [(threads, ratio(samples, "hakmem", "sharded-mutex", threads)) for threads in (1, MANY)]
+    return [(threads, value, value.median >= OWN_BASELINE_TARGET) for threads, value in ratios]
