@@ -58,21 +58,36 @@ static int split_and_merge(const void *unused) {
 }
 CHILD_TEST(split_and_merge)
 
-static int lowest_fit(const void *unused) {
+static int tight_fit(const void *unused) {
   (void)unused;
   set_up();
   size_t large = take(20), wall = take(1), small = take(6), end = take(1);
   REQUIRE(wall && end);
   give(large);
   give(small);
-  REQUIRE(take(5) == large); /* the lowest address, so that the end of the heap drains */
-  REQUIRE(take(16) > end);
-  REQUIRE(take(15) == large + 5);
   REQUIRE(take(5) == small);
+  REQUIRE(take(21) > end);
+  REQUIRE(take(15) == large);
+  REQUIRE(take(5) == large + 15);
   REQUIRE(load_relaxed(&counters.value[COUNT_large_range_hits]) == 3);
   return 0;
 }
-CHILD_TEST(lowest_fit)
+CHILD_TEST(tight_fit)
+
+/* A freed range and the untouched one behind it: only what lacks is fresh. */
+static int joint_fit(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t wall = take(1), last = take(8);
+  give(last);
+  size_t joint = take(12);
+  REQUIRE(joint == last && range_info(joint)->granules == 12 && !range_info(joint)->is_zero);
+  REQUIRE(measure().dirty_bytes == 0);
+  give(joint);
+  REQUIRE(take(25) == wall + 13); /* less than half of it would be reused */
+  return 0;
+}
+CHILD_TEST(joint_fit)
 
 static int alignment(const void *unused) {
   (void)unused;
@@ -104,6 +119,19 @@ static int extend_and_shrink(const void *unused) {
   return 0;
 }
 CHILD_TEST(extend_and_shrink)
+
+/* Into a freed neighbour and the untouched one behind it. */
+static int extend_over_two(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4), b = take(4);
+  give(b);
+  REQUIRE(range_extend(a, 20, &counters) && range_info(a)->granules == 20);
+  REQUIRE(!range_extend(a, 4096, &counters) && range_info(a)->granules == 20);
+  REQUIRE(take(1) == a + 20);
+  return 0;
+}
+CHILD_TEST(extend_over_two)
 
 static int extend_over_old_pages(const void *unused) {
   (void)unused;
@@ -215,6 +243,10 @@ static int budget(const void *unused) {
   REQUIRE(range_excess_bytes() == 0);
   give(b);
   REQUIRE(range_excess_bytes() == GRANULE_BYTES);
+  size_t much = take(9); /* as much as lives may wait */
+  REQUIRE(much && range_excess_bytes() == 0);
+  options.big_cache_bytes = 0;
+  REQUIRE(range_excess_bytes() == measure().dirty_bytes);
   return 0;
 }
 CHILD_TEST(budget)
@@ -337,9 +369,11 @@ CHILD_TEST(model)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_split_and_merge),
-      cmocka_unit_test(test_lowest_fit),
+      cmocka_unit_test(test_tight_fit),
+      cmocka_unit_test(test_joint_fit),
       cmocka_unit_test(test_alignment),
       cmocka_unit_test(test_extend_and_shrink),
+      cmocka_unit_test(test_extend_over_two),
       cmocka_unit_test(test_extend_over_old_pages),
       cmocka_unit_test(test_purge_by_age),
       cmocka_unit_test(test_purge_refused),
