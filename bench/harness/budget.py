@@ -15,7 +15,7 @@ class Budget:
         self._clock = clock
         self._start = clock()
         self._limit = minutes * 60 - AFTERWARDS_SECONDS
-        self._costs: dict[str, float] = {}
+        self.costs: dict[str, float] = {}
 
     def elapsed(self) -> float:
         """Seconds since the budget was made."""
@@ -27,8 +27,8 @@ class Budget:
 
     def note(self, name: str, seconds: float) -> None:
         """A workload's runs on all allocators took so long."""
-        self._costs[name] = seconds
+        self.costs[name] = seconds
 
     def fits(self, names: Iterable[str]) -> bool:
         """Another round of these workloads ends in time, if it goes as their latest did."""
-        return self.elapsed() + sum(self._costs.get(name, 0.0) for name in names) <= self._limit
+        return self.elapsed() + sum(self.costs.get(name, 0.0) for name in names) <= self._limit

@@ -45,6 +45,7 @@ class Outcome:
     rounds: int = 0  # whole ones
     left_out: list[str] = field(default_factory=list)  # workloads for which even one round had no time
     seconds: float = 0.0
+    costs: dict[str, float] = field(default_factory=dict)  # seconds of a workload's latest round
 
 
 def _rotated(allocators: list[Allocator], by: int) -> list[Allocator]:
@@ -115,5 +116,5 @@ def run_campaign(plan: Plan, step: Step, budget: Budget | None = None) -> Outcom
             break
         _one_round(plan, number, budget, outcome, step)
         outcome.rounds = number + 1
-    outcome.seconds = budget.elapsed()
+    outcome.seconds, outcome.costs = budget.elapsed(), budget.costs
     return outcome

@@ -65,6 +65,8 @@ FIGURES = (
     ("mid_large_mt-4t", _a7),
 )
 
+COUNTED = frozenset(bench for bench, _ in FIGURES)
+
 
 def mission_figures(reports: dict[str, Report]) -> list[Figure]:
     """The figures whose benchmarks were run."""

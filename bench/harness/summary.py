@@ -67,7 +67,14 @@ def _benchmark_rows(plan: Plan, outcome: Outcome) -> list[dict[str, Any]]:
         best = _add_ratios(cells, [a.name for a in plan.allocators if a.is_peer])
         command = bench.command_text(plan.length)
         rows.append(
-            {"name": bench.name, "command": command, "real": bench.is_real, "cells": cells, "best_peer": best}
+            {
+                "name": bench.name,
+                "command": command,
+                "real": bench.is_real,
+                "round_seconds": outcome.costs.get(bench.name),
+                "cells": cells,
+                "best_peer": best,
+            }
         )
     return rows
 
