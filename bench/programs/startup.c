@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * startup: short processes, as in shell scripts and builds.  Starts a process, which allocates a few
- * blocks, frees them and exits, waits for it, and starts the next; the preloaded allocator is inherited.  Or
- * starts /bin/true, which is the same with blocks of the C library alone.
+ * blocks, frees them and exits, waits for it, and starts the next; the preloaded allocator is
+ * inherited.  Or starts /bin/true, which is the same with blocks of the C library alone.
  * One operation is one process, from its start to its end.
  *
  *   --what blocks|true (blocks)  --blocks N (10)  --seconds S (1)
