@@ -42,7 +42,7 @@ class Pace:
     minutes: float
 
 
-FULL = Pace(rounds=5, seconds=0.5, minutes=28)
+FULL = Pace(rounds=5, seconds=0.4, minutes=28)
 QUICK = Pace(rounds=2, seconds=0.15, minutes=2.8)
 
 
