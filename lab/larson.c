@@ -35,6 +35,7 @@ static size_t chosen;
 static uint64_t threads = 1, blocks = 1000, rounds = 1, handovers = 32;
 static uint64_t min_size = 2 << 10, max_size = BLOCK_SIZE_MAX, limit_mib = 4096, check;
 static double seconds = 1.0;
+static uint64_t warmup_ms = 100;
 
 static const struct arg args[] = {
     ARG_CHOICE("strategy", chosen, names, "the experiment"),
@@ -46,6 +47,7 @@ static const struct arg args[] = {
     ARG_COUNT("max", max_size, 1, BLOCK_SIZE_MAX, "bytes of the largest block"),
     ARG_COUNT("limit", limit_mib, 1, 1 << 18, "MiB of pages after which a run ends early"),
     ARG_COUNT("check", check, 0, 1, "1: write and compare the contents of all blocks"),
+    ARG_COUNT("warmup", warmup_ms, 0, 60000, "milliseconds of the same load before"),
     ARG_SECONDS(seconds),
 };
 
@@ -222,8 +224,8 @@ static struct array *arrays_new(struct rng *rng, void *state) {
   return arrays;
 }
 
-static void run_lineages(struct lineage *lineages) {
-  measure_start(seconds);
+static void run_lineages(struct lineage *lineages, double duration) {
+  measure_start(duration);
   for (uint64_t i = 0; i < threads; i++) {
     thread_start(live_one_life, &lineages[i]);
   }
@@ -233,7 +235,21 @@ static void run_lineages(struct lineage *lineages) {
   measure_stop();
   for (uint64_t i = 0; i < threads; i++) {
     pthread_join(lineages[i].newest, NULL);
+    lineages[i].has_predecessor = false;
   }
+}
+
+/* The same load, forgotten: pages are made, queues are filled, and threads have ended. */
+static void warm_up(struct lineage *lineages) {
+  if (warmup_ms == 0) {
+    return;
+  }
+  run_lineages(lineages, 1e-3 * (double)warmup_ms);
+  totals = (struct counters){0};
+  for (uint64_t i = 0; i < threads; i++) {
+    lineages[i].ops = 0;
+  }
+  atomic_store(&is_over, atomic_load(&is_out_of_pages));
 }
 
 static void empty_arrays(struct array *arrays, void *state) {
@@ -289,7 +305,6 @@ int main(int argc, char **argv) {
   void *state = strategy->thread_begin(&counters);
   struct array *arrays = arrays_new(&rng, state);
   strategy->thread_end(state); /* the first thread inherits what main has left */
-  uint64_t pages_at_start = pages_made();
   atomic_store(&left_array, &arrays[threads]);
   sem_init(&finished_lineages, 0, 0);
   for (uint64_t i = 0; i < threads; i++) {
@@ -297,7 +312,9 @@ int main(int argc, char **argv) {
     lineages[i].rng = rng_seed(i);
   }
 
-  run_lineages(lineages);
+  warm_up(lineages);
+  uint64_t pages_at_start = pages_made();
+  run_lineages(lineages, seconds);
 
   struct tally tally = {.mallocs = takes + (threads + 1) * blocks, .frees = gives};
   for (uint64_t i = 0; i < threads; i++) {

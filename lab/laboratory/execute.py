@@ -72,6 +72,8 @@ def run(program: Path, subject: Subject, threads: int, seconds: float, *argument
         sample = _numbers(pairs)
         if subject.name == "hakmem":
             sample |= _hakmem_counters(Path(name))
+    if not sample.get("ops"):
+        raise RunError(f"{subject.name}: no operation was done")
     expected = subject.library.name if subject.library else "libc.so.6"
     if subject.is_reference and expected != pairs.get("malloc_from"):
         raise RunError(f"{subject.name}: malloc came from {pairs.get('malloc_from')}")

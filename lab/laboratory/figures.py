@@ -21,10 +21,8 @@ class Ratio:
     low: float
     high: float
 
-    @property
-    def change(self) -> str:
-        """As a percentage with its quartiles."""
-        return f"{self.median - 1:+.1%} ({self.low - 1:+.0%} … {self.high - 1:+.0%})"
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} … {self.high:.2f})"
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def cell(samples: list[Sample], counts: bool) -> Cell:
         ops_per_s=median(speeds),
         ops_low=min(speeds),
         ops_high=max(speeds),
-        cpu_ns_per_op=median((s["user_s"] + s["sys_s"]) * 1e9 / s["ops"] for s in samples),
+        cpu_ns_per_op=median(cpu_ns_per_op(s) for s in samples),
         peak_rss_mib=_median(samples, "peak_rss_kib") / 1024,
         reuse=_ratio_of(reuses, reuses + new) if counts else None,
         new_pages=_median(samples, "new_pages") if counts else None,
@@ -84,9 +82,23 @@ def cell(samples: list[Sample], counts: bool) -> Cell:
     )
 
 
-def ratio(samples: Samples, name: str, base: str, threads: int) -> Ratio:
-    """How fast `name` is against `base`."""
-    pairs = zip(samples[name, threads], samples[base, threads], strict=True)
-    ratios = [mine["ops_per_s"] / theirs["ops_per_s"] for mine, theirs in pairs]
-    low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+def cpu_ns_per_op(sample: Sample) -> float:
+    """Processor time: what an operation costs, whoever else runs on the machine."""
+    return (sample["user_s"] + sample["sys_s"]) * 1e9 / sample["ops"]
+
+
+def _ratio(values: list[float]) -> Ratio:
+    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     return Ratio(middle, low, high)
+
+
+def speed_ratio(samples: Samples, name: str, base: str, threads: int) -> Ratio:
+    """How many operations a second `name` does for one of `base`."""
+    pairs = zip(samples[name, threads], samples[base, threads], strict=True)
+    return _ratio([mine["ops_per_s"] / theirs["ops_per_s"] for mine, theirs in pairs])
+
+
+def cost_ratio(samples: Samples, name: str, base: str, threads: int) -> Ratio:
+    """How many operations `name` does for one of `base` in the same processor time."""
+    pairs = zip(samples[name, threads], samples[base, threads], strict=True)
+    return _ratio([cpu_ns_per_op(theirs) / cpu_ns_per_op(mine) for mine, theirs in pairs])

@@ -3,8 +3,8 @@
 # ruff: noqa: RUF001
 from __future__ import annotations
 
-from .figures import Cell, Ratio
-from .verdicts import Cells, Verdict
+from .figures import Cell
+from .verdicts import OWN_BASELINE_TARGET, Cells, OwnBaseline, Verdict
 
 SPEED_HEADS = ("threads", "M ops/s", "spread", "CPU ns/op", "peak MiB")
 COUNTER_HEADS = ("reuse", "new pages", "new pages/s", "CAS retries/M", "locks/M", "futex calls/M")
@@ -48,10 +48,11 @@ def verdict_row(verdict: Verdict) -> list[str]:
     return [verdict.name, verdict.seed, verdict.here, verdict.verdict, verdict.reason]
 
 
-def own_baseline_lines(ratios: list[tuple[int, Ratio, bool]]) -> list[str]:
-    """A2's second half, one sentence a number of threads."""
+def own_baseline_lines(ratios: list[OwnBaseline]) -> list[str]:
+    """One sentence a number of threads."""
     return [
-        f"A2, {threads} thread{'s' * (threads > 1)}: hakmem is {value.median:.2f}× its own sharded mutexes "
-        f"({value.low:.2f} … {value.high:.2f}), target 1.5×: {'met' if met else 'NOT met'}"
-        for threads, value, met in ratios
+        f"A2, {r.threads} thread{'s' * (r.threads > 1)}: hakmem is {r.speed}× its own sharded mutexes in "
+        f"operations a second, {r.cost}× in processor time; target {OWN_BASELINE_TARGET}×: "
+        f"{'met' if r.is_met else 'NOT met'}"
+        for r in ratios
     ]

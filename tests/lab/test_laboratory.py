@@ -18,7 +18,7 @@ from laboratory.verdicts import FINDINGS  # noqa: E402
 
 SECONDS = 0.08
 INCLUDE = re.compile(r'#\s*include\s+"(\.\./)*lab/')
-CHECKED = ("--check", "1", "--blocks", "200", "--limit", "2048")
+CHECKED = ("--check", "1", "--blocks", "200", "--limit", "2048", "--warmup", "0")
 LOCK_FREE = (
     "cas-walk", "cas-singles", "adopt-at-once", "threshold-4", "threshold-2", "reenqueue",
     "adopt-announced", "route-s",
