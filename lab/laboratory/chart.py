@@ -34,14 +34,18 @@ def _speeds(axes: Axes, names: list[str], threads: list[int], cells: Cells) -> N
 
 
 def _reuse(axes: Axes, names: list[str], threads: int, cells: Cells) -> None:
-    row = [cells[name, threads].reuse for name in names]
-    colours = [LOW_COLOUR if (reuse or 0) < REUSE_TARGET else HIGH_COLOUR for reuse in row]
-    bars = axes.barh(range(len(names)), [100 * (reuse or 0) for reuse in row], 0.7, color=colours)
-    labels = ["not counted" if reuse is None else f"{reuse:.1%}" for reuse in row]
+    row = [cells[name, threads] for name in names]
+    colours = [LOW_COLOUR if (cell.reuse or 0) < REUSE_TARGET else HIGH_COLOUR for cell in row]
+    bars = axes.barh(range(len(names)), [100 * (cell.reuse or 0) for cell in row], 0.7, color=colours)
+    labels = [
+        "not counted" if cell.reuse is None else f"{cell.reuse:.1%}, {cell.new_pages_per_s:,.0f} new/s"
+        for cell in row
+    ]
     axes.bar_label(bars, labels, padding=3, fontsize=8)
     axes.axvline(100 * REUSE_TARGET, color=REFERENCE_COLOUR, linewidth=0.8, linestyle="--")
-    axes.set_xlim(0, 125)
-    axes.set_xlabel(f"page reuse %, {threads} threads (dashed: target)")
+    axes.set_xlim(0, 150)
+    axes.set_xlabel(f"page reuse %, {threads} threads (dashed: target), new pages a second")
+    axes.set_xticks(range(0, 101, 20))
 
 
 def draw(cells: Cells, path: Path) -> None:

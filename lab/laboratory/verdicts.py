@@ -120,7 +120,7 @@ FINDINGS = (
     Finding(
         "cas-walk", "-3 %", _is_slower,
         "A walk over up to 32 links is repeated at every collision, and the lines bounce as before.",
-        "Collisions are rare on few cores, and an interrupted holder of a lock costs its waiters system calls.",
+        "Collisions are rare on few cores, and an interrupted holder of a lock costs its waiters a sleep.",
     ),
     Finding(
         "cas-singles", "-6.6 %", _is_slower,
