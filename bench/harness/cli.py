@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from .campaign import Outcome, Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown
-from .paths import LAST_CSV, LAST_JSON, REPORT
+from .paths import LAST_CSV, LAST_JSON, REPORT, RESULTS
 from .report import write_report
 from .selection import ALL, select
 from .summary import Document, summarise
@@ -198,7 +199,8 @@ def _written(document: Document, targets: list[tuple[Callable[[Document, Path], 
 
 def _deliver(document: Document, options: argparse.Namespace) -> int:
     """Writes what was asked for and shows the result; returns the exit status."""
-    kept = [] if options.saved else [(write_json, LAST_JSON), (write_csv, LAST_CSV)]
+    dated = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json"  # the next campaign overwrites the last
+    kept = [] if options.saved else [(write_json, LAST_JSON), (write_csv, LAST_CSV), (write_json, dated)]
     asked = [(write_json, options.json), (write_csv, options.csv)]
     targets = [*kept, *((write, path) for write, path in asked if path), (write_report, options.report)]
     good = _written(document, targets)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
+
+
+def make_once(path: Path, amount: int, write: Callable[[Path, int], None]) -> Path:
+    """The path, written by `write` unless it is there.  Written beside and renamed: another campaign may
+    be at it too."""
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        write(unfinished, amount)
+        unfinished.rename(path)
+    return path
 
 
 def words(source: random.Random, count: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import shlex
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
@@ -19,6 +21,7 @@ from .paths import OUTPUT, REPOSITORY
 from .workload import Length
 
 SHARED_VARIABLES = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+INPUTS_WRITER = Path(__file__).with_name("real_inputs.py")
 PROOF_PART = 10  # the run that proves who serves does a tenth of the quick work
 
 
@@ -103,12 +106,13 @@ class Job:
 
 @dataclass(frozen=True)
 class CommandProgram(RealProgram):
-    """A program that ends by itself, run by bench/real/launch.c.  `make` writes the inputs into a folder."""
+    """A program that ends by itself, run by bench/real/launch.c.  `make` writes the inputs into
+    a folder, unless they are there."""
 
     make: Callable[[Path, int], Job] | None = None
 
     def command_text(self, length: Length) -> str:
-        return " ".join(_job(self, self.size(length)).command).replace(f"{REPOSITORY}/", "")
+        return shlex.join(_job(self, self.size(length)).command).replace(f"{REPOSITORY}/", "")
 
     def write_inputs(self, size: int) -> None:
         _job(self, size)
@@ -125,14 +129,15 @@ class CommandProgram(RealProgram):
 
 
 def _folder(program: RealProgram, size: int) -> Path:
-    return OUTPUT / "real" / f"{program.name.removeprefix('real-')}-{size}"
+    """Where the inputs lie, named by what wrote them: they stay for the next campaign."""
+    writer = hashlib.sha256(INPUTS_WRITER.read_bytes()).hexdigest()[:8]
+    return OUTPUT / "real" / writer / f"{program.name.removeprefix('real-')}-{size}"
 
 
 @cache
 def _job(program: CommandProgram, size: int) -> Job:
-    """The job with its inputs in an empty folder, made once a campaign."""
+    """The job, its inputs written if they are not there yet."""
     folder = _folder(program, size)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     assert program.make is not None
     return program.make(folder, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from .build import BuildError
 from .paths import REAL
-from .real_inputs import write_history, write_json, write_text, write_xml
+from .real_inputs import make_once, write_history, write_json, write_text, write_xml
 from .real_program import CommandProgram, Job, RealProgram
 from .redis_server import RedisServer
 
@@ -48,38 +49,48 @@ def _compiler(_folder: Path, width: int) -> Job:
 
 
 def _jq(folder: Path, items: int) -> Job:
-    write_json(folder / "items.json", items)
+    make_once(folder / "items.json", items, write_json)
     return Job(["jq", "-c", "-f", str(REAL / "shapes.jq"), "items.json"])
 
 
 def _xml(folder: Path, items: int) -> Job:
-    write_xml(folder / "items.xml", items)
+    make_once(folder / "items.xml", items, write_xml)
     return Job(["xmllint", "--xpath", "count(//item[@owner mod 7 = 0]/tag)", "items.xml"])
 
 
 def _xz(folder: Path, kib: int) -> Job:
-    write_text(folder / "text", kib)
+    make_once(folder / "text", kib, write_text)
     return Job(["xz", "-T2", "-2", "--block-size=1MiB", "-k", "-c", "text"])
+
+
+def _write_repository(path: Path, commits: int) -> None:
+    stream = path.with_suffix(".history")
+    write_history(stream, commits)
+    environment = os.environ | GIT_VARIABLES | {"HOME": str(path.parent)}
+    try:
+        subprocess.run(["git", "init", "-q", "--bare", path], env=environment, check=True)
+        with stream.open() as history:
+            importing = ["git", "-C", path, "fast-import", "--quiet"]
+            subprocess.run(importing, stdin=history, env=environment, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"the repository of real-git-gc: {error}") from error
+    stream.unlink()
 
 
 def _git(folder: Path, commits: int) -> Job:
     """`git gc` changes the repository: every run gets a copy."""
-    stream, original, copy = folder / "history", folder / "original.git", folder / "copy.git"
-    write_history(stream, commits)
-    environment = os.environ | GIT_VARIABLES | {"HOME": str(folder)}
-    try:
-        subprocess.run(["git", "init", "-q", "--bare", original], env=environment, check=True)
-        with stream.open() as history:
-            importing = ["git", "-C", original, "fast-import", "--quiet"]
-            subprocess.run(importing, stdin=history, env=environment, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise BuildError(f"the repository of real-git: {error}") from error
+    original = make_once(folder / "original.git", commits, _write_repository)
+    copy = folder / f"copy-{os.getpid()}.git"
+
+    def remove_copy() -> None:
+        shutil.rmtree(copy, ignore_errors=True)
 
     def fresh_copy() -> None:
-        shutil.rmtree(copy, ignore_errors=True)
+        remove_copy()
         shutil.copytree(original, copy)
 
-    command = ["git", "-C", "copy.git", "gc", "-q", "--aggressive", "--prune=now"]
+    atexit.register(remove_copy)
+    command = ["git", "-C", copy.name, "gc", "-q", "--aggressive", "--prune=now"]
     return Job(command, GIT_VARIABLES | {"HOME": str(folder)}, before=fresh_copy)
 
 
