@@ -25,8 +25,10 @@ class Plan:
     length: Length
 
     def in_round(self, number: int) -> list[Workload]:
-        """Those that take part in round `number`, counted from 0."""
-        return [each for each in self.workloads if each.rounds_max is None or number < each.rounds_max]
+        """Those that take part in round `number`, counted from 0: real programs first, so that they are
+        never those for which there was no time."""
+        part = [each for each in self.workloads if each.rounds_max is None or number < each.rounds_max]
+        return sorted(part, key=lambda each: not each.is_real)
 
     def expected_seconds(self) -> float:
         """About how long all rounds take, from what the workloads expect of themselves."""

@@ -81,11 +81,6 @@ def _log_axis(axis: Any, subs: tuple[float, ...]) -> None:  # noqa: ANN401 - an 
     axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), handletextpad=0.3)
-
-
 def ratio_chart(document: Document, measure: str) -> Figure | None:
     """A line of dots for every benchmark: each allocator's ratio to the best peer, on a log scale."""
     rows = [row for row in document["benchmarks"] if measure in row["best_peer"]]
@@ -122,8 +117,15 @@ def ratio_chart(document: Document, measure: str) -> Figure | None:
     axes.set_xlabel(
         "ratio to the best peer, log scale; left of 1 is better than every peer; grey: within 10 %"
     )
-    axes.set_title(f"{TITLES[measure].split(',')[0]}, against the best peer of each benchmark")
-    _legend(figure, axes)
+    axes.set_title(f"{TITLES[measure].split(',')[0]}, against the best peer of each benchmark", pad=24)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.3,
+        ncols=len(names),
+        handletextpad=0.2,
+        columnspacing=1.2,
+    )
     return figure
 
 
@@ -221,7 +223,7 @@ def latency_chart(document: Document) -> Figure | None:
         axes.set_title(benchmark, fontsize=10)
     for axes in panels[::3]:
         axes.set_ylabel("ns a call")
-    _legend(figure, panels[0])
+    panels[0].legend(loc="upper left")  # where no curve comes
     return figure
 
 
