@@ -2,6 +2,7 @@
 
 #include "guard/pointer.h"
 #include "heap/capacity.h"
+#include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
@@ -11,9 +12,7 @@
 
 static void enter(struct heap *heap) {
   latch_take(&heap->owner);
-  add_single_writer(&heap->owner.slow_paths, 1);
-  if (UNLIKELY(load_relaxed(&heap->owner.state) == OWNER_DORMANT))
-    store_relaxed(&heap->owner.state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
+  owner_note_work(&heap->owner);
 }
 
 static void leave(struct heap *heap) { latch_give(&heap->owner); }
@@ -24,9 +23,21 @@ static unsigned batch_size(const struct magazine *magazine) {
   return capacity < 2 ? 1 : capacity / 2;
 }
 
+static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
+  heap->magazines[class].top += taken;
+  count(&heap->owner.counters, COUNT_refills);
+  count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
+}
+
 bool batch_refill(struct heap *heap, unsigned class) {
   struct counters *counters = &heap->owner.counters;
   struct magazine *magazine = &heap->magazines[class];
+  unsigned shared = nursery_take(heap, class, magazine->top, magazine_capacity(magazine));
+  if (UNLIKELY(shared)) {
+    count(counters, COUNT_refill_nursery);
+    note_batch(heap, class, shared);
+    return true;
+  }
   enter(heap);
   capacity_note_refill(heap, class);
   struct slab *slab = heap->owner.bins[class].current;
@@ -34,12 +45,8 @@ bool batch_refill(struct heap *heap, unsigned class) {
     count(counters, COUNT_refill_current);
   else
     slab = gate_pass(&heap->owner, class);
-  if (slab) {
-    unsigned taken = slab_take(slab, &heap->owner, magazine->top, batch_size(magazine));
-    magazine->top += taken;
-    count(counters, COUNT_refills);
-    count_add(counters, COUNT_refilled_blocks, taken);
-  }
+  if (slab)
+    note_batch(heap, class, slab_take(slab, &heap->owner, magazine->top, batch_size(magazine)));
   leave(heap);
   return slab != NULL;
 }

@@ -4,11 +4,11 @@
 
 enum {
   SLOTS_MAX = 2048,
-  INITIAL_SLOTS = 16,
+  INITIAL_SLOTS = 4,
   STREAK_TO_GROW = 4,   /* misses of one kind in a row that raise the batch size */
   STREAK_SLOTS_MAX = 64 /* by streaks alone */
 };
-/* Block bytes that a new magazine may hold: 16 small blocks, one of 32 KiB, no Large one. */
+/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* A slab class may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)

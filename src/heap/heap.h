@@ -16,8 +16,13 @@
 enum { OUTBOX_SLOTS = 256 };
 #define OUTBOX_MAX_BYTES ((size_t)64 << 10)
 
+/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the nursery. */
+enum { NURSERY_BATCHES_MAX = 6 };
+/* The number of the heap made first, nearly always that of the process's first thread. */
+enum { FIRST_HEAP_NUMBER = 1 };
+
 /* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */
-enum { INITIAL_SLOTS_MAX = 768 };
+enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
 
@@ -29,17 +34,19 @@ struct heap {
 
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
+  uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
   unsigned outbox_count;
   size_t outbox_bytes;
-  void *outbox[OUTBOX_SLOTS];
+  void **outbox; /* OUTBOX_SLOTS blocks; NULL until the first one */
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   uint64_t next_trim_ms;    /* when its own idle caches are looked at again */
   struct heap *next_parked; /* under the lock of the list of heaps */
-  void *initial_slots[INITIAL_SLOTS_MAX];
 
   struct owner owner;
+
+  void *initial_slots[INITIAL_SLOTS_MAX]; /* last: a thread that does a little touches few of them */
 };
 
 extern THREAD_LOCAL struct heap *heap_of_thread;

@@ -3,6 +3,7 @@
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
+#include "heap/nursery.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
@@ -76,7 +77,7 @@ static struct heap *unpark(void) {
   return heap;
 }
 
-static struct heap *make_heap(void) {
+struct heap *heap_make(void) {
   struct heap *heap = metadata_allocate(sizeof *heap);
   if (!heap) return NULL;
   lock_take(&heaps_lock, &stray_counters);
@@ -108,7 +109,7 @@ struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
   heaps_park_lost_threads();
   struct heap *heap = unpark();
-  return heap ? heap : make_heap();
+  return heap ? heap : heap_make();
 }
 
 void heap_return(struct heap *heap) { park(heap); }
@@ -193,6 +194,7 @@ static void after_fork_in_child(void) {
   lock_fork_reset(&heaps_lock);
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   scavenge_after_fork();
+  nursery_after_fork();
   survivor = heap_of_thread;
   give_up_broken_heaps();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */

@@ -16,6 +16,9 @@ bool library_ready(void);
  * ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
+/* A new heap, of nobody yet; NULL without memory. */
+struct heap *heap_make(void);
+
 /* A heap for one call, of a thread that has none any more; NULL without memory. */
 struct heap *heap_borrow(void);
 void heap_return(struct heap *heap);

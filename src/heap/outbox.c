@@ -1,5 +1,7 @@
 #include "heap/outbox.h"
 
+#include "heap/batch.h"
+#include "map/metadata.h"
 #include "slab/slab.h"
 
 /* Words that are open at a time; a block of a further word that maps to the same place sends the
@@ -50,6 +52,12 @@ void outbox_empty(struct heap *heap) {
 }
 
 bool outbox_add(struct heap *heap, void *block, size_t block_bytes) {
+  if (UNLIKELY(!heap->outbox))
+    heap->outbox = metadata_allocate(OUTBOX_SLOTS * sizeof *heap->outbox);
+  if (UNLIKELY(!heap->outbox)) { /* straight home */
+    batch_free(NULL, &block, 1, &heap->owner.counters);
+    return true;
+  }
   heap->outbox[heap->outbox_count++] = block;
   heap->outbox_bytes += block_bytes;
   if (heap->outbox_count < OUTBOX_SLOTS && heap->outbox_bytes < OUTBOX_MAX_BYTES) return false;

@@ -6,6 +6,7 @@
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/life.h"
+#include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/scavenge.h"
 #include "slab/slab.h"
@@ -171,7 +172,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   if ((entry & ~MAP_CLASS_MASK) == heap->tag)
     push(heap, class, block);
   else if (goes_home(class))
-    went_beyond = outbox_add(heap, block, slab_class_bytes[class]);
+    went_beyond = nursery_give(entry, block) || outbox_add(heap, block, slab_class_bytes[class]);
   else if (class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else

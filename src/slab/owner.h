@@ -80,6 +80,13 @@ INLINE void latch_take(struct owner *owner) {
   }
 }
 
+/* By who holds the latch to take or give blocks. */
+INLINE void owner_note_work(struct owner *owner) {
+  add_single_writer(&owner->slow_paths, 1);
+  if (UNLIKELY(load_relaxed(&owner->state) == OWNER_DORMANT))
+    store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
+}
+
 INLINE void latch_give(struct owner *owner) {
   if (UNLIKELY(load_relaxed(&owner->latch) == LATCH_FORKING)) return;
   store_release(&owner->latch, LATCH_FREE);

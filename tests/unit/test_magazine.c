@@ -115,7 +115,7 @@ static int shrink_when_idle(const void *unused) {
 
 /* ---- the outbox ------------------------------------------------------------------------------------ */
 
-enum { REMOTE_BLOCKS = 3 * OUTBOX_SLOTS + 8 };
+enum { NURSERY_BLOCKS = 16, REMOTE_BLOCKS = 3 * OUTBOX_SLOTS + NURSERY_BLOCKS + 8 };
 
 static void *make_blocks(void *size) {
   take(*(size_t *)size, REMOTE_BLOCKS);

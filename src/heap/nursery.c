@@ -1,0 +1,63 @@
+#include "heap/nursery.h"
+
+#include "heap/batch.h"
+#include "heap/life.h"
+#include "slab/gate.h"
+#include "slab/slab.h"
+
+static ATOMIC(struct heap *) nursery;
+
+static struct heap *make_nursery(void) {
+  struct heap *made = heap_make(), *first = NULL;
+  if (!made) return NULL;
+  if (cas_strong_acq_rel(&nursery, &first, made)) return made; /* release: what heap_make wrote */
+  heap_return(made);                                           /* another thread was faster */
+  return first;
+}
+
+/* acquire: the heap behind the pointer; pairs with make_nursery. */
+static struct heap *nursery_if_any(void) { return load_acquire(&nursery); }
+
+static bool is_new_to(const struct heap *heap, unsigned class) {
+  return class < TINY_CLASS_COUNT && heap->nursery_batches[class] < NURSERY_BATCHES_MAX &&
+         !heap->owner.bins[class].slab_count && heap->owner.number != FIRST_HEAP_NUMBER &&
+         os_is_multi_threaded();
+}
+
+/* The holder needs less than a microsecond, or a time slice if it was preempted.  Who has waited for longer
+ * goes without the nursery: in a forked child the holder may not exist. */
+static bool enter(struct heap *shared) {
+  enum { SPINS = 64, YIELDS = 1024 };
+  for (unsigned yield = 0; yield < YIELDS; yield++, os_yield())
+    for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
+      if (latch_try(&shared->owner)) {
+        owner_note_work(&shared->owner);
+        return true;
+      }
+  return false;
+}
+
+unsigned nursery_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
+  if (!is_new_to(heap, class)) return 0;
+  struct heap *shared = nursery_if_any();
+  if (!shared) shared = make_nursery();
+  if (!shared || !enter(shared)) return 0;
+  struct slab *slab = shared->owner.bins[class].current;
+  if (!slab || !slab->free_local) slab = gate_pass(&shared->owner, class);
+  unsigned wanted = 1u << heap->nursery_batches[class] / 2;
+  if (wanted > room) wanted = room;
+  unsigned taken = slab ? slab_take(slab, &shared->owner, blocks, wanted) : 0;
+  latch_give(&shared->owner);
+  heap->nursery_batches[class]++;
+  return taken;
+}
+
+bool nursery_give(uint32_t entry, void *block) {
+  struct heap *shared = nursery_if_any();
+  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->tag || !enter(shared)) return false;
+  batch_free(&shared->owner, &block, 1, &shared->owner.counters);
+  latch_give(&shared->owner);
+  return true;
+}
+
+void nursery_after_fork(void) { store_relaxed(&nursery, NULL); } /* the child has one thread */
