@@ -46,6 +46,9 @@
 #define cas_weak_seq(object, expected, desired)                                                \
   atomic_compare_exchange_weak_explicit((object), (expected), (desired), memory_order_seq_cst, \
                                         memory_order_acquire)
+#define cas_strong_seq(object, expected, desired)                                          \
+  atomic_compare_exchange_strong_explicit(object, expected, desired, memory_order_seq_cst, \
+                                          memory_order_seq_cst)
 #define cas_strong_acq_rel(object, expected, desired)                                            \
   atomic_compare_exchange_strong_explicit((object), (expected), (desired), memory_order_acq_rel, \
                                           memory_order_acquire)

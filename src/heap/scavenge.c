@@ -5,6 +5,7 @@
 #include "heap/capacity.h"
 #include "heap/life.h"
 #include "heap/outbox.h"
+#include "map/window.h"
 #include "pool/purge.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
@@ -37,7 +38,9 @@ static void run(struct heap *heap, struct purge *purge) {
   big_purge(purge, counters);
   slab_pool_purge(purge);
   range_purge(purge, counters);
-  if (purge->work_remains) store_seq(&purge_state, PURGE_ARMED);
+  if (!purge->work_remains) return;
+  store_seq(&purge_state, PURGE_ARMED);
+  purge_wake_helper();
 }
 
 /* Runs unless another thread is at it. */
@@ -73,8 +76,10 @@ static void trim(struct heap *heap, bool is_idle) {
   heap_leave(heap);
 }
 
-static void trim_when_due(struct heap *heap, uint64_t now_ms, bool is_idle) {
-  if (!heap_is_real(heap) || (now_ms < heap->next_trim_ms && !is_idle)) return;
+/* A thread that was not here for a decay time since it was due has left all its caches idle. */
+static void trim_when_due(struct heap *heap, uint64_t now_ms) {
+  if (!heap_is_real(heap) || now_ms < heap->next_trim_ms) return;
+  bool is_idle = options.decay_ms && now_ms >= heap->next_trim_ms + options.decay_ms;
   heap->next_trim_ms = now_ms + round_interval_ms();
   trim(heap, is_idle);
 }
@@ -107,13 +112,12 @@ void scavenge_when_due(struct heap *heap) {
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
-   * all that is free has been so for a decay time, and this heap's caches have lain idle. */
+   * all that is free has been so for a decay time. */
   bool was_quiet = options.decay_ms && now_ms >= due_ms + options.decay_ms;
-  trim_when_due(heap, now_ms, was_quiet);
+  trim_when_due(heap, now_ms);
   if (now_ms < due_ms) return;
   /* Whoever moves the time of the next round on begins this one. */
   if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
-  scavenge_start_helper(); /* again, after a fork */
   heaps_park_lost_threads();
   struct purge purge = {.now_ms = (uint32_t)now_ms,
                         .decay_ms = was_quiet ? 0 : (uint32_t)options.decay_ms,
@@ -155,25 +159,49 @@ void scavenge_under_pressure(struct heap *heap) {
 
 enum { HELPER_NONE, HELPER_RUNNING };
 static ATOMIC(uint32_t) helper_state;
+static ATOMIC(uint64_t) helper_not_before_ms; /* a forked child that is gone at once needs none */
 
-/* Looks as often as rounds may be due: a few wake-ups a second, nothing else while all is quiet. */
+/* Values of the option: what is small or has no threads has nothing to gain from one more. */
+enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
+enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
+
+/* Until somebody frees memory. */
+static void helper_wait(void) {
+  /* seq: announced before the kernel looks at the state; pairs with purge_want. */
+  store_seq(&purge_helper_waits, 1);
+  os_wait(&purge_state, PURGE_NONE, HELPER_MAX_SLEEP_MS);
+  store_seq(&purge_helper_waits, 0);
+}
+
+/* Looks as often as rounds may be due; sleeps while there is nothing to be given back. */
 static void *helper_body(void *unused) {
   (void)unused;
   for (;;) {
+    if (load_relaxed(&purge_state) == PURGE_NONE) helper_wait();
     os_sleep_ms(round_interval_ms() + 1);
     scavenge_when_due(heap_of_thread);
   }
   return NULL;
 }
 
+static bool is_worth_a_helper(void) {
+  return load_relaxed(&window.frontier_chunk) >= HELPER_MIN_CHUNKS && os_is_multi_threaded() &&
+         os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
+}
+
 void scavenge_start_helper(void) {
   uint32_t none = HELPER_NONE;
-  if (!options.helper_thread || load_relaxed(&helper_state) != HELPER_NONE) return;
+  if (LIKELY(load_relaxed(&helper_state) != HELPER_NONE)) return;
+  if (options.helper_thread == HELPER_NEVER) return;
+  if (options.helper_thread == HELPER_WHEN_WORTH && !is_worth_a_helper()) return;
   if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
-  if (!os_thread_start(helper_body, NULL)) warn_no_helper_thread();
+  bool is_started = os_thread_start(helper_body, NULL);
+  if (!is_started && options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
 }
 
 void scavenge_after_fork(void) {
   store_relaxed(&is_running, 0);
-  store_relaxed(&helper_state, HELPER_NONE); /* the child's thread starts again at its next round */
+  store_relaxed(&purge_helper_waits, 0);
+  store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
+  store_relaxed(&helper_not_before_ms, os_now_coarse_ms() + options.decay_ms);
 }

@@ -96,6 +96,7 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   }
   heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
+  scavenge_start_helper();
   scavenge_when_due(heap);
   return block;
 }

@@ -250,15 +250,22 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
   errno = saved_errno;
 }
 
+/* Room for the program's static TLS and what the sanitizers need. */
+enum { HELPER_STACK_BYTES = 512 << 10 };
+
 bool os_thread_start(void *(*body)(void *), void *argument) {
   int saved_errno = errno;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  bool started = pthread_create(&thread, NULL, body, argument) == 0;
+  bool started = pthread_create(&thread, &attributes, body, argument) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (started) pthread_detach(thread);
+  pthread_attr_destroy(&attributes);
   errno = saved_errno;
   return started;
 }

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "os/os.h"
 
 struct purge {
   uint32_t now_ms;       /* coarse clock, truncated */
@@ -34,12 +35,20 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
  * last round found nothing left; ARMED: the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
+/* The helper thread sleeps until the state is no longer NONE. */
+extern ATOMIC(uint32_t) purge_helper_waits;
+
+/* After the state was changed from NONE (seq): pairs with helper_wait in heap/scavenge.c, which announces
+ * itself before the kernel looks at the state. */
+INLINE void purge_wake_helper(void) {
+  if (load_seq(&purge_helper_waits)) os_wake_one(&purge_state);
+}
 
 INLINE void purge_want(void) {
   uint32_t none = PURGE_NONE;
   /* The load keeps the shared line clean. */
-  if (load_relaxed(&purge_state) == PURGE_NONE)
-    cas_strong_acq_rel(&purge_state, &none, PURGE_WANTED);
+  if (LIKELY(load_relaxed(&purge_state) != PURGE_NONE)) return;
+  if (cas_strong_seq(&purge_state, &none, PURGE_WANTED)) purge_wake_helper();
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "os/os.h"
 
 ATOMIC(uint32_t) purge_state;
+ATOMIC(uint32_t) purge_helper_waits;
 
 /* What one class keeps as EMPTY slabs, ready without any set-up; more go back to all classes. */
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
@@ -328,17 +329,17 @@ static void check_all_free(const struct slab *slab) {
   (void)slab;
 }
 
-void release_slab(struct slab *slab, struct counters *counters) {
+void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
   check_all_free(slab);
   count(counters, COUNT_released_slabs);
   slab->first_word = 0;
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  store_relaxed(&slab->stamp_ms, now_ms);
+  uint32_t stamp_ms = (uint32_t)os_now_coarse_ms() - age_ms;
+  store_relaxed(&slab->stamp_ms, stamp_ms);
   struct empty_stack *empty = &pool.empty[slab->class];
   uint32_t keep = (uint32_t)(EMPTY_KEEP_BYTES / (slab->slot_count * GRANULE_BYTES));
   if (load_relaxed(&empty->slab_count) >= keep) {
-    empty_to_unused(slab, now_ms);
+    empty_to_unused(slab, stamp_ms);
   } else {
     store_relaxed(&slab->state, SLOT_EMPTY);
     fetch_add_relaxed(&empty->slab_count, 1);
@@ -360,7 +361,7 @@ static void age_empty_slabs(struct purge *purge, unsigned class) {
     uint32_t next = load_relaxed(&slab->link);
     if (purge_is_due(purge, load_relaxed(&slab->stamp_ms))) {
       fetch_sub_relaxed(&empty->slab_count, 1);
-      empty_to_unused(slab, purge->now_ms);
+      empty_to_unused(slab, load_relaxed(&slab->stamp_ms)); /* it ages on where it was */
     } else {
       tagged_stack_push(&empty->stack, slab_link, number);
     }

@@ -21,8 +21,9 @@ bool slab_pool_init(void);
  * holder.  NULL when there is no memory. */
 struct slab *acquire_slab(unsigned class, struct counters *counters);
 
-/* Takes back a slab whose blocks are all free in `local` and that has no owner. */
-void release_slab(struct slab *slab, struct counters *counters);
+/* Takes back a slab whose blocks are all free in `local`, have been so for `age_ms`, and that has no
+ * owner. */
+void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters);
 
 /* Gives pages back that have been free for long enough. */
 void slab_pool_purge(struct purge *purge);

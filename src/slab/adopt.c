@@ -269,7 +269,9 @@ static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_n
   if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
   if (!latch_try(owner)) return true;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
+    if (is_running) owner->free_age_ms = (uint32_t)(dormant_after_ns / 1000000);
     owner_release_free_slabs(owner);
+    owner->free_age_ms = 0;
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }
   latch_give(owner);

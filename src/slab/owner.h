@@ -50,6 +50,8 @@ struct owner {
   ATOMIC(int64_t)
   bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
   struct counters counters;
+  uint32_t
+      free_age_ms; /* of what a sweep finds free: it has been so for as long as the owner idled */
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
 
   /* Written by any thread. */

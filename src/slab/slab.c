@@ -170,6 +170,6 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
    * the slab, or that somebody does again. */
   store_seq(&slab->owner, NULL);
   store_seq(&slab->queued, 0);
-  release_slab(slab, &owner->counters);
+  release_slab(slab, owner->free_age_ms, &owner->counters);
   return true;
 }

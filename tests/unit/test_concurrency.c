@@ -306,7 +306,7 @@ static void *purge_or_release(void *argument) {
   for (unsigned round = 0; worker->number == 0 && round < worker->iterations; round++) {
     for (unsigned index = 0; index < SLABS; index++)
       slabs[index] = acquire_slab(CLASS_64, &counters);
-    for (unsigned index = 0; index < SLABS; index++) release_slab(slabs[index], &counters);
+    for (unsigned index = 0; index < SLABS; index++) release_slab(slabs[index], 0, &counters);
   }
   if (worker->number == 0) store_release(&is_releasing, false);
   while (load_acquire(&is_releasing)) {

@@ -107,7 +107,7 @@ static int bound_what_is_kept(const void *unused) {
 static int let_the_helper_do_it(const void *unused) {
   (void)unused;
   start_library();
-  options.helper_thread = true;
+  options.helper_thread = 1;
   scavenge_start_helper();
   scavenge_start_helper(); /* one only */
   REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 1);
@@ -121,10 +121,39 @@ static int let_the_helper_do_it(const void *unused) {
   return 0;
 }
 
+/* By itself only in a program that has threads and has used memory; in a forked child a little later. */
+static int start_when_worth(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  options.helper_thread = 2;
+  use_memory();
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
+  os_fake.is_multi_threaded = true;
+  scavenge_after_fork();
+  must_malloc(100000);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
+  os_fake_advance_ms(options.decay_ms + 1);
+  hak_free(must_malloc(3 << 20));
+  hak_free(must_malloc(3 << 20));
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 1);
+  return 0;
+}
+
+static int start_for_little(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  options.helper_thread = 2;
+  for (unsigned index = 0; index < 1000; index++) must_malloc(index);
+  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
+  return 0;
+}
+
 static int start_without_threads(const void *unused) {
   (void)unused;
   start_library();
-  options.helper_thread = true;
+  options.helper_thread = 1;
   os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
   scavenge_start_helper();
   REQUIRE(
@@ -141,6 +170,8 @@ CHILD_TEST(purge_by_force)
 CHILD_TEST(stay_quiet)
 CHILD_TEST(bound_what_is_kept)
 CHILD_TEST(let_the_helper_do_it)
+CHILD_TEST(start_when_worth)
+CHILD_TEST(start_for_little)
 CHILD_TEST(start_without_threads)
 
 int main(void) {
@@ -148,7 +179,9 @@ int main(void) {
       cmocka_unit_test(test_wait_for_the_decay),   cmocka_unit_test(test_notice_a_silence),
       cmocka_unit_test(test_decay_at_once),        cmocka_unit_test(test_purge_by_force),
       cmocka_unit_test(test_stay_quiet),           cmocka_unit_test(test_bound_what_is_kept),
-      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_without_threads),
+      cmocka_unit_test(test_let_the_helper_do_it),
+      cmocka_unit_test(test_start_when_worth),
+      cmocka_unit_test(test_start_for_little), cmocka_unit_test(test_start_without_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
