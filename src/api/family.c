@@ -13,13 +13,8 @@ static void *no_memory(void) {
   return NULL;
 }
 
-static void *allocate_aligned(size_t alignment, size_t size, uint32_t site) {
-  struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
-  return heap_allocate(&allocation);
-}
-
 void *family_malloc_site(size_t size, uint32_t site) {
-  return size <= MID_MAX_BYTES ? heap_malloc(size) : allocate_aligned(1, size, site);
+  return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site);
 }
 
 /* ---- calloc ------------------------------------------------------------------------------------------ */
@@ -84,7 +79,7 @@ void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
     errno = EINVAL;
     return NULL;
   }
-  return allocate_aligned(alignment, size, site);
+  return heap_aligned(alignment, size, site);
 }
 
 void *family_memalign(size_t alignment, size_t size, uint32_t site) {
@@ -92,13 +87,13 @@ void *family_memalign(size_t alignment, size_t size, uint32_t site) {
     errno = EINVAL;
     return NULL;
   }
-  return allocate_aligned(power_of_two_at_least(alignment), size, site);
+  return heap_aligned(power_of_two_at_least(alignment), size, site);
 }
 
 int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
   int saved_errno = errno;
-  void *block = allocate_aligned(alignment, size, site);
+  void *block = heap_aligned(alignment, size, site);
   errno = saved_errno;
   if (!block) return ENOMEM;
   *out = block;
@@ -106,14 +101,14 @@ int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t si
 }
 
 void *family_valloc(size_t size, uint32_t site) {
-  return allocate_aligned(os_page_bytes(), size, site);
+  return heap_aligned(os_page_bytes(), size, site);
 }
 
 void *family_pvalloc(size_t size, uint32_t site) {
   size_t page_bytes = os_page_bytes();
   if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return no_memory();
   size_t pages_bytes = round_up(size, page_bytes);
-  return allocate_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
+  return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */

@@ -60,7 +60,7 @@ static unsigned aligned_class(size_t size, size_t alignment) {
   if (size > MID_MAX_BYTES) return large_class_of_size(size);
   if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
   unsigned class = class_of_size(size > alignment ? size : alignment);
-  while (slab_class_bytes[class] % alignment) class ++; /* ends at a power of two, at the latest */
+  while (slab_class_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
   return class;
 }
 
@@ -128,6 +128,15 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(top == magazine->base)) return heap_malloc_slow(size);
   magazine->top = top - 1;
   return top[-1];
+}
+
+void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
+  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
+  void *block =
+      is_in_slabs ? pop(&heap_of_thread->magazines[aligned_class(size, alignment)]) : NULL;
+  if (LIKELY(block)) return block;
+  struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
+  return heap_allocate(&allocation);
 }
 
 /* ---- free -------------------------------------------------------------------------------------------- */

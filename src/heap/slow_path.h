@@ -20,6 +20,8 @@ struct allocation {
 };
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);
+/* The same for a block that need not be zero; small ones mostly come from the magazines. */
+void *heap_aligned(size_t alignment, size_t size, uint32_t site);
 
 /* The site of a caller that does not name one: its return address. */
 INLINE uint32_t site_of_caller(uintptr_t return_address) {
