@@ -9,7 +9,17 @@ INLINE unsigned lowest_bit(uint64_t word) { return (unsigned)__builtin_ctzll(wor
 INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_clzll(word); }
 /* The same as a constant expression. */
 #define CONSTANT_HIGHEST_BIT(word) (63 - __builtin_clzll(word))
-INLINE unsigned count_bits(uint64_t word) { return (unsigned)__builtin_popcountll(word); }
+/* Without the popcnt instruction, which old x86-64 processors lack, compilers call a library function. */
+INLINE unsigned count_bits(uint64_t word) {
+#if defined(__x86_64__) && !defined(__POPCNT__)
+  word -= word >> 1 & UINT64_C(0x5555555555555555);
+  word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+  word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+  return (unsigned)(word * UINT64_C(0x0101010101010101) >> 56);
+#else
+  return (unsigned)__builtin_popcountll(word);
+#endif
+}
 
 /* A word whose `count` lowest bits are set; count <= 64. */
 INLINE uint64_t low_bits(unsigned count) {

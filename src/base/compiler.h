@@ -11,6 +11,8 @@
 #define HAK_DEBUG 0
 #endif
 
+/* Fetches the cache line ahead of a read and write; any address will do. */
+#define PREFETCH(address) __builtin_prefetch((address), 1)
 #define LIKELY(condition) (__builtin_expect(!!(condition), 1))
 #define UNLIKELY(condition) (__builtin_expect(!!(condition), 0))
 

@@ -85,14 +85,49 @@ static bool is_in_slab(const struct slab *slab, uintptr_t block) {
   return slab && block - slab->base < (size_t)slab->slot_count * GRANULE_BYTES;
 }
 
+/* Blocks whose records are fetched ahead, so that their cache misses overlap: with a large live set each
+ * block of a batch has others. */
+enum { GROUP_BLOCKS = 16 };
+
+static void prefetch_group(void *const *blocks) {
+  struct slab *slabs[GROUP_BLOCKS];
+  for (unsigned index = 0; index < GROUP_BLOCKS; index++) {
+    slabs[index] = slab_of_granule(granule_of((uintptr_t)blocks[index]));
+    PREFETCH(slabs[index]);
+  }
+  for (unsigned index = 0; index < GROUP_BLOCKS; index++) {
+    uintptr_t block = (uintptr_t)blocks[index];
+    const struct slab *slab = slabs[index] - ((block - slabs[index]->base) >> GRANULE_SHIFT);
+    PREFETCH(&slab->free_local);
+    PREFETCH(&slab->local[slab_block_index(slab, block - slab->base) / 64]);
+  }
+}
+
+static bool are_together(const void *one, const void *other) {
+  return granule_of((uintptr_t)one) == granule_of((uintptr_t)other);
+}
+
+/* Blocks that were freed in about the order of their addresses have their records at hand. */
+static bool are_scattered(void *const *blocks) {
+  void *const *middle = blocks + GROUP_BLOCKS / 2, *const *last = blocks + GROUP_BLOCKS - 1;
+  return !are_together(*blocks, *middle) && !are_together(*middle, *last) &&
+         !are_together(*blocks, *last);
+}
+
 void batch_free(struct owner *owner, void **blocks, unsigned block_count,
                 struct counters *counters) {
   struct run run = {0};
   struct slab *slab = NULL;
-  for (unsigned index = 0; index < block_count; index++) {
-    uintptr_t block = (uintptr_t)blocks[index];
-    if (!is_in_slab(slab, block)) slab = slab_of_block(block);
-    add_to_run(&run, slab, block, owner, counters);
+  void **end = blocks + block_count;
+  while (blocks != end) {
+    bool is_group = end - blocks >= GROUP_BLOCKS;
+    void **group_end = is_group ? blocks + GROUP_BLOCKS : end;
+    if (is_group && are_scattered(blocks)) prefetch_group(blocks);
+    for (; blocks != group_end; blocks++) {
+      uintptr_t block = (uintptr_t)*blocks;
+      if (!is_in_slab(slab, block)) slab = slab_of_block(block);
+      add_to_run(&run, slab, block, owner, counters);
+    }
   }
   put_run(&run, owner, counters);
 }
