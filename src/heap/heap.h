@@ -13,13 +13,21 @@
 #include "slab/owner.h"
 
 /* An outbox is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
-enum { OUTBOX_SLOTS = 256 };
+enum { OUTBOX_MAX_BLOCKS = 256 };
 #define OUTBOX_MAX_BYTES ((size_t)64 << 10)
 
 /* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the nursery. */
 enum { NURSERY_BATCHES_MAX = 6 };
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };
+
+/* Words that may be open at a time.  No sorting: frees mostly come in the order of allocation. */
+enum { OUTBOX_WORDS = 64 };
+struct outbox_word { /* blocks of one bitmap word of a slab, on their way home */
+  struct slab *slab;
+  unsigned word;
+  uint64_t bits;
+};
 
 /* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */
 enum { INITIAL_SLOTS_MAX = 160 };
@@ -37,7 +45,7 @@ struct heap {
   uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
   unsigned outbox_count;
   size_t outbox_bytes;
-  void **outbox; /* OUTBOX_SLOTS blocks; NULL until the first one */
+  struct outbox_word *outbox; /* OUTBOX_WORDS of them; NULL until the first block */
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];

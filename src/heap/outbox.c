@@ -4,63 +4,87 @@
 #include "map/metadata.h"
 #include "slab/slab.h"
 
-/* Words that are open at a time; a block of a further word that maps to the same place sends the
- * older one home.  No sorting: frees mostly come in the order of allocation. */
-enum { OPEN_WORDS = 64 };
-
-struct open_word {
+/* The word of the bitmaps that has a block's bit, and the bit. */
+struct place {
   struct slab *slab;
   unsigned word;
-  uint64_t bits;
+  uint64_t bit;
 };
 
-static void send_home(struct open_word *open, struct counters *counters) {
+static struct place place_at(struct slab *slab, unsigned index) {
+  return (struct place){.slab = slab, .word = index / 64, .bit = UINT64_C(1) << index % 64};
+}
+
+/* Where in the outbox: neighbouring slabs, and words of one slab, do not meet. */
+static struct outbox_word *open_word_of(struct heap *heap, struct place place) {
+  enum { SLAB_STRIDE = 5 };
+  return &heap->outbox[(granule_of(place.slab->base) * SLAB_STRIDE + place.word) % OUTBOX_WORDS];
+}
+
+/* A bit that is open already is a double free. */
+static bool has_room_for(const struct outbox_word *open, struct place place) {
+  return open->slab == place.slab && open->word == place.word && !(open->bits & place.bit);
+}
+
+/* The bit comes last: a forked child may find a thread cut off in between. */
+static void put(struct heap *heap, struct outbox_word *open, struct place place) {
+  heap->outbox_count++;
+  heap->outbox_bytes += place.slab->block_bytes;
+  keep_store_order();
+  open->bits |= place.bit;
+}
+
+static void send_home(struct outbox_word *open, struct counters *counters) {
   if (open->bits) slab_free_remote(open->slab, open->word, open->bits, counters);
   open->bits = 0;
-}
-
-static struct open_word *place_of(struct open_word *open_words, const struct slab *slab,
-                                  unsigned word) {
-  return &open_words[mix_bits((uintptr_t)slab + word) % OPEN_WORDS];
-}
-
-static void add(struct open_word *open_words, void *block, struct counters *counters) {
-  struct slab *slab = slab_of_block((uintptr_t)block);
-  unsigned index = slab_index_of(slab, (uintptr_t)block, "free");
-  struct open_word *open = place_of(open_words, slab, index / 64);
-  uint64_t bit = UINT64_C(1) << index % 64;
-  /* A bit that is open already is a double free: sending it home twice reports it. */
-  if (open->slab != slab || open->word != index / 64 || open->bits & bit) {
-    send_home(open, counters);
-    open->slab = slab;
-    open->word = index / 64;
-  }
-  open->bits |= bit;
 }
 
 void outbox_empty(struct heap *heap) {
   if (!heap->outbox_count) return;
   struct counters *counters = &heap->owner.counters;
-  struct open_word open_words[OPEN_WORDS] = {0};
   count(counters, COUNT_outbox_flushes);
   count_add(counters, COUNT_outbox_blocks, heap->outbox_count);
-  for (unsigned index = 0; index < heap->outbox_count; index++)
-    add(open_words, heap->outbox[index], counters);
-  for (unsigned place = 0; place < OPEN_WORDS; place++) send_home(&open_words[place], counters);
+  for (unsigned index = 0; index < OUTBOX_WORDS; index++) send_home(&heap->outbox[index], counters);
   heap->outbox_count = 0;
   heap->outbox_bytes = 0;
 }
 
-bool outbox_add(struct heap *heap, void *block, size_t block_bytes) {
+/* Leaves the last block, and a word that is full of bytes, to outbox_add. */
+static bool is_nearly_full(const struct heap *heap) {
+  return heap->outbox_count >= OUTBOX_MAX_BLOCKS - 1 ||
+         heap->outbox_bytes >= OUTBOX_MAX_BYTES - TINY_MAX_BYTES;
+}
+
+bool outbox_try_add(struct heap *heap, void *block) {
+  if (UNLIKELY(!heap->outbox)) return false; /* the constant heaps never have one */
+  struct slab *slab = slab_of_block((uintptr_t)block);
+  unsigned index;
+  if (UNLIKELY(!slab_has_block(slab, (uintptr_t)block, &index))) return false;
+  struct place place = place_at(slab, index);
+  struct outbox_word *open = open_word_of(heap, place);
+  if (!has_room_for(open, place) || is_nearly_full(heap)) return false;
+  put(heap, open, place);
+  return true;
+}
+
+bool outbox_add(struct heap *heap, void *block) {
   if (UNLIKELY(!heap->outbox))
-    heap->outbox = metadata_allocate(OUTBOX_SLOTS * sizeof *heap->outbox);
+    heap->outbox = metadata_allocate(OUTBOX_WORDS * sizeof *heap->outbox);
   if (UNLIKELY(!heap->outbox)) { /* straight home */
     batch_free(NULL, &block, 1, &heap->owner.counters);
     return true;
   }
-  heap->outbox[heap->outbox_count++] = block;
-  heap->outbox_bytes += block_bytes;
-  if (heap->outbox_count < OUTBOX_SLOTS && heap->outbox_bytes < OUTBOX_MAX_BYTES) return false;
+  struct slab *slab = slab_of_block((uintptr_t)block);
+  struct place place = place_at(slab, slab_index_of(slab, (uintptr_t)block, "free"));
+  struct outbox_word *open = open_word_of(heap, place);
+  /* Bits that were freed twice go home twice, which reports them. */
+  if (!has_room_for(open, place)) {
+    send_home(open, &heap->owner.counters);
+    open->slab = slab;
+    open->word = place.word;
+  }
+  put(heap, open, place);
+  if (heap->outbox_count < OUTBOX_MAX_BLOCKS && heap->outbox_bytes < OUTBOX_MAX_BYTES) return false;
   outbox_empty(heap);
   return true;
 }

@@ -182,7 +182,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   if ((entry & ~MAP_CLASS_MASK) == heap->tag)
     push(heap, class, block);
   else if (goes_home(class))
-    went_beyond = nursery_give(entry, block) || outbox_add(heap, block, slab_class_bytes[class]);
+    went_beyond = nursery_give(entry, block) || outbox_add(heap, block);
   else if (class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
@@ -215,30 +215,42 @@ static void free_foreign(void *block) {
 
 /* Another heap's block that this thread may reuse: pushed as if it were its own.  Here, and not in the
  * fast path, because only blocks that changed threads come this way. */
-static bool push_for_reuse(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || goes_home(class)) return false;
+static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) return false; /* those of the constant heaps always are */
   magazine_push(magazine, magazine->top, block);
   return true;
 }
 
-NOINLINE void heap_free_slow(void *block) {
-  if (!block) return;
-  if (!is_in_window((uintptr_t)block)) {
-    free_foreign(block);
-    return;
-  }
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
-  if (LIKELY(push_for_reuse(heap_of_thread, entry, block))) return;
+/* Another heap's block that goes no further than this thread's caches: most of them.  (An own one comes
+ * here when its magazine is full.) */
+static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (class >= SLAB_CLASS_COUNT) return false;
+  if (!goes_home(class)) return push_for_reuse(heap, class, block);
+  return (entry & ~MAP_CLASS_MASK) != heap->tag && outbox_try_add(heap, block);
+}
+
+/* Apart, so that the short ways above it save no registers. */
+static NOINLINE void free_the_long_way(uint32_t entry, void *block) {
   bool went_beyond = true;
   if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
   else
     went_beyond = free_block(entry, block);
   if (went_beyond) scavenge_when_due(heap_of_thread);
+}
+
+NOINLINE void heap_free_slow(void *block) {
+  if (!block) return;
+  if (UNLIKELY(!is_in_window((uintptr_t)block))) {
+    free_foreign(block);
+    return;
+  }
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
+  if (LIKELY(keep_for_now(heap_of_thread, entry, block))) return;
+  free_the_long_way(entry, block);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */

@@ -39,10 +39,8 @@ COLD static void fail_misaligned(const struct slab *slab, uintptr_t address, con
 }
 
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
-  size_t offset = block - slab->base;
-  unsigned index = slab_block_index(slab, offset);
-  if (UNLIKELY((size_t)index * slab->block_bytes != offset || index >= slab->capacity))
-    fail_misaligned(slab, block, verb);
+  unsigned index;
+  if (UNLIKELY(!slab_has_block(slab, block, &index))) fail_misaligned(slab, block, verb);
   return index;
 }
 

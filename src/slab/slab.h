@@ -13,6 +13,13 @@ void slab_own(struct slab *slab, struct owner *owner);
  * address (a magazine pops it first); returns how many. */
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
 
+/* Whether a block of this slab begins at the address, and which. */
+INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned *index) {
+  size_t offset = address - slab->base;
+  *index = slab_block_index(slab, offset);
+  return (size_t)*index * slab->block_bytes == offset && *index < slab->capacity;
+}
+
 /* Index of a block of this slab; ends the program when the address is inside a block. */
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
 

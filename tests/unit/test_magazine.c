@@ -115,7 +115,7 @@ static int shrink_when_idle(const void *unused) {
 
 /* ---- the outbox ------------------------------------------------------------------------------------ */
 
-enum { NURSERY_BLOCKS = 16, REMOTE_BLOCKS = 3 * OUTBOX_SLOTS + NURSERY_BLOCKS + 8 };
+enum { NURSERY_BLOCKS = 16, REMOTE_BLOCKS = 3 * OUTBOX_MAX_BLOCKS + NURSERY_BLOCKS + 8 };
 
 static void *make_blocks(void *size) {
   take(*(size_t *)size, REMOTE_BLOCKS);
@@ -130,15 +130,39 @@ static int send_home(const void *unused) {
   on_a_thread(make_blocks, &size);
   for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
     hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->outbox_count < OUTBOX_SLOTS);
+    REQUIRE(heap_of_thread->outbox_count < OUTBOX_MAX_BLOCKS);
     REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
   }
   REQUIRE(counted(COUNT_outbox_flushes) == 3);
-  REQUIRE(counted(COUNT_outbox_blocks) == 3 * OUTBOX_SLOTS);
+  REQUIRE(counted(COUNT_outbox_blocks) == 3 * OUTBOX_MAX_BLOCKS);
   /* Neighbours in one bitmap word cost one step: one slab, one edge. */
   REQUIRE(counted(COUNT_pending_enqueued) == 1);
   hak_purge(true);
   REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
+  return 0;
+}
+
+static void *make_many_blocks(void *size) {
+  take(*(size_t *)size, MANY);
+  return NULL;
+}
+
+/* More words than the outbox has places, freed in turns: those that meet send each other home. */
+static int send_scattered_home(const void *unused) {
+  (void)unused;
+  enum { STRIDE = 61 };
+  size_t size = 512;
+  start_library();
+  on_a_thread(make_many_blocks, &size);
+  for (unsigned first = 0; first < STRIDE; first++) {
+    for (unsigned index = first; index < MANY; index += STRIDE) hak_free(blocks[index]);
+    REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
+    REQUIRE(heap_of_thread->outbox_bytes < OUTBOX_MAX_BYTES);
+  }
+  hak_purge(true);
+  REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
+  uint64_t sent = counted(COUNT_outbox_blocks); /* the nursery's went home one by one */
+  REQUIRE(sent <= MANY && sent >= MANY - NURSERY_BLOCKS);
   return 0;
 }
 
@@ -184,6 +208,7 @@ CHILD_TEST(keep_small)
 CHILD_TEST(conserve)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(send_home)
+CHILD_TEST(send_scattered_home)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -193,6 +218,7 @@ int main(void) {
       cmocka_unit_test(test_conserve),
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_send_home),
+      cmocka_unit_test(test_send_scattered_home),
       cmocka_unit_test(test_double_free_in_the_outbox),
       cmocka_unit_test(test_double_free_around_a_release),
   };
