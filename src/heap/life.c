@@ -157,7 +157,13 @@ static void end_of_thread(void *argument) {
 static ATOMIC(uint32_t) has_lost_threads;
 static struct heap *survivor; /* the heap of the thread that forked */
 
+/* A process with one thread has nothing to guard: nobody is in a slow path, holds a latch or a lock.  To
+ * touch nothing then saves copying the pages, in the parent and in the child. */
+static bool fork_is_guarded;
+
 static void before_fork(void) {
+  fork_is_guarded = os_is_multi_threaded();
+  if (!fork_is_guarded) return;
   if (heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
   lock_fork_take(&heaps_lock);
   range_fork_prepare();
@@ -165,6 +171,7 @@ static void before_fork(void) {
 }
 
 static void after_fork_in_parent(void) {
+  if (!fork_is_guarded) return;
   lock_fork_end();
   range_fork_release(false);
   lock_fork_give(&heaps_lock);
@@ -200,6 +207,7 @@ void heaps_park_lost_threads(void) {
 }
 
 static void after_fork_in_child(void) {
+  if (!fork_is_guarded) return;
   lock_fork_end();
   range_fork_release(true);
   lock_fork_reset(&heaps_lock);
