@@ -31,6 +31,7 @@ target_link_options(hakmem PRIVATE
   LINKER:--version-script=${version_script}
   LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted
   LINKER:-z,now LINKER:-z,relro
+  LINKER:-z,noseparate-code            # one mapping for code and constants: every process makes them
   LINKER:-z,nodelete                   # blocks outlive a dlclose
   LINKER:--as-needed)
 
