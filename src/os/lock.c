@@ -1,5 +1,7 @@
 #include "os/lock.h"
 
+#include "base/bits.h"
+
 enum {
   SPINS_BEFORE_SLEEP = 64
 }; /* guessed: longer than a critical section, shorter than a wake-up */
@@ -9,7 +11,7 @@ static THREAD_LOCAL unsigned char thread_is_forking; /* this thread holds every 
 #if HAK_DEBUG
 static THREAD_LOCAL unsigned char ranks_held; /* bit n: a lock of rank n is held */
 static void note_taken(const struct lock *lock) {
-  ASSERT(lock->rank != 0 && (ranks_held >> lock->rank) == 0);
+  ASSERT((ranks_held & low_bits(lock->rank + 1)) == 0);
   ranks_held = (unsigned char)(ranks_held | 1u << lock->rank);
 }
 static void note_given(const struct lock *lock) {

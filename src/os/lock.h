@@ -9,8 +9,9 @@
 #include "base/counters.h"
 #include "os/os.h"
 
-/* Ranks: a thread that holds a lock may take only locks of higher rank.  Debug builds check. */
-enum lock_rank { LOCK_RANK_HEAPS = 1, LOCK_RANK_RANGES = 2 };
+/* Ranks: a thread that holds a lock may take only locks of lower rank.  Debug builds check.  0 is that
+ * of the many, so that they need no page of initial values. */
+enum lock_rank { LOCK_RANK_RANGES, LOCK_RANK_HEAPS };
 
 struct lock {
   ATOMIC(uint32_t) word;

@@ -51,12 +51,7 @@ struct arena {
   struct range_set sets[FREE_KIND_COUNT];
 };
 
-static struct arena arenas[ARENA_COUNT] = {
-    {.lock = {.rank = LOCK_RANK_RANGES}},
-    {.lock = {.rank = LOCK_RANK_RANGES}},
-    {.lock = {.rank = LOCK_RANK_RANGES}},
-    {.lock = {.rank = LOCK_RANK_RANGES}},
-};
+static struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
 
 /* ---- records ------------------------------------------------------------------------------------- */
 
