@@ -162,8 +162,10 @@ static struct heap *survivor; /* the heap of the thread that forked */
 static bool fork_is_guarded;
 
 static void before_fork(void) {
-  fork_is_guarded = os_is_multi_threaded();
-  if (!fork_is_guarded) return;
+  bool is_needed = os_is_multi_threaded();
+  /* After a fork the first store to a page costs a fault, even of what it holds already. */
+  if (fork_is_guarded != is_needed) fork_is_guarded = is_needed;
+  if (!is_needed) return;
   if (heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
   lock_fork_take(&heaps_lock);
   range_fork_prepare();
