@@ -40,12 +40,17 @@ static void *map(void *address, size_t bytes, int protection, int flags) {
   return NULL;
 }
 
+#if defined(__x86_64__)
+/* The processor's only one; asking would touch pages of the C library that nothing else needs. */
+size_t os_page_bytes(void) { return 4096; }
+#else
 size_t os_page_bytes(void) {
   static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
   size_t bytes = load_relaxed(&cached);
   if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
   return bytes;
 }
+#endif
 
 void *os_reserve(size_t bytes) {
   int saved_errno = errno;
@@ -175,6 +180,10 @@ bool os_huge_pages_always(void) {
   return false;
 }
 
+#if defined(__x86_64__)
+/* Five levels of page tables change nothing for who does not ask for more. */
+uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
+#else
 /* True when `address` can be mapped: probed, because nothing tells. */
 static bool is_mappable(uintptr_t address) {
   size_t bytes = os_page_bytes();
@@ -187,11 +196,12 @@ static bool is_mappable(uintptr_t address) {
 
 uintptr_t os_user_address_end(void) {
   int saved_errno = errno;
-  unsigned bits = 47; /* x86-64, and the usual aarch64; some aarch64 kernels have 42 or 39 */
+  unsigned bits = 47; /* the usual aarch64 has 48; some kernels have 42 or 39 */
   while (bits > 32 && !is_mappable(((uintptr_t)1 << bits) - ((uintptr_t)1 << (bits - 2)))) bits--;
   errno = saved_errno;
   return (uintptr_t)1 << bits;
 }
+#endif
 
 unsigned os_processor_count(void) {
   cpu_set_t set;
@@ -369,9 +379,9 @@ void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
   for (unsigned index = 0; index < sizeof signals / sizeof signals[0]; index++) {
     struct sigaction before;
     struct sigaction watch = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    bool is_default = sigaction(signals[index], NULL, &before) == 0 &&
-                      !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL;
-    if (is_default) sigaction(signals[index], &watch, NULL);
+    if (sigaction(signals[index], &watch, &before) != 0) continue;
+    bool was_default = !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL;
+    if (!was_default) sigaction(signals[index], &before, NULL);
   }
   errno = saved_errno;
 }
