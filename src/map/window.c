@@ -27,18 +27,22 @@ static size_t chunk_map_bytes(uint64_t window_bytes) {
   return round_up((window_bytes >> CHUNK_SHIFT) * sizeof(void *), os_page_bytes());
 }
 
+/* Of the page that both maps begin in, what is the chunk map's: a small process needs no other. */
+enum { CHUNK_MAP_SHARE_BYTES = 512 };
+
 static bool reserve_maps(uint64_t window_bytes) {
-  char *maps = os_reserve(owner_map_bytes(window_bytes) + chunk_map_bytes(window_bytes));
+  size_t below = chunk_map_bytes(window_bytes), above = owner_map_bytes(window_bytes);
+  char *maps = os_reserve(below + os_page_bytes() + above);
   if (!maps) return false;
-  window.owner_map = (ATOMIC(uint32_t) *)(void *)maps;
-  window.chunk_map = (ATOMIC(void *) *)(void *)(maps + owner_map_bytes(window_bytes));
+  char *middle = maps + below + CHUNK_MAP_SHARE_BYTES;
+  window.owner_map = (ATOMIC(uint32_t) *)(void *)middle;
+  window.chunk_map_end = (ATOMIC(void *) *)(void *)middle;
   return true;
 }
 
 /* A random chunk-aligned base in the middle half of the user's addresses, where the kernel places
  * nothing by itself: programs, heaps and libraries lie at the ends. */
-static uintptr_t random_base(uint64_t window_bytes) {
-  uintptr_t end = os_user_address_end();
+static uintptr_t random_base(uint64_t window_bytes, uintptr_t end) {
   uintptr_t low = end / 8, high = end / 8 * 5;
   uintptr_t places = high - low > window_bytes ? (high - low - window_bytes) >> CHUNK_SHIFT : 1;
   return round_up(low + ((os_random() % places) << CHUNK_SHIFT), CHUNK_BYTES);
@@ -47,30 +51,35 @@ static uintptr_t random_base(uint64_t window_bytes) {
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
 enum { BASE_ATTEMPTS = 64 };
 
-static uintptr_t free_base(uint64_t window_bytes) {
-  uintptr_t base = random_base(window_bytes);
+static uintptr_t free_base(uint64_t window_bytes, uintptr_t end) {
+  uintptr_t base = random_base(window_bytes, end);
   for (unsigned attempt = 1; attempt < BASE_ATTEMPTS; attempt++) {
     if (!os_is_occupied((const void *)base, window_bytes)) break; /* NOLINT: an address */
-    base = random_base(window_bytes);
+    base = random_base(window_bytes, end);
   }
   return base;
 }
 
 bool window_init(uint64_t wanted_bytes) {
-  uint64_t user_bytes = os_user_address_end();
-  if (wanted_bytes > user_bytes / 4) wanted_bytes = user_bytes / 4;
+  uintptr_t end = os_user_address_end();
+  if (wanted_bytes > end / 4) wanted_bytes = end / 4;
   uint64_t bytes = window_bytes_within_limits(wanted_bytes);
   while (!reserve_maps(bytes)) {
     if (bytes <= WINDOW_MIN_BYTES) return false;
     bytes = round_up(bytes / 2, WINDOW_MIN_BYTES);
   }
-  window.base = free_base(bytes);
+  window.base = free_base(bytes, end);
   window.chunk_limit = bytes >> CHUNK_SHIFT;
   return true;
 }
 
-static bool commit_array(uintptr_t array, size_t used_bytes) {
-  return os_commit((void *)array, round_up(used_bytes, os_page_bytes()));
+/* What is accessible already is harmless to commit again. */
+static bool commit_maps(size_t granules) {
+  uintptr_t middle = (uintptr_t)window.owner_map, page_bytes = os_page_bytes();
+  uintptr_t start = middle - granules / GRANULES_PER_CHUNK * sizeof(void *);
+  uintptr_t end = round_up(middle + granules * sizeof(uint32_t), page_bytes);
+  start -= start % page_bytes;
+  return os_commit((void *)start, end - start); /* NOLINT: the maps lie around one address */
 }
 
 /* Makes the map entries of all granules below `granule_end` accessible. */
@@ -82,9 +91,7 @@ static bool cover(size_t granule_end) {
     while (target < granule_end) target *= 2;
     size_t all = window.chunk_limit * GRANULES_PER_CHUNK;
     if (target > all) target = all;
-    if (!commit_array((uintptr_t)window.chunk_map, target / GRANULES_PER_CHUNK * sizeof(void *)) ||
-        !commit_array((uintptr_t)window.owner_map, target * sizeof(uint32_t)))
-      return false;
+    if (!commit_maps(target)) return false;
     /* release: the pages are accessible before the bound says so; committing twice is harmless. */
     if (cas_weak_acq_rel(&window.granule_count, &covered, target)) covered = target;
   }

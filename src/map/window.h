@@ -2,13 +2,15 @@
  * granule of it is (T6, the registry).
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
- *   owner map  [ u32 per granule .................. | not committed  ]   owner tag << 8 | class
- *   chunk map  [ pointer per chunk ................ | not committed  ]   metadata of the chunk
+ *   maps       [ not committed | chunk map ◀ | ▶ owner map | not committed ]
+ *   owner map  u32 per granule, upwards: owner tag << 8 | class
+ *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
  * One load of the owner map tells everything the fast path of free wants to know about an address.
- * Both maps are reserved without access and committed from the front as the frontier moves, so they
- * cost neither commit charge nor memory where nothing lives, and `granule_count`, the bound that the
- * fast path compares with, is always the committed part.  The window itself is not reserved: chunks
+ * Both maps are reserved without access and committed from where they meet as the frontier moves, by
+ * one system call for both and with one page in a small process, so they cost neither commit charge
+ * nor memory where nothing lives, and `granule_count`, the bound that the fast path compares with, is
+ * always the committed part.  The window itself is not reserved: chunks
  * are mapped at the frontier, never over anything, and neighbours merge into one VMA.
  *
  * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no
@@ -38,7 +40,7 @@ struct window {
   uintptr_t base;                /* first byte; constant after window_init */
   ATOMIC(size_t) granule_count;  /* granules whose map entries are committed */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
-  ATOMIC(void *) *chunk_map;     /* constant after window_init */
+  ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
   size_t chunk_limit;            /* chunks in the whole window */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
 };
@@ -77,12 +79,15 @@ INLINE void owner_map_clear(size_t granule, size_t count) {
   for (size_t end = granule + count; granule < end; granule++) owner_map_set(granule, 0);
 }
 
+INLINE ATOMIC(void *) *chunk_map_entry(size_t chunk) {
+  return window.chunk_map_end - 1 - (ptrdiff_t)chunk;
+}
 /* The metadata that belongs to the chunk of an address inside the committed window; may be NULL. */
 INLINE void *chunk_metadata(size_t chunk) {
-  return load_acquire(&window.chunk_map[chunk]); /* pairs with the release in chunk_publish */
+  return load_acquire(chunk_map_entry(chunk)); /* pairs with the release in chunk_publish */
 }
 INLINE void chunk_publish(size_t chunk, void *metadata) {
-  store_release(&window.chunk_map[chunk], metadata);
+  store_release(chunk_map_entry(chunk), metadata);
 }
 
 /* Takes `count` neighbouring never-used chunks and maps them; the first one's number, or
