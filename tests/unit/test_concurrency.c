@@ -334,7 +334,8 @@ static void test_nothing_is_left(void **state) {
 }
 
 int main(void) {
-  hak_free(hak_malloc(1)); /* options are read once, before tests change them */
+  hak_free(hak_malloc(1));   /* options are read once, before tests change them */
+  options.helper_thread = 0; /* it would read them meanwhile */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_route_p), /* first: with fresh heaps it is sure to be asked */
       cmocka_unit_test(test_remote_frees),
