@@ -180,7 +180,7 @@ bool os_huge_pages_always(void) {
   return false;
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
 /* Five levels of page tables change nothing for who does not ask for more. */
 uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else
