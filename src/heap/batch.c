@@ -4,6 +4,7 @@
 #include "heap/capacity.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/reuse.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
 #include "tier/large.h"
@@ -25,6 +26,7 @@ static unsigned batch_size(const struct magazine *magazine) {
 
 static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   heap->magazines[class].top += taken;
+  reuse_watch(heap, class);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
@@ -39,6 +41,7 @@ bool batch_refill(struct heap *heap, unsigned class) {
     return true;
   }
   enter(heap);
+  reuse_judge(heap, class);
   capacity_note_refill(heap, class);
   struct slab *slab = heap->owner.bins[class].current;
   if (slab && slab->free_local)
@@ -166,6 +169,7 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count
 void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   enter(heap);
+  reuse_note_flush(heap, class);
   capacity_note_flush(heap, class);
   if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
   leave(heap);

@@ -34,6 +34,15 @@ enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
 
+/* Whether other heaps' blocks of a Tiny class are reused: heap/reuse.h. */
+struct reuse {
+  void *watched;    /* what lies in that slot unless an own block was freed; NULL: not watched */
+  uint16_t slot;    /* of the magazine */
+  uint16_t streak;  /* times in a row that it was still there */
+  uint16_t lease;   /* so many more blocks may be reused */
+  uint16_t granted; /* the lease when it was set last */
+};
+
 struct heap {
   /* The fast paths' part. */
   uint32_t tag; /* of our entries in the owner map */
@@ -43,6 +52,7 @@ struct heap {
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
   uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
+  struct reuse reuse[TINY_CLASS_COUNT];
   unsigned outbox_count;
   size_t outbox_bytes;
   struct outbox_word *outbox; /* OUTBOX_WORDS of them; NULL until the first block */
@@ -54,7 +64,8 @@ struct heap {
 
   struct owner owner;
 
-  void *initial_slots[INITIAL_SLOTS_MAX]; /* last: a thread that does a little touches few of them */
+  void
+      *initial_slots[INITIAL_SLOTS_MAX]; /* last: a thread that does a little touches few of them */
 };
 
 extern THREAD_LOCAL struct heap *heap_of_thread;

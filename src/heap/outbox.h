@@ -7,12 +7,57 @@
 #define HAK_HEAP_OUTBOX_H
 
 #include "heap/heap.h"
+#include "slab/slab.h"
 
-/* Adds a block of a slab class; true when that made it send everything home. */
-bool outbox_add(struct heap *heap, void *block);
-/* Adds a block whose word is open: nothing to send home.  False, and nothing done, when it is not so,
- * or when something is wrong with the block.  Needs no heap_enter; the constant heaps have no open word. */
-bool outbox_try_add(struct heap *heap, void *block);
+/* The word of the bitmaps that has a block's bit, and the bit. */
+struct outbox_place {
+  struct slab *slab;
+  unsigned word;
+  uint64_t bit;
+};
+
+INLINE struct outbox_place outbox_place_at(struct slab *slab, unsigned index) {
+  return (struct outbox_place){.slab = slab, .word = index / 64, .bit = UINT64_C(1) << index % 64};
+}
+
+/* Where in the outbox: neighbouring slabs, and words of one slab, do not meet. */
+INLINE struct outbox_word *outbox_word_of(struct heap *heap, uintptr_t block, unsigned word) {
+  enum { GRANULE_STRIDE = 5 };
+  return &heap->outbox[(granule_of(block) * GRANULE_STRIDE + word) % OUTBOX_WORDS];
+}
+
+/* A bit that is open already is a double free. */
+INLINE bool outbox_word_takes(const struct outbox_word *open, struct outbox_place place) {
+  return open->slab == place.slab && open->word == place.word && !(open->bits & place.bit);
+}
+
+/* The bit comes last: a forked child may find a thread cut off in between. */
+INLINE void outbox_put(struct heap *heap, struct outbox_word *open, struct outbox_place place) {
+  heap->outbox_count++;
+  heap->outbox_bytes += place.slab->block_bytes;
+  keep_store_order();
+  open->bits |= place.bit;
+}
+
+/* Adds a Tiny block when its word is open: nothing to send home.  False, and nothing done, when it is not
+ * so, or when something is wrong with the block.  The last block before the outbox is emptied is left to
+ * outbox_add.  Needs no heap_enter; the constant heaps refuse. */
+INLINE bool outbox_try_add(struct heap *heap, uintptr_t block) {
+  if (UNLIKELY(!heap->outbox)) return false;              /* the constant heaps never have one */
+  struct slab *slab = slab_of_granule(granule_of(block)); /* Tiny slabs have one */
+  unsigned index;
+  if (UNLIKELY(!slab_has_block(slab, block, &index))) return false;
+  struct outbox_place place = outbox_place_at(slab, index);
+  struct outbox_word *open = outbox_word_of(heap, block, place.word);
+  if (UNLIKELY(!outbox_word_takes(open, place) || heap->outbox_count >= OUTBOX_MAX_BLOCKS - 1 ||
+               heap->outbox_bytes >= OUTBOX_MAX_BYTES - TINY_MAX_BYTES))
+    return false;
+  outbox_put(heap, open, place);
+  return true;
+}
+
+/* Adds a Tiny block; true when that made it send everything home. */
+bool outbox_add(struct heap *heap, uintptr_t block);
 /* Sends everything home. */
 void outbox_empty(struct heap *heap);
 

@@ -170,9 +170,11 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
 
 /* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
- * home at once: every reuse would come the slow way back here, and two threads' blocks in one cache line
- * would slow both (measured: docs/decisions/0002). */
-static bool goes_home(unsigned class) { return class < TINY_CLASS_COUNT; }
+ * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
+ * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002). */
+static bool goes_home(const struct heap *heap, unsigned class) {
+  return class < TINY_CLASS_COUNT && !heap->reuse[class].lease;
+}
 
 /* True when memory went beyond this thread's caches, and something may be due to be given back. */
 static bool free_into(struct heap *heap, uint32_t entry, void *block) {
@@ -181,8 +183,8 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
   if ((entry & ~MAP_CLASS_MASK) == heap->tag)
     push(heap, class, block);
-  else if (goes_home(class))
-    went_beyond = nursery_give(entry, block) || outbox_add(heap, block);
+  else if (goes_home(heap, class))
+    went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
   else if (class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
@@ -213,26 +215,15 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
-/* Another heap's block that this thread may reuse: pushed as if it were its own.  Here, and not in the
- * fast path, because only blocks that changed threads come this way. */
-static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
-  struct magazine *magazine = &heap->magazines[class];
-  if (magazine->top == magazine->end) return false; /* those of the constant heaps always are */
-  magazine_push(magazine, magazine->top, block);
-  return true;
-}
-
-/* Another heap's block that goes no further than this thread's caches: most of them.  (An own one comes
- * here when its magazine is full.) */
-static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
-  unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT) return false;
-  if (!goes_home(class)) return push_for_reuse(heap, class, block);
-  return (entry & ~MAP_CLASS_MASK) != heap->tag && outbox_try_add(heap, block);
-}
-
-/* Apart, so that the short ways above it save no registers. */
-static NOINLINE void free_the_long_way(uint32_t entry, void *block) {
+/* All but the most frequent frees.  Apart, so that those save no registers. */
+static NOINLINE void free_the_long_way(void *block) {
+  if (!block) return;
+  if (!is_in_window((uintptr_t)block)) {
+    free_foreign(block);
+    return;
+  }
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
   bool went_beyond = true;
   if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
@@ -241,16 +232,40 @@ static NOINLINE void free_the_long_way(uint32_t entry, void *block) {
   if (went_beyond) scavenge_when_due(heap_of_thread);
 }
 
+/* Another heap's block that this thread may reuse: pushed as if it were its own. */
+static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (UNLIKELY(magazine->top == magazine->end))
+    return false; /* those of the constant heaps always are */
+  magazine_push(magazine, magazine->top, block);
+  return true;
+}
+
+static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
+  struct reuse *reuse = &heap->reuse[class];
+  if (!reuse->lease) return outbox_try_add(heap, (uintptr_t)block);
+  if (!push_for_reuse(heap, class, block)) return false;
+  reuse->lease--;
+  return true;
+}
+
+/* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in
+ * the fast path, because only blocks that changed threads come this way.  (And an own one when its
+ * magazine is full.) */
+static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry)) return false;
+  if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
+  return (entry & ~MAP_CLASS_MASK) != heap->tag && keep_tiny(heap, class, block);
+}
+
 NOINLINE void heap_free_slow(void *block) {
-  if (!block) return;
-  if (UNLIKELY(!is_in_window((uintptr_t)block))) {
-    free_foreign(block);
+  size_t granule = granule_of((uintptr_t)block);
+  bool is_mapped = granule < load_relaxed(&window.granule_count);
+  if (LIKELY(is_mapped) &&
+      LIKELY(keep_for_now(heap_of_thread, load_relaxed(&window.owner_map[granule]), block)))
     return;
-  }
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
-  if (LIKELY(keep_for_now(heap_of_thread, entry, block))) return;
-  free_the_long_way(entry, block);
+  free_the_long_way(block);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */

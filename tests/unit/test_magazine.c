@@ -122,12 +122,22 @@ static void *make_blocks(void *size) {
   return NULL;
 }
 
+/* As in a thread that frees mostly blocks of its own: nothing of others is reused. */
+static void reuse_nothing(void) {
+  hak_free(hak_malloc(1)); /* the thread has a heap */
+  for (unsigned class = 0; class < TINY_CLASS_COUNT; class ++) {
+    heap_of_thread->reuse[class] = (struct reuse){0};
+    heap_of_thread->magazines[class].last_event = MAGAZINE_REFILLED;
+  }
+}
+
 /* Blocks of another heap wait a little, then go home together; never more than the bound. */
 static int send_home(const void *unused) {
   (void)unused;
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
+  reuse_nothing();
   for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
     hak_free(blocks[index]);
     REQUIRE(heap_of_thread->outbox_count < OUTBOX_MAX_BLOCKS);
@@ -154,6 +164,7 @@ static int send_scattered_home(const void *unused) {
   size_t size = 512;
   start_library();
   on_a_thread(make_many_blocks, &size);
+  reuse_nothing();
   for (unsigned first = 0; first < STRIDE; first++) {
     for (unsigned index = first; index < MANY; index += STRIDE) hak_free(blocks[index]);
     REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
@@ -166,11 +177,65 @@ static int send_scattered_home(const void *unused) {
   return 0;
 }
 
+/* A thread that only frees: its magazines are the outbox. */
+static int reuse_when_only_freeing(const void *unused) {
+  (void)unused;
+  size_t size = 32;
+  start_library();
+  on_a_thread(make_many_blocks, &size);
+  give(MANY);
+  REQUIRE(counted(COUNT_outbox_blocks) <= OUTBOX_MAX_BLOCKS);
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
+  return 0;
+}
+
+enum { STAGES = 100, STAGE_BLOCKS = 40 };
+static void *stage_blocks[STAGE_BLOCKS];
+
+static void *make_stage(void *size) {
+  for (unsigned index = 0; index < STAGE_BLOCKS; index++)
+    stage_blocks[index] = must_malloc(*(size_t *)size);
+  return NULL;
+}
+
+/* Allocates as much as it frees of others, and keeps that, or frees it again itself. */
+static uint64_t reused_in_stages(bool frees_own) {
+  size_t size = 256;
+  start_library();
+  reuse_nothing();
+  uint64_t freed = 0;
+  for (unsigned stage = 0; stage < STAGES; stage++) {
+    on_a_thread(make_stage, &size);
+    for (unsigned index = 0; index < STAGE_BLOCKS; index++) {
+      blocks[stage * STAGE_BLOCKS + index] = must_malloc(size);
+      if (frees_own && index) hak_free(blocks[stage * STAGE_BLOCKS + index - 1]);
+      hak_free(stage_blocks[index]);
+    }
+    freed += STAGE_BLOCKS;
+  }
+  hak_purge(true);
+  return freed - counted(COUNT_outbox_blocks);
+}
+
+static int reuse_in_a_pipeline(const void *unused) {
+  (void)unused;
+  REQUIRE(reused_in_stages(false) > STAGES * STAGE_BLOCKS / 2);
+  return 0;
+}
+
+static int reuse_not_beside_own_frees(const void *unused) {
+  (void)unused;
+  REQUIRE(reused_in_stages(true) < STAGES * STAGE_BLOCKS / 10);
+  return 0;
+}
+
 static int free_twice(const void *unused) {
   (void)unused;
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
+  reuse_nothing();
   hak_free(blocks[7]);
   hak_free(blocks[8]);
   hak_free(blocks[7]);
@@ -209,6 +274,9 @@ CHILD_TEST(conserve)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(send_home)
 CHILD_TEST(send_scattered_home)
+CHILD_TEST(reuse_when_only_freeing)
+CHILD_TEST(reuse_in_a_pipeline)
+CHILD_TEST(reuse_not_beside_own_frees)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -219,6 +287,9 @@ int main(void) {
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_send_home),
       cmocka_unit_test(test_send_scattered_home),
+      cmocka_unit_test(test_reuse_when_only_freeing),
+      cmocka_unit_test(test_reuse_in_a_pipeline),
+      cmocka_unit_test(test_reuse_not_beside_own_frees),
       cmocka_unit_test(test_double_free_in_the_outbox),
       cmocka_unit_test(test_double_free_around_a_release),
   };
