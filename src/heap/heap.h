@@ -64,8 +64,8 @@ struct heap {
 
   struct owner owner;
 
-  void
-      *initial_slots[INITIAL_SLOTS_MAX]; /* last: a thread that does a little touches few of them */
+  /* Last: a thread that does a little touches few of them. */
+  void *initial_slots[INITIAL_SLOTS_MAX];
 };
 
 extern THREAD_LOCAL struct heap *heap_of_thread;
