@@ -139,8 +139,7 @@ void batch_free(struct owner *owner, void **blocks, unsigned block_count,
 void batch_give_large(struct heap *heap, void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
-  if (!map_entry_is_live(entry) || address != range_block(granule_of(address)))
-    pointer_fail("free", address);
+  if (!map_entry_is_live(entry) || !range_block_begins_at(address)) pointer_fail("free", address);
   heap->large_bytes_out -= (int64_t)class_bytes(entry & MAP_CLASS_MASK);
   large_give(address, &heap->owner.counters);
 }

@@ -162,8 +162,7 @@ static void free_without_heap(void *block, unsigned class) {
 
 /* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
 static void adopt_large(struct heap *heap, unsigned class, void *block) {
-  if ((uintptr_t)block != range_block(granule_of((uintptr_t)block)))
-    pointer_fail("free", (uintptr_t)block);
+  if (!range_block_begins_at((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
   owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
   push(heap, class, block);
 }
@@ -201,8 +200,7 @@ static bool free_block(uint32_t entry, void *block) {
 }
 
 static void free_big(void *block) {
-  if ((uintptr_t)block != range_block(granule_of((uintptr_t)block)))
-    pointer_fail("free", (uintptr_t)block);
+  if (!range_block_begins_at((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
   struct heap *heap = heap_of_this_thread();
   big_give((uintptr_t)block, heap_counters(heap));
 }
@@ -285,7 +283,7 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
     slab_index_of(slab_of_block(address), address, verb);
     return slab_class_bytes[class];
   }
-  if (address != range_block(granule_of(address))) pointer_fail(verb, address);
+  if (!range_block_begins_at(address)) pointer_fail(verb, address);
   return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
 }
 

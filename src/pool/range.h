@@ -46,8 +46,11 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);
-/* Where its block begins. */
+/* Where its block begins; whether the block of the live range at this address does so here. */
 uintptr_t range_block(size_t granule);
+INLINE bool range_block_begins_at(uintptr_t address) {
+  return range_block(granule_of(address)) == address;
+}
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
