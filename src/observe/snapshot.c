@@ -1,12 +1,8 @@
 #include "observe/snapshot.h"
 
 #include "heap/heap.h"
-#include "map/metadata.h"
-#include "os/os.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
-#include "tier/big.h"
-#include "tier/large.h"
 
 static void add_counters(struct snapshot *snapshot, const struct counters *counters) {
   for (unsigned which = 0; which < COUNTER_COUNT; which++)
@@ -28,17 +24,10 @@ void snapshot_take(struct snapshot *snapshot) {
   slab_pool_measure(&slabs);
   range_measure(&ranges);
   *snapshot = (struct snapshot){
-      .os_maps = load_relaxed(&totals.os_maps),
-      .os_unmaps = load_relaxed(&totals.os_unmaps),
-      .os_purges = load_relaxed(&totals.os_purges),
-      .purged_bytes = load_relaxed(&totals.purged_bytes),
+#define TOTAL(name, role, unit, meaning) .name = load_relaxed(&totals.name),
+#include "base/stats_fields.def"
       .mapped_bytes = slabs.mapped_bytes + ranges.mapped_bytes,
-      .metadata_bytes = load_relaxed(&totals.metadata_bytes),
       .dirty_free_bytes = slabs.dirty_bytes + ranges.dirty_bytes,
-      .large_live_bytes = load_relaxed(&totals.large_live_bytes),
-      .big_live_bytes = load_relaxed(&totals.big_live_bytes),
-      .superslabs = slabs.superslabs,
-      .superslabs_kept = slabs.superslabs_kept,
   };
   add_counters(snapshot, &stray_counters);
   add_owners(snapshot);

@@ -186,6 +186,24 @@ static int purge_refused(const void *unused) {
 }
 CHILD_TEST(purge_refused)
 
+/* What was given back and is used again is counted, granule by granule, once. */
+static int use_after_purge(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(40), end = take(1);
+  REQUIRE(end == first + 40);
+  give(first);
+  REQUIRE(purge(0, false) == 40 * GRANULE_BYTES);
+  REQUIRE(load_relaxed(&totals.refaulted_bytes) == 0);
+  REQUIRE(take(35) == first && load_relaxed(&totals.refaulted_bytes) == 35 * GRANULE_BYTES);
+  REQUIRE(range_extend(first, 40, &counters));
+  REQUIRE(load_relaxed(&totals.refaulted_bytes) == 40 * GRANULE_BYTES);
+  give(first);
+  REQUIRE(take(40) == first && load_relaxed(&totals.refaulted_bytes) == 40 * GRANULE_BYTES);
+  return 0;
+}
+CHILD_TEST(use_after_purge)
+
 static int addresses(const void *unused) {
   (void)unused;
   set_up();
@@ -378,6 +396,7 @@ int main(void) {
       cmocka_unit_test(test_extend_over_old_pages),
       cmocka_unit_test(test_purge_by_age),
       cmocka_unit_test(test_purge_refused),
+      cmocka_unit_test(test_use_after_purge),
       cmocka_unit_test(test_addresses),
       cmocka_unit_test(test_strict_overcommit),
       cmocka_unit_test(test_moved_pages),

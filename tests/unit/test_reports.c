@@ -95,7 +95,7 @@ static int write_text(const void *unused) {
   must_malloc(100);
   hak_stats_print(2);
   REQUIRE(strncmp(os_fake.written, "hakmem 0.", 9) == 0);
-  REQUIRE(strstr(os_fake.written, "memory, bytes\n") && strstr(os_fake.written, "refills"));
+  REQUIRE(strstr(os_fake.written, "\nmemory (") && strstr(os_fake.written, "  refills "));
   REQUIRE(!strstr(os_fake.written, "big_allocs")); /* what is 0 is left out */
   return 0;
 }

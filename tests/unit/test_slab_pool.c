@@ -184,6 +184,29 @@ static int age_beside_others(const void *argument) {
   return 0;
 }
 
+/* What was given back and is used again is counted, once. */
+static int use_after_purge(const void *argument) {
+  (void)argument;
+  set_up();
+  struct slab *stays = acquire_slab(CLASS_64, &counters), *goes = acquire_slab(CLASS_64, &counters);
+  release_slab(goes, 0, &counters);
+  os_fake_advance_ms(10);
+  purge_older_than(5); /* EMPTY becomes UNUSED, */
+  purge_older_than(5); /* and UNUSED loses its pages */
+  REQUIRE(load_relaxed(&totals.purged_bytes) == GRANULE_BYTES);
+  REQUIRE(load_relaxed(&totals.refaulted_bytes) == 0);
+  REQUIRE(acquire_slab(CLASS_1024, &counters) == goes);
+  REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
+  REQUIRE(acquire_slab(CLASS_1024, &counters) != stays);
+  REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
+  return 0;
+}
+
+static void test_use_after_purge(void **state) {
+  (void)state;
+  assert_child_succeeds(use_after_purge, NULL);
+}
+
 static void test_purge_of_single_slots(void **state) {
   (void)state;
   assert_child_succeeds(age_beside_others, NULL);
@@ -276,6 +299,7 @@ int main(void) {
       cmocka_unit_test(test_index_of_every_byte),
       cmocka_unit_test(test_purge_by_age),
       cmocka_unit_test(test_purge_of_single_slots),
+      cmocka_unit_test(test_use_after_purge),
       cmocka_unit_test(test_purge_refused),
       cmocka_unit_test(test_lru_budget),
       cmocka_unit_test(test_addresses_under_pressure),

@@ -1,0 +1,27 @@
+/* survey.h: what slabs, magazines and outboxes hold, class by class: walked, not counted.
+ *
+ * Nobody is stopped and no latch taken: records of other threads are copied by the kernel, as a reader in
+ * another process does it (python/hakmem).  While threads run, figures may be some batches apart; at
+ * rest they are exact.  Takes a system call for each slab: for reports. */
+#ifndef HAK_OBSERVE_SURVEY_H
+#define HAK_OBSERVE_SURVEY_H
+
+#include "heap/heap.h"
+
+struct class_survey {
+  uint64_t slabs;           /* ACTIVE ones */
+  uint64_t capacity_blocks; /* that those have; of Large classes the blocks that are not free */
+  uint64_t free_blocks;     /* in slabs, those that other threads freed included */
+  uint64_t cached_blocks;   /* in magazines and outboxes */
+  uint64_t live_blocks;     /* the rest: the program's */
+  uint64_t counted[sizeof(struct class_counters) / sizeof(uint64_t)]; /* in their order */
+};
+
+struct survey {
+  struct class_survey classes[CLASS_COUNT];
+  uint64_t heaps_in_use, heaps_parked; /* of threads that run, of threads that ended */
+};
+
+void survey_take(struct survey *survey);
+
+#endif
