@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def generator(root: Path) -> ModuleType:
-    """scripts/options-doc as a module."""
-    path = str(root / "scripts" / "options-doc")
-    loader = importlib.machinery.SourceFileLoader("options_doc", path)
-    spec = importlib.util.spec_from_loader("options_doc", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[loader.name] = module
-    loader.exec_module(module)
-    return module
+def generator(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("options-doc")
 
 
 def test_every_line_of_the_table_is_understood(generator: ModuleType) -> None:

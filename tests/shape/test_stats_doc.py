@@ -1,0 +1,36 @@
+"""docs/STATS.md says what stats_fields.def says, and no figure is without its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def generator(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("stats-doc")
+
+
+def test_every_line_of_the_table_is_understood(generator: ModuleType) -> None:
+    text = generator.TABLE.read_text()
+    grouped = [figure for _, figures in generator.counters_by_group() for figure in figures]
+    assert len(grouped) == len(re.findall(r"^COUNTER\(", text, re.MULTILINE)) > 40
+    assert len(generator.totals()) == len(re.findall(r"^TOTAL\(", text, re.MULTILINE)) > 10
+    assert generator.class_counters()
+    assert all(fields for _, fields in generator.records())
+
+
+def test_the_page_is_what_the_table_says(generator: ModuleType) -> None:
+    assert generator.DOCUMENT.read_text() == generator.document(), "run scripts/stats-doc"
+
+
+def test_names_carry_their_units(generator: ModuleType) -> None:
+    """A quantity's name ends in its unit where it is not a number of things."""
+    figures = [*generator.totals(), *generator.class_counters()]
+    figures += [figure for _, group in generator.counters_by_group() for figure in group]
+    for unit in ("bytes", "ns"):
+        assert all(figure.name.endswith(f"_{unit}") for figure in figures if figure.unit == unit)
+    assert not [figure for figure in figures if figure.name.endswith("_bytes") and figure.unit != "bytes"]
