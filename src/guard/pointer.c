@@ -42,9 +42,9 @@ bool pointer_is_libc_block(uintptr_t address) {
 NORETURN static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
   if (!slab_of_granule(granule)->base) report_invalid_pointer(verb, address); /* never used */
   const struct slab *slab = slab_of_block(address);
-  unsigned index = slab_block_index(slab, address - slab->base);
+  size_t index = (address - slab->base) / slab->block_bytes;
   struct block_description block = {
-      .base = slab->base + (size_t)index * slab->block_bytes,
+      .base = slab->base + index * slab->block_bytes,
       .block_bytes = slab->block_bytes,
       .tier = class_tier_name(slab->class),
       .class_number = slab->class,

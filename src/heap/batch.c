@@ -1,5 +1,7 @@
 #include "heap/batch.h"
 
+#include <string.h>
+
 #include "guard/pointer.h"
 #include "heap/capacity.h"
 #include "heap/class_figures.h"
@@ -59,36 +61,34 @@ bool batch_refill(struct heap *heap, unsigned class) {
 
 /* ---- flush -------------------------------------------------------------------------------------------- */
 
-/* A run: blocks of one bitmap word of one slab, collected before the word is touched once. */
-struct run {
-  struct slab *slab;
-  unsigned word;
-  uint64_t bits;
-};
-
-static void put_run(const struct run *run, struct owner *owner, struct counters *counters) {
-  if (!run->bits) return;
-  /* relaxed: it can change to or from `owner` only under the latch that we hold. */
-  if (load_relaxed(&run->slab->owner) == owner)
-    slab_put(run->slab, owner, run->word, run->bits);
-  else
-    slab_free_remote(run->slab, run->word, run->bits, counters);
-}
-
-static void add_to_run(struct run *run, struct slab *slab, uintptr_t block, struct owner *owner,
-                       struct counters *counters) {
-  unsigned index = slab_index_of(slab, block, "free");
-  uint64_t bit = UINT64_C(1) << index % 64;
-  bool continues = slab == run->slab && index / 64 == run->word && !(run->bits & bit);
-  if (!continues) {
-    put_run(run, owner, counters);
-    *run = (struct run){.slab = slab, .word = index / 64};
+/* Blocks of one slab of another heap: a run is those of one bitmap word, whose frees are one atomic OR. */
+static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned block_count,
+                            struct counters *counters) {
+  unsigned given = 0, word = 0, index;
+  uint64_t run = 0;
+  for (; given < block_count && slab_has_block(slab, (uintptr_t)blocks[given], &index); given++) {
+    uint64_t bit = UINT64_C(1) << index % 64;
+    if (run && (index / 64 != word || run & bit)) {
+      slab_free_remote(slab, word, run, counters);
+      run = 0;
+    }
+    word = index / 64;
+    run |= bit;
   }
-  run->bits |= bit;
+  if (run) slab_free_remote(slab, word, run, counters);
+  return given;
 }
 
-static bool is_in_slab(const struct slab *slab, uintptr_t block) {
-  return slab && block - slab->base < (size_t)slab->slot_count * GRANULE_BYTES;
+/* Gives back the first blocks, as many as are neighbours in one slab. */
+static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned block_count,
+                             struct counters *counters) {
+  struct slab *slab = slab_of_block((uintptr_t)*blocks);
+  /* relaxed: it can change to or from `owner` only under the latch that we hold. */
+  bool is_own = load_relaxed(&slab->owner) == owner;
+  unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
+                          : give_remote(slab, blocks, block_count, counters);
+  if (UNLIKELY(!given)) slab_fail_misaligned(slab, (uintptr_t)*blocks, "free");
+  return given;
 }
 
 /* Blocks whose records are fetched ahead, so that their cache misses overlap: with a large live set each
@@ -105,7 +105,8 @@ static void prefetch_group(void *const *blocks) {
     uintptr_t block = (uintptr_t)blocks[index];
     const struct slab *slab = slabs[index] - ((block - slabs[index]->base) >> GRANULE_SHIFT);
     PREFETCH(&slab->free_local);
-    PREFETCH(&slab->local[slab_block_index(slab, block - slab->base) / 64]);
+    unsigned number;
+    if (LIKELY(slab_has_block(slab, block, &number))) PREFETCH(&slab->local[number / 64]);
   }
 }
 
@@ -122,20 +123,14 @@ static bool are_scattered(void *const *blocks) {
 
 void batch_free(struct owner *owner, void **blocks, unsigned block_count,
                 struct counters *counters) {
-  struct run run = {0};
-  struct slab *slab = NULL;
-  void **end = blocks + block_count;
+  void **end = blocks + block_count, **fetched = blocks;
   while (blocks != end) {
-    bool is_group = end - blocks >= GROUP_BLOCKS;
-    void **group_end = is_group ? blocks + GROUP_BLOCKS : end;
-    if (is_group && are_scattered(blocks)) prefetch_group(blocks);
-    for (; blocks != group_end; blocks++) {
-      uintptr_t block = (uintptr_t)*blocks;
-      if (!is_in_slab(slab, block)) slab = slab_of_block(block);
-      add_to_run(&run, slab, block, owner, counters);
+    if (blocks >= fetched && end - blocks >= GROUP_BLOCKS) {
+      if (are_scattered(blocks)) prefetch_group(blocks);
+      fetched = blocks + GROUP_BLOCKS;
     }
+    blocks += give_to_slab(owner, blocks, (unsigned)(end - blocks), counters);
   }
-  put_run(&run, owner, counters);
 }
 
 /* What a magazine took on trust is looked at before it goes. */
@@ -165,8 +160,7 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count
   struct magazine *magazine = &heap->magazines[class];
   unsigned rest = magazine_count(magazine) - block_count;
   give_away(heap, class, magazine->base, block_count);
-  for (unsigned index = 0; index < rest; index++)
-    magazine->base[index] = magazine->base[block_count + index];
+  memmove(magazine->base, magazine->base + block_count, rest * sizeof(void *));
   magazine->top = magazine->base + rest;
 }
 

@@ -143,8 +143,8 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   size_t slot_count = slots_of_class(class);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
   slab->block_bytes = class_block_bytes[class];
-  slab->reciprocal =
-      ((UINT64_C(1) << RECIPROCAL_SHIFT) + slab->block_bytes - 1) / slab->block_bytes;
+  slab->shift = (uint8_t)lowest_bit(slab->block_bytes);
+  slab->inverse = inverse_of_odd(slab->block_bytes >> slab->shift);
   slab->capacity = (uint16_t)(slot_count * GRANULE_BYTES / slab->block_bytes);
   slab->word_count = (uint8_t)((slab->capacity + 63) / 64);
   slab->slot_count = (uint8_t)slot_count;

@@ -40,12 +40,13 @@ struct slab {
   uintptr_t base;                             /* address of block 0 */
   uint64_t *local;                            /* free blocks, as the owner knows them */
   ATOMIC(uint64_t) *remote;                   /* blocks freed by other threads, not yet collected */
-  uint64_t reciprocal;                        /* of block_bytes: see slab_block_index */
+  uint64_t inverse;                           /* of block_bytes' odd part: see slab_block_index */
   uint32_t block_bytes;
   uint16_t capacity; /* blocks */
   uint8_t class;
   uint8_t word_count; /* of each bitmap */
   uint8_t slot_count;
+  uint8_t shift;         /* of block_bytes: its lowest set bit */
   ATOMIC(uint8_t) state; /* enum slot_state */
 
   /* Written by the owner only, under its latch. */
@@ -99,12 +100,10 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
 }
 
-#define RECIPROCAL_SHIFT 40
-
-/* Index of the block that contains base + offset: offset / block_bytes without a division, exact
- * because offset * (reciprocal * block_bytes - 2^40) < 2^18 * 2^15 < 2^40. */
-INLINE unsigned slab_block_index(const struct slab *slab, size_t offset) {
-  return (unsigned)((offset * slab->reciprocal) >> RECIPROCAL_SHIFT);
+/* Index of the block that begins at base + offset.  Not below the slab's capacity when none does: in the
+ * middle of a block, in the slab's unused tail, outside the slab. */
+INLINE size_t slab_block_index(const struct slab *slab, size_t offset) {
+  return divide_exactly(offset, slab->inverse, slab->shift);
 }
 
 /* Neighbouring slots that a slab of the class takes: enough for at least 8 blocks. */

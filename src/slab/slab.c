@@ -31,16 +31,17 @@ COLD static void fail_double_free(const struct slab *slab, unsigned word, uint64
   report_double_free("free", block.base, &block);
 }
 
-COLD static void fail_misaligned(const struct slab *slab, uintptr_t address, const char *verb) {
-  unsigned index = slab_block_index(slab, address - slab->base);
+NORETURN COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address,
+                                        const char *verb) {
+  size_t index = (address - slab->base) / slab->block_bytes;
   if (index >= slab->capacity) report_invalid_pointer(verb, address); /* the slab's unused tail */
-  struct block_description block = describe(slab, index);
+  struct block_description block = describe(slab, (unsigned)index);
   report_misaligned_pointer(verb, address, &block);
 }
 
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
   unsigned index;
-  if (UNLIKELY(!slab_has_block(slab, block, &index))) fail_misaligned(slab, block, verb);
+  if (UNLIKELY(!slab_has_block(slab, block, &index))) slab_fail_misaligned(slab, block, verb);
   return index;
 }
 
@@ -64,14 +65,21 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
   return wanted;
 }
 
+/* Blocks came back to `local`; in a word that they did. */
+static void note_freed(struct slab *slab, struct owner *owner, unsigned blocks) {
+  slab->free_local = (uint16_t)(slab->free_local + blocks);
+  add_single_writer(&owner->bytes_out, -((int64_t)blocks * slab->block_bytes));
+}
+static void note_word(struct slab *slab, unsigned word) {
+  if (word < slab->first_word) slab->first_word = (uint8_t)word;
+}
+
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
   uint64_t before = slab->local[word];
   if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
-  unsigned blocks = count_bits(bits);
-  slab->free_local = (uint16_t)(slab->free_local + blocks);
-  add_single_writer(&owner->bytes_out, -((int64_t)blocks * slab->block_bytes));
-  if (word < slab->first_word) slab->first_word = (uint8_t)word;
+  note_freed(slab, owner, count_bits(bits));
+  note_word(slab, word);
 }
 
 /* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load
@@ -94,9 +102,39 @@ static void place(struct slab *slab, struct owner *owner) {
     slab_try_release(slab, owner);
 }
 
-void slab_put(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
-  add_local(slab, owner, word, bits);
-  place(slab, owner);
+/* Sets the bits of the first of blocks[0] … that are this slab's.  What does not change is kept in registers, and
+ * so are the bits of a word until another one's turn comes: most blocks come in runs. */
+static unsigned set_bits(struct slab *slab, void *const *blocks, unsigned block_count) {
+  const uintptr_t base = slab->base;
+  const uint64_t inverse = slab->inverse;
+  const unsigned shift = slab->shift, capacity = slab->capacity;
+  uint64_t *const local = slab->local, nowhere = 0, *open = &nowhere, bits = 0;
+  unsigned set = 0;
+  for (; set < block_count; set++) {
+    uint64_t index = divide_exactly((uintptr_t)blocks[set] - base, inverse, shift);
+    if (index >= capacity) break;
+    if (open != &local[index / 64]) {
+      *open = bits;
+      open = &local[index / 64];
+      bits = *open;
+      note_word(slab, (unsigned)index / 64);
+    }
+    uint64_t bit = UINT64_C(1) << index % 64;
+    if (UNLIKELY(bits & bit)) fail_double_free(slab, (unsigned)index / 64, bit);
+    bits |= bit;
+  }
+  *open = bits;
+  return set;
+}
+
+unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
+                  unsigned block_count) {
+  unsigned put = set_bits(slab, blocks, block_count);
+  if (LIKELY(put)) {
+    note_freed(slab, owner, put);
+    place(slab, owner);
+  }
+  return put;
 }
 
 unsigned slab_collect(struct slab *slab, struct owner *owner) {

@@ -15,16 +15,19 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
 
 /* Whether a block of this slab begins at the address, and which. */
 INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned *index) {
-  size_t offset = address - slab->base;
-  *index = slab_block_index(slab, offset);
-  return (size_t)*index * slab->block_bytes == offset && *index < slab->capacity;
+  size_t found = slab_block_index(slab, address - slab->base);
+  *index = (unsigned)found;
+  return found < slab->capacity;
 }
 
 /* Index of a block of this slab; ends the program when the address is inside a block. */
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
+NORETURN COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const char *verb);
 
-/* Gives blocks of one bitmap word back to `local`; ends the program when one was free already. */
-void slab_put(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits);
+/* Gives the first of blocks[0] … that are this slab's back to `local`; returns how many those are.  Ends the
+ * program when one was free already. */
+unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
+                  unsigned block_count);
 
 /* Moves `remote` to `local`; returns how many blocks. */
 unsigned slab_collect(struct slab *slab, struct owner *owner);

@@ -43,6 +43,17 @@ static inline struct slab *full_slab(struct owner *owner, unsigned class) {
   return slab;
 }
 
+/* The owner frees blocks of one bitmap word. */
+static inline void put_bits(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
+  void *blocks[64];
+  unsigned count = 0;
+  for (; bits; bits &= bits - 1) {
+    size_t index = word * 64 + lowest_bit(bits);
+    blocks[count++] = (void *)(slab->base + index * slab->block_bytes);
+  }
+  REQUIRE(slab_put(slab, owner, blocks, count) == count);
+}
+
 /* Another thread frees the first `count` blocks of it, at most a word's. */
 static inline void free_remotely(struct slab *slab, unsigned count) {
   slab_free_remote(slab, 0, low_bits(count), &other.counters);

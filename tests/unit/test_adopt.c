@@ -73,7 +73,7 @@ static int blocked_by_partial(const void *unused) {
   (void)unused;
   set_up(REMOTE);
   struct slab *partial = full_slab(&other, CLASS_64);
-  slab_put(partial, &other, 0, 1);
+  put_bits(partial, &other, 0, 1);
   look_and_wait(1000);
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_partial) == 1);
   options.route_p_owner_partial_max = 1;
@@ -135,7 +135,7 @@ static int sleep_and_wake(const void *unused) {
   (void)unused;
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
-  slab_put(slab, &other, 0, 0xff);
+  put_bits(slab, &other, 0, 0xff);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));       /* it runs */
   REQUIRE(owners_sweep(NULL, os_now_ns(), 1000000)); /* first look */
   wait_us(999);
@@ -155,7 +155,7 @@ static int busy_sleeper(const void *unused) {
   (void)unused;
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
-  slab_put(slab, &other, 0, 0xff);
+  put_bits(slab, &other, 0, 0xff);
   owners_sweep(NULL, os_now_ns(), 0);
   os_fake.is_multi_threaded = true;
   store_relaxed(&other.latch, LATCH_HELD);

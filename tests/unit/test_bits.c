@@ -40,6 +40,20 @@ static void test_rounding(void **state) {
   }
 }
 
+static void test_exact_division(void **state) {
+  (void)state;
+  for (uint64_t odd = 1; odd < 1000; odd += 2) {
+    uint64_t inverse = inverse_of_odd(odd);
+    assert_true(odd * inverse == 1);
+    for (unsigned shift = 0; shift < 8; shift++) {
+      uint64_t divisor = odd << shift;
+      assert_true(divide_exactly(divisor * 77, inverse, shift) == 77);
+      if (divisor > 1)
+        assert_true(divide_exactly(divisor * 77 + 1, inverse, shift) > UINT64_MAX / divisor);
+    }
+  }
+}
+
 static void test_overflow(void **state) {
   (void)state;
   size_t result;
@@ -63,7 +77,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_single_bits),    cmocka_unit_test(test_powers_of_two),
       cmocka_unit_test(test_rounding),       cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_mixing_spreads),
+      cmocka_unit_test(test_mixing_spreads), cmocka_unit_test(test_exact_division),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

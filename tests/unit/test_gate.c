@@ -24,7 +24,7 @@ static int climb(const void *unused) {
 
   /* All rungs could serve: the pending queue does first. */
   struct slab *partial = full_slab(&mine, CLASS_64), *queued = full_slab(&mine, CLASS_64);
-  slab_put(partial, &mine, 0, 1);
+  put_bits(partial, &mine, 0, 1);
   free_remotely(queued, 5);
   REQUIRE(pass() == queued && counted(&mine, COUNT_refill_pending) == 1);
   use_up(queued);

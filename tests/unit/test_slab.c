@@ -29,11 +29,35 @@ static int take_the_rest(const void *unused) {
   REQUIRE(slab_take(slab, &mine, blocks, 64) == slab->capacity - 10u);
   REQUIRE(slab_take(slab, &mine, blocks, 64) == 0);
   require_laws(slab, slab->capacity);
-  slab_put(slab, &mine, 0, UINT64_C(1) << 3);
+  put_bits(slab, &mine, 0, UINT64_C(1) << 3);
   require_laws(slab, slab->capacity - 1u);
   REQUIRE(slab->is_listed && mine.bins[CLASS_4K].partial == slab);
   REQUIRE(slab_take(slab, &mine, blocks, 64) == 1 && (uintptr_t)blocks[0] == slab->base + 3 * 4096);
   return 0;
+}
+
+/* What begins with this slab's blocks, in words in turn, is put; what does not stays. */
+static int put_the_first(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&mine, CLASS_64), *next = full_slab(&mine, CLASS_64);
+  uintptr_t base = slab->base;
+  void *blocks[] = {(void *)(base + 70 * 64), (void *)(base + 3 * 64), (void *)(base + 71 * 64),
+                    (void *)(base + 4 * 64),  (void *)next->base,      (void *)base};
+  REQUIRE(slab_put(slab, &mine, blocks, 6) == 4);
+  REQUIRE(slab->local[0] == 0x18 && slab->local[1] == 0xc0 && slab->first_word == 0);
+  REQUIRE(slab_put(slab, &mine, blocks + 4, 2) == 0 && slab_put(slab, &mine, blocks, 0) == 0);
+  REQUIRE(slab_put(next, &mine, blocks + 4, 2) == 1);
+  require_laws(slab, slab->capacity - 4u);
+  require_laws(next, next->capacity - 1u);
+  blocks[0] = (void *)(base + 6); /* inside a block */
+  REQUIRE(slab_put(slab, &mine, blocks, 1) == 0);
+  return 0;
+}
+
+static void test_put_the_first(void **state) {
+  (void)state;
+  assert_child_succeeds(put_the_first, NULL);
 }
 
 static void test_take_the_rest(void **state) {
@@ -88,7 +112,7 @@ static int keep_lists(const void *unused) {
   owners_set_up();
   for (unsigned index = 0; index < 5; index++) {
     slabs[index] = full_slab(&mine, CLASS_64);
-    slab_put(slabs[index], &mine, 0, 1);
+    put_bits(slabs[index], &mine, 0, 1);
   }
   struct bin *bin = &mine.bins[CLASS_64];
   REQUIRE(bin->partial == slabs[4] && bin->partial_count == 5); /* last freed into first */
@@ -112,11 +136,11 @@ static int free_twice(const void *argument) {
   owners_set_up();
   struct slab *slab = full_slab(&mine, CLASS_64);
   if (how[0] == 'l')
-    slab_put(slab, &mine, 1, 4);
+    put_bits(slab, &mine, 1, 4);
   else
     slab_free_remote(slab, 1, 4, &other.counters);
   if (how[1] == 'l')
-    slab_put(slab, &mine, 1, 6);
+    put_bits(slab, &mine, 1, 6);
   else
     slab_free_remote(slab, 1, 6, &other.counters);
   slab_collect(slab, &mine);
@@ -190,7 +214,7 @@ static int model(const void *argument) {
         freed |= bits & -bits;
       }
       live -= count_bits(freed);
-      if (freed && choice < 5) slab_put(slab, &mine, word, freed);
+      if (freed && choice < 5) put_bits(slab, &mine, word, freed);
       if (freed && choice >= 5) slab_free_remote(slab, word, freed, &other.counters);
     } else {
       slab_collect(slab, &mine);
@@ -209,13 +233,10 @@ static void test_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_in_order),
-      cmocka_unit_test(test_take_the_rest),
-      cmocka_unit_test(test_collect),
-      cmocka_unit_test(test_release),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_double_free),
-      cmocka_unit_test(test_pointers_into_a_slab),
+      cmocka_unit_test(test_take_in_order), cmocka_unit_test(test_take_the_rest),
+      cmocka_unit_test(test_put_the_first), cmocka_unit_test(test_collect),
+      cmocka_unit_test(test_release),       cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_double_free),   cmocka_unit_test(test_pointers_into_a_slab),
       cmocka_unit_test(test_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,14 +106,21 @@ static void test_shapes_and_places(void **state) {
   assert_child_succeeds(check_shapes, NULL);
 }
 
-/* slab_block_index has no division: it must be right for every byte of every class. */
+/* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
 static int check_indices(const void *argument) {
   (void)argument;
   set_up();
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct slab *slab = acquire_slab(class, &counters);
-    for (size_t offset = 0; offset < slab->slot_count * GRANULE_BYTES; offset++)
-      if (slab_block_index(slab, offset) != offset / slab->block_bytes) REQUIRE(!"index is wrong");
+    size_t bytes = slab->slot_count * GRANULE_BYTES;
+    for (size_t offset = -bytes; offset != 2 * bytes; offset++) {
+      size_t index = slab_block_index(slab, offset);
+      bool is_block = offset < bytes && offset % slab->block_bytes == 0;
+      if (is_block && offset / slab->block_bytes < slab->capacity)
+        REQUIRE(index == offset / slab->block_bytes);
+      else
+        REQUIRE(index >= slab->capacity);
+    }
   }
   return 0;
 }
