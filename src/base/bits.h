@@ -21,6 +21,14 @@ INLINE unsigned count_bits(uint64_t word) {
 #endif
 }
 
+/* Whether the set bits, one at least, follow each other. */
+INLINE bool are_neighbours(uint64_t word) {
+  uint64_t filled = word | (word - 1); /* the zeros below them too */
+  return word && (filled & (filled + 1)) == 0;
+}
+/* How many of the lowest bits are set before the first that is not. */
+INLINE unsigned count_low_ones(uint64_t word) { return ~word ? lowest_bit(~word) : 64; }
+
 /* A word whose `count` lowest bits are set; count <= 64. */
 INLINE uint64_t low_bits(unsigned count) {
   return count >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;

@@ -47,15 +47,40 @@ unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *ver
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
 
+/* Moves blocks of one word, lowest first, downwards from `next` to `first` at most; the bits that are left. */
+static uint64_t take_scattered(uint64_t bits, uintptr_t word_base, size_t block_bytes, void **first,
+                               void ***next) {
+  void **at = *next;
+  for (; bits && at != first; bits &= bits - 1)
+    *--at = (void *)(word_base + lowest_bit(bits) * block_bytes);
+  *next = at;
+  return bits;
+}
+
+/* The same when the bits are neighbours: fresh slabs, blocks freed in order. */
+static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block_bytes,
+                                void **first, void ***next) {
+  unsigned low = lowest_bit(bits), blocks = count_low_ones(bits >> low);
+  if (blocks > (size_t)(*next - first)) blocks = (unsigned)(*next - first);
+  uintptr_t block = word_base + low * block_bytes;
+  void **at = *next, **end = at - blocks;
+  for (; at != end; block += block_bytes) *--at = (void *)block;
+  *next = at;
+  return bits & ~(low_bits(blocks) << low);
+}
+
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted) {
   if (wanted > slab->free_local) wanted = slab->free_local;
+  const size_t block_bytes = slab->block_bytes;
   void **next = blocks + wanted;
   unsigned word = slab->first_word;
   while (next != blocks) {
     uint64_t bits = slab->local[word];
-    uintptr_t word_base = slab->base + (size_t)word * 64 * slab->block_bytes;
-    for (; bits && next != blocks; bits &= bits - 1)
-      *--next = (void *)(word_base + lowest_bit(bits) * (size_t)slab->block_bytes);
+    uintptr_t word_base = slab->base + (size_t)word * 64 * block_bytes;
+    if (are_neighbours(bits))
+      bits = take_neighbours(bits, word_base, block_bytes, blocks, &next);
+    else
+      bits = take_scattered(bits, word_base, block_bytes, blocks, &next);
     slab->local[word] = bits;
     if (!bits) word++;
   }

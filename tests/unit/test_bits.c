@@ -40,6 +40,17 @@ static void test_rounding(void **state) {
   }
 }
 
+static void test_neighbours(void **state) {
+  (void)state;
+  assert_false(are_neighbours(0) || are_neighbours(5) || are_neighbours(UINT64_C(1) << 63 | 1));
+  for (unsigned count = 1; count <= 64; count++)
+    for (unsigned low = 0; low + count <= 64; low++) {
+      assert_true(are_neighbours(low_bits(count) << low));
+      assert_int_equal(count_low_ones(low_bits(count) << low >> low), count);
+    }
+  assert_int_equal(count_low_ones(0xb), 2);
+}
+
 static void test_exact_division(void **state) {
   (void)state;
   for (uint64_t odd = 1; odd < 1000; odd += 2) {
@@ -78,6 +89,7 @@ int main(void) {
       cmocka_unit_test(test_single_bits),    cmocka_unit_test(test_powers_of_two),
       cmocka_unit_test(test_rounding),       cmocka_unit_test(test_overflow),
       cmocka_unit_test(test_mixing_spreads), cmocka_unit_test(test_exact_division),
+      cmocka_unit_test(test_neighbours),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
