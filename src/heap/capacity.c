@@ -5,8 +5,11 @@
 enum {
   SLOTS_MAX = 2048,
   INITIAL_SLOTS = 4,
-  STREAK_TO_GROW = 4,   /* misses of one kind in a row that raise the batch size */
-  STREAK_SLOTS_MAX = 64 /* by streaks alone */
+  STREAK_TO_GROW = 4, /* misses of one kind in a row that raise the batch size */
+  STREAK_SLOTS = 64,  /* by streaks alone, whatever the program holds */
+  STREAK_SLOTS_MAX = 256,
+  STREAK_DIVISOR =
+      64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
 #define INITIAL_BYTES ((size_t)32 << 10)
@@ -109,13 +112,21 @@ static void note_bounce(struct heap *heap, unsigned class) {
   if (load_relaxed(&magazine->bounces) > 1) grow(heap, class);
 }
 
-/* Larger batches while a program only grows, or only frees, as far as they cost next to nothing. */
+/* A magazine of so many slots costs next to nothing beside what the class has anyway. */
+static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
+  size_t bytes = slots * class_bytes(class);
+  if (slots > STREAK_SLOTS_MAX || bytes > MODEST_BYTES) return false;
+  if (slots <= STREAK_SLOTS) return true;
+  size_t granules = (size_t)heap->owner.bins[class].slab_count * slots_of_class(class);
+  return bytes <= granules * GRANULE_BYTES / STREAK_DIVISOR;
+}
+
+/* Larger batches while a program only grows, or only frees. */
 static void note_streak(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  unsigned slots = magazine_capacity(magazine);
   if (++magazine->streak < STREAK_TO_GROW) return;
   magazine->streak = 0;
-  if (slots < STREAK_SLOTS_MAX && slots * 2 * class_bytes(class) <= MODEST_BYTES) grow(heap, class);
+  if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
 }
 
 void capacity_note_refill(struct heap *heap, unsigned class) {

@@ -3,7 +3,8 @@
  * The rule follows the program.  A magazine that misses on both sides in turn (a refill after a flush,
  * or the reverse) was too small for the load's swing: it doubles, as long as all magazines together
  * may hold no more than the program has in blocks of this heap.  A row of refills without a flush (or of
- * flushes) is growth: then larger batches pay, up to a few dozen blocks.  A magazine that lies
+ * flushes) is growth: then larger batches pay, up to a few dozen blocks, and up to a few hundred where that is
+ * little beside the class's slabs.  A magazine that lies
  * still between two looks is emptied and halved. */
 #ifndef HAK_HEAP_CAPACITY_H
 #define HAK_HEAP_CAPACITY_H

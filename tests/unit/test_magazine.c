@@ -132,6 +132,18 @@ static void reuse_nothing(void) {
 }
 
 /* Blocks of another heap wait a little, then go home together; never more than the bound. */
+/* A program that only grows: batches become larger with what the class has, up to a bound. */
+static int grow_with_the_class(const void *unused) {
+  (void)unused;
+  start_library();
+  take(64, 500);
+  REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 64);
+  for (unsigned megabyte = 0; megabyte < 4; megabyte++)
+    for (unsigned index = 0; index < (1 << 20) / 64; index++) must_malloc(64);
+  REQUIRE(magazine_capacity(magazine_of(CLASS_64)) == 256);
+  return 0;
+}
+
 static int send_home(const void *unused) {
   (void)unused;
   size_t size = 32;
@@ -272,6 +284,7 @@ CHILD_TEST(last_in_first_out)
 CHILD_TEST(keep_small)
 CHILD_TEST(conserve)
 CHILD_TEST(shrink_when_idle)
+CHILD_TEST(grow_with_the_class)
 CHILD_TEST(send_home)
 CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
@@ -285,6 +298,7 @@ int main(void) {
       cmocka_unit_test(test_keep_small),
       cmocka_unit_test(test_conserve),
       cmocka_unit_test(test_shrink_when_idle),
+      cmocka_unit_test(test_grow_with_the_class),
       cmocka_unit_test(test_send_home),
       cmocka_unit_test(test_send_scattered_home),
       cmocka_unit_test(test_reuse_when_only_freeing),
