@@ -51,6 +51,13 @@ static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   return moved;
 }
 
+/* What is no block at all (and was reported) stays what it is. */
+COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) {
+  if (kind == BLOCK_FOREIGN) return os_libc_malloc()->realloc(block, size);
+  errno = EINVAL;
+  return NULL;
+}
+
 void *family_realloc(void *block, size_t size, uint32_t site) {
   if (!block) return family_malloc_site(size, site);
   if (UNLIKELY(size == 0)) {
@@ -58,9 +65,9 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
     return NULL;
   }
   if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
-  bool is_foreign;
-  size_t usable_bytes = heap_usable_bytes(block, "realloc", &is_foreign);
-  if (UNLIKELY(is_foreign)) return os_libc_malloc()->realloc(block, size);
+  size_t usable_bytes;
+  enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
+  if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
   if (fits_in_place(size, usable_bytes)) return block;
   if (is_range(usable_bytes) && is_range(size) && heap_resize(block, size)) return block;
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
@@ -114,9 +121,8 @@ void *family_pvalloc(size_t size, uint32_t site) {
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
 size_t family_usable_size(const void *block) {
-  if (!block) return 0;
-  bool is_foreign;
-  size_t usable_bytes = heap_usable_bytes(block, "malloc_usable_size", &is_foreign);
-  if (UNLIKELY(is_foreign)) return os_libc_malloc()->usable_size((void *)(uintptr_t)block);
-  return usable_bytes;
+  size_t usable_bytes;
+  enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
+  if (LIKELY(kind == BLOCK_OWN)) return usable_bytes;
+  return kind == BLOCK_FOREIGN ? os_libc_malloc()->usable_size((void *)(uintptr_t)block) : 0;
 }

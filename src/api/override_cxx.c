@@ -108,17 +108,22 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
   return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
 }
 
-/* operator delete, delete[]: size, alignment and nothrow say nothing that the owner map does not. */
+/* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
+ * map does not. */
 OPERATOR(void, _ZdlPv, void *block) { heap_free(block); }
 #define DELETE_ALIAS(name, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(_ZdlPv)
 DELETE_ALIAS(_ZdaPv, void *);
-DELETE_ALIAS(_ZdlPvm, void *);
-DELETE_ALIAS(_ZdaPvm, void *);
 DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, void *);
 DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, void *);
 DELETE_ALIAS(_ZdlPvSt11align_val_t, void *);
 DELETE_ALIAS(_ZdaPvSt11align_val_t, void *);
-DELETE_ALIAS(_ZdlPvmSt11align_val_t, void *);
-DELETE_ALIAS(_ZdaPvmSt11align_val_t, void *);
 DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, void *);
 DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, void *);
+
+OPERATOR(void, _ZdlPvm, void *block, size_t size) { heap_free_sized(block, size); }
+void _ZdaPvm(void *block, size_t size) EXPORT_ALIAS_OF(_ZdlPvm);
+OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
+  heap_free_sized_loosely(block, size, alignment);
+}
+void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment)
+    EXPORT_ALIAS_OF(_ZdlPvmSt11align_val_t);

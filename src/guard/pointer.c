@@ -4,6 +4,7 @@
 #include "pool/range.h"
 #include "pool/superslab.h"
 #include "report/report.h"
+#include "slab/owner.h"
 
 /* ---- the C library's blocks ------------------------------------------------------------------------ */
 
@@ -39,25 +40,44 @@ bool pointer_is_libc_block(uintptr_t address) {
 
 /* ---- faults ------------------------------------------------------------------------------------------ */
 
-NORETURN static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
-  if (!slab_of_granule(granule)->base) report_invalid_pointer(verb, address); /* never used */
-  const struct slab *slab = slab_of_block(address);
-  size_t index = (address - slab->base) / slab->block_bytes;
+static void report_block(const char *verb, uintptr_t address,
+                         const struct block_description *block) {
+  if (block->base != address)
+    report_misaligned_pointer(verb, address, block);
+  else
+    report_double_free(verb, address, block);
+}
+
+static void fail_in_slab(const char *verb, uintptr_t address, const struct slab *slab) {
+  unsigned index = (unsigned)((address - slab->base) / slab->block_bytes);
   struct block_description block = {
-      .base = slab->base + index * slab->block_bytes,
+      .base = slab->base + (size_t)index * slab->block_bytes,
       .block_bytes = slab->block_bytes,
       .tier = class_tier_name(slab->class),
       .class_number = slab->class,
+      .thread_id = owner_thread_id(load_relaxed(&slab->owner)),
   };
-  if (index >= slab->capacity || granule_of(slab->base) > granule)
-    report_invalid_pointer(verb, address);
-  if (block.base != address) report_misaligned_pointer(verb, address, &block);
-  report_double_free(verb, address, &block);
+  if (index < slab->capacity)
+    report_block(verb, address, &block);
+  else
+    report_invalid_pointer(verb, address); /* the slab's unused tail */
 }
 
-NORETURN static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) {
+static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
+  bool was_ever_used = slab_of_granule(granule)->base != 0;
+  const struct slab *slab = was_ever_used ? slab_of_block(address) : NULL;
+  if (slab && granule_of(slab->base) <= granule)
+    fail_in_slab(verb, address, slab);
+  else
+    report_invalid_pointer(verb, address);
+}
+
+static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) {
   size_t first = range_covering(granule);
-  if (first == NO_GRANULE) report_invalid_pointer(verb, address);
+  if (first == NO_GRANULE) {
+    report_invalid_pointer(verb, address);
+    return;
+  }
   uint32_t entry = load_relaxed(&window.owner_map[first]);
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_big = class == MAP_CLASS_BIG;
@@ -66,17 +86,23 @@ NORETURN static void fail_in_ranges(const char *verb, uintptr_t address, size_t 
       .block_bytes = is_big ? size_of_granules(range_info(first)->granules) : class_bytes(class),
       .tier = is_big ? "big" : class_tier_name(class),
       .class_number = is_big ? 0 : class,
+      .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
   };
-  if (block.base != address) report_misaligned_pointer(verb, address, &block);
-  report_double_free(verb, address, &block);
+  report_block(verb, address, &block);
 }
 
-NORETURN void pointer_fail(const char *verb, uintptr_t address) {
+void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
-  if (!is_in_window(address)) report_foreign_pointer(verb, address);
-  if (granule >= load_relaxed(&window.granule_count)) report_invalid_pointer(verb, address);
-  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  if (!metadata) report_invalid_pointer(verb, address);
-  if (metadata & CHUNK_IS_RANGES) fail_in_ranges(verb, address, granule);
-  fail_in_superslab(verb, address, granule);
+  if (!is_in_window(address)) {
+    report_foreign_pointer(verb, address);
+    return;
+  }
+  bool is_mapped = granule < load_relaxed(&window.granule_count);
+  uintptr_t metadata = is_mapped ? (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK) : 0;
+  if (!metadata)
+    report_invalid_pointer(verb, address);
+  else if (metadata & CHUNK_IS_RANGES)
+    fail_in_ranges(verb, address, granule);
+  else
+    fail_in_superslab(verb, address, granule);
 }

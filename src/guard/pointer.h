@@ -8,8 +8,8 @@
  * was made before or beside hakmem (RTLD_DEEPBIND, say).  Reads nothing that may be unmapped. */
 bool pointer_is_libc_block(uintptr_t address);
 
-/* Ends the program with the line that fits: invalid, misaligned, double or foreign.  `verb` is what
- * the program tried. */
-NORETURN COLD void pointer_fail(const char *verb, uintptr_t address);
+/* Says the line that fits: invalid, misaligned, double or foreign; `verb` is what the program tried.  Ends
+ * the program, unless HAKMEM_ON_MISUSE says otherwise: then the caller leaves the block alone. */
+COLD void pointer_fail(const char *verb, uintptr_t address);
 
 #endif

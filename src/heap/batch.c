@@ -87,8 +87,9 @@ static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned 
   bool is_own = load_relaxed(&slab->owner) == owner;
   unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
                           : give_remote(slab, blocks, block_count, counters);
-  if (UNLIKELY(!given)) slab_fail_misaligned(slab, (uintptr_t)*blocks, "free");
-  return given;
+  if (LIKELY(given)) return given;
+  slab_fail_misaligned(slab, (uintptr_t)*blocks, "free");
+  return 1; /* left alone */
 }
 
 /* Blocks whose records are fetched ahead, so that their cache misses overlap: with a large live set each
@@ -137,7 +138,10 @@ void batch_free(struct owner *owner, void **blocks, unsigned block_count,
 void batch_give_large(struct heap *heap, void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
-  if (!map_entry_is_live(entry) || !range_block_begins_at(address)) pointer_fail("free", address);
+  if (UNLIKELY(!map_entry_is_live(entry) || !range_block_begins_at(address))) {
+    pointer_fail("free", address);
+    return;
+  }
   heap->large_bytes_out -= (int64_t)class_bytes(entry & MAP_CLASS_MASK);
   class_figures_flushed(heap, entry & MAP_CLASS_MASK, 1);
   large_give(address, &heap->owner.counters);

@@ -48,4 +48,23 @@ INLINE void heap_free(void *block) {
   magazine_push(magazine, top, block);
 }
 
+/* The size says the class: it is compared with the owner map's instead of being read there. */
+INLINE void heap_free_sized(void *block, size_t size) {
+  struct heap *heap = heap_of_thread;
+  size_t granule = granule_of((uintptr_t)block);
+  if (UNLIKELY(size > TINY_MAX_BYTES || granule >= load_relaxed(&window.granule_count))) {
+    heap_free_sized_slow(block, size);
+    return;
+  }
+  size_t class = tiny_class_of_size(size);
+  struct magazine *magazine = &heap->magazines[class];
+  void **top = magazine->top;
+  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap->tag | (uint32_t) class) ||
+               top == magazine->end)) {
+    heap_free_sized_slow(block, size);
+    return;
+  }
+  magazine_push(magazine, top, block);
+}
+
 #endif

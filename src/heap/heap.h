@@ -49,7 +49,6 @@ struct heap {
 
   /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
-  ATOMIC(uint32_t) thread_id; /* the kernel's, of whose heap it is; 0: nobody's */
   ATOMIC(struct class_counters *)
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
 

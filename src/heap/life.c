@@ -1,5 +1,7 @@
 #include "heap/life.h"
 
+#include <string.h>
+
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
@@ -9,6 +11,7 @@
 #include "os/lock.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
+#include "report/report.h"
 #include "slab/adopt.h"
 
 const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
@@ -25,11 +28,21 @@ static ATOMIC(uint32_t) library_state;
 
 static void end_of_thread(void *argument);
 
+static enum misuse_action chosen_misuse_action(void) {
+  static const char *const names[] = {
+      [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
+  for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
+    if (strcmp(options.on_misuse, names[action]) == 0) return (enum misuse_action)action;
+  warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
+  return MISUSE_ABORT;
+}
+
 static void read_options(void) {
   static bool are_read;
   if (are_read) return;
   are_read = true;
   options_read(os_environment());
+  misuse_action = chosen_misuse_action();
   if (options.help) options_print_help();
 }
 
@@ -135,7 +148,7 @@ struct heap *heap_of_this_thread(void) {
   if (!heap) return NULL;
   heap->exit_round = 0;
   /* 0 tells a reader enough of the first thread, and saves every small process a question. */
-  if (os_is_multi_threaded()) store_relaxed(&heap->thread_id, os_thread_id());
+  if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, os_thread_id());
   heap_of_thread = heap; /* before arming, which may allocate */
   os_thread_exit_arm(heap);
   return heap;
@@ -150,7 +163,7 @@ static void end_of_thread(void *argument) {
     return;
   }
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
-  store_relaxed(&heap->thread_id, 0);
+  store_relaxed(&heap->owner.thread_id, 0);
   park(heap);
 }
 

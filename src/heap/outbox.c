@@ -27,7 +27,9 @@ bool outbox_add(struct heap *heap, uintptr_t block) {
     return true;
   }
   struct slab *slab = slab_of_block(block);
-  struct outbox_place place = outbox_place_at(slab, slab_index_of(slab, block, "free"));
+  unsigned index = slab_index_of(slab, block, "free");
+  if (UNLIKELY(index == NO_BLOCK)) return false;
+  struct outbox_place place = outbox_place_at(slab, index);
   struct outbox_word *open = outbox_word_of(heap, block, place.word);
   /* Bits that were freed twice go home twice, which reports them. */
   if (!outbox_word_takes(open, place)) {

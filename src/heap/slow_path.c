@@ -6,10 +6,12 @@
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/class_figures.h"
+#include "heap/fast_path.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/scavenge.h"
+#include "report/report.h"
 #include "slab/slab.h"
 #include "tier/big.h"
 #include "tier/large.h"
@@ -151,8 +153,9 @@ static void push(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* A Large block that the flush has just given back was freed twice. */
-  if (!map_entry_is_live(owner_map_entry((uintptr_t)block))) pointer_fail("free", (uintptr_t)block);
-  if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
+  if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))
+    pointer_fail("free", (uintptr_t)block);
+  else if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
     batch_give_large(heap, block);
   else
     magazine_push(magazine, magazine->top, block);
@@ -168,7 +171,10 @@ static void free_without_heap(void *block, unsigned class) {
 
 /* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
 static void adopt_large(struct heap *heap, unsigned class, void *block) {
-  if (!range_block_begins_at((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
+  if (UNLIKELY(!range_block_begins_at((uintptr_t)block))) {
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
   owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
   push(heap, class, block);
 }
@@ -206,15 +212,18 @@ static bool free_block(uint32_t entry, void *block) {
 }
 
 static void free_big(void *block) {
-  if (!range_block_begins_at((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
-  struct heap *heap = heap_of_this_thread();
-  big_give((uintptr_t)block, heap_counters(heap));
+  if (LIKELY(range_block_begins_at((uintptr_t)block)))
+    big_give((uintptr_t)block, heap_counters(heap_of_this_thread()));
+  else
+    pointer_fail("free", (uintptr_t)block);
 }
 
 static void free_foreign(void *block) {
   const struct os_libc_malloc *libc = os_libc_malloc();
-  if (!libc->free || !pointer_is_libc_block((uintptr_t)block))
+  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) {
     pointer_fail("free", (uintptr_t)block);
+    return;
+  }
   count(heap_counters(heap_of_thread), COUNT_foreign_frees);
   libc->free(block);
 }
@@ -227,7 +236,10 @@ static NOINLINE void free_the_long_way(void *block) {
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(!map_entry_is_live(entry))) pointer_fail("free", (uintptr_t)block);
+  if (UNLIKELY(!map_entry_is_live(entry))) {
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
   bool went_beyond = true;
   if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
@@ -272,25 +284,85 @@ NOINLINE void heap_free_slow(void *block) {
   free_the_long_way(block);
 }
 
+/* ---- sized free ---------------------------------------------------------------------------------------- */
+
+/* What a block of this size and alignment has, if it was made for just them. */
+static size_t usable_bytes_for(size_t size, size_t alignment) {
+  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  return is_big ? big_good_bytes(size) : class_bytes(aligned_class(size, alignment));
+}
+
+/* A block that realloc has shrunk in place has up to twice its size. */
+static bool may_be_size(size_t size, size_t usable_bytes) {
+  return size <= usable_bytes && size >= usable_bytes / 2;
+}
+
+static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
+  uint32_t entry = owner_map_entry(address);
+  bool is_big = entry == MAP_ENTRY_BIG_LIVE;
+  unsigned class = is_big ? 0 : entry & MAP_CLASS_MASK;
+  report_size_mismatch("free", address, size,
+                       &(struct block_description){
+                           .base = address,
+                           .block_bytes = usable_bytes,
+                           .tier = is_big ? "big" : class_tier_name(class),
+                           .class_number = class,
+                           .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
+                       });
+}
+
+/* After a word about a size that the block cannot have, it is freed all the same. */
+static void free_checked(void *block, size_t size, size_t alignment, bool is_exact) {
+  size_t usable_bytes;
+  enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
+  if (kind == BLOCK_NONE) return;
+  bool fits = kind == BLOCK_FOREIGN ||
+              (size <= REQUEST_MAX_BYTES && (usable_bytes == usable_bytes_for(size, alignment) ||
+                                             (!is_exact && may_be_size(size, usable_bytes))));
+  if (UNLIKELY(!fits)) fail_size((uintptr_t)block, size, usable_bytes);
+  heap_free(block);
+}
+
+NOINLINE void heap_free_sized_slow(void *block, size_t size) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  bool fits = size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
+              (entry & MAP_CLASS_MASK) == class_of_size(size);
+  if (LIKELY(fits))
+    heap_free(block);
+  else
+    free_checked(block, size, 1, true);
+}
+
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment) {
+  free_checked(block, size, alignment, false);
+}
+
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
-size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) {
+static enum block_kind no_block(const char *verb, uintptr_t address) {
+  pointer_fail(verb, address);
+  return BLOCK_NONE;
+}
+
+static enum block_kind ask_foreign(uintptr_t address, const char *verb) {
+  bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
+  return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
+}
+
+enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
-  *is_foreign = false;
-  if (!is_in_window((uintptr_t)block)) {
-    if (!os_libc_malloc()->free || !pointer_is_libc_block(address)) pointer_fail(verb, address);
-    *is_foreign = true;
-    return 0;
-  }
+  if (!is_in_window(address)) return ask_foreign(address, verb);
   uint32_t entry = owner_map_entry(address);
   unsigned class = entry & MAP_CLASS_MASK;
-  if (!map_entry_is_live(entry)) pointer_fail(verb, address);
+  if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
   if (class < SLAB_CLASS_COUNT) {
-    slab_index_of(slab_of_block(address), address, verb);
-    return class_block_bytes[class];
+    *usable_bytes = class_block_bytes[class];
+    return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
+                                                                            : BLOCK_OWN;
   }
-  if (!range_block_begins_at(address)) pointer_fail(verb, address);
-  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
+  if (UNLIKELY(!range_block_begins_at(address))) return no_block(verb, address);
+  *usable_bytes = entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
+  return BLOCK_OWN;
 }
 
 bool heap_resize(void *block, size_t size) {

@@ -10,6 +10,11 @@ void *heap_malloc_beyond_tiny(size_t size);
 void *heap_malloc_slow(size_t size);
 /* free of anything that the fast path could not push. */
 void heap_free_slow(void *block);
+/* free of a block that is said to have been made for `size` bytes, and is not this heap's Tiny one of that class: it is
+ * reported if it cannot have been. */
+void heap_free_sized_slow(void *block, size_t size);
+/* The same of one that had an alignment, or may have been shrunk since. */
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment);
 
 /* An explicit request: aligned, zeroed or with a call site of its own. */
 struct allocation {
@@ -28,9 +33,10 @@ INLINE uint32_t site_of_caller(uintptr_t return_address) {
   return (uint32_t)(return_address ^ return_address >> 32);
 }
 
-/* Bytes that may be used at a live block; ends the program when none begins there.  `verb` is what the
- * program tried.  0 with *is_foreign set for a block of the C library's own malloc. */
-size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign);
+/* What begins at an address: nothing (reported; `verb` is what the program tried), a block of the C library's own
+ * malloc, or a live block of ours: then also the bytes that may be used there. */
+enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN };
+enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
 /* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES. */
 bool heap_resize(void *block, size_t size);

@@ -5,6 +5,8 @@
 
 enum { LINE_BYTES = 512, STANDARD_ERROR = 2 };
 
+enum misuse_action misuse_action = MISUSE_ABORT;
+
 struct line {
   struct text text;
   char bytes[LINE_BYTES];
@@ -20,6 +22,12 @@ static struct text *line_begin(struct line *line) {
 static void line_end(struct line *line) {
   line->bytes[line->text.length_bytes] = '\n';
   os_write(STANDARD_ERROR, line->bytes, line->text.length_bytes + 1);
+}
+
+/* The line of a misuse; returns when the program is to go on. */
+static void misuse_end(struct line *line) {
+  if (misuse_action != MISUSE_IGNORE) line_end(line);
+  if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
 /* "<kind> <verb> of <address>: " */
@@ -40,26 +48,28 @@ static void fault_block_class(struct text *text, const struct block_description 
   text_string(text, block->tier);
   text_string(text, " class ");
   text_decimal(text, block->class_number);
+  if (block->thread_id) {
+    text_string(text, ", of thread ");
+    text_decimal(text, block->thread_id);
+  }
   text_string(text, ")");
 }
 
-NORETURN void report_invalid_pointer(const char *verb, uintptr_t address) {
+void report_invalid_pointer(const char *verb, uintptr_t address) {
   struct line line;
   text_string(fault_begin(&line, "invalid", verb, address), "no block lives there (class none)");
-  line_end(&line);
-  os_abort();
+  misuse_end(&line);
 }
 
-NORETURN void report_foreign_pointer(const char *verb, uintptr_t address) {
+void report_foreign_pointer(const char *verb, uintptr_t address) {
   struct line line;
   text_string(fault_begin(&line, "foreign", verb, address),
               "neither hakmem's nor libc's (class none)");
-  line_end(&line);
-  os_abort();
+  misuse_end(&line);
 }
 
-NORETURN void report_misaligned_pointer(const char *verb, uintptr_t address,
-                                        const struct block_description *block) {
+void report_misaligned_pointer(const char *verb, uintptr_t address,
+                               const struct block_description *block) {
   struct line line;
   struct text *text = fault_begin(&line, "misaligned", verb, address);
   text_string(text, "inside the block of ");
@@ -67,20 +77,30 @@ NORETURN void report_misaligned_pointer(const char *verb, uintptr_t address,
   text_string(text, " bytes at ");
   text_hex(text, block->base);
   fault_block_class(text, block);
-  line_end(&line);
-  os_abort();
+  misuse_end(&line);
 }
 
-NORETURN void report_double_free(const char *verb, uintptr_t address,
-                                 const struct block_description *block) {
+void report_double_free(const char *verb, uintptr_t address,
+                        const struct block_description *block) {
   struct line line;
   struct text *text = fault_begin(&line, "double", verb, address);
   text_string(text, "the block of ");
   text_decimal(text, block->block_bytes);
   text_string(text, " bytes is free already");
   fault_block_class(text, block);
-  line_end(&line);
-  os_abort();
+  misuse_end(&line);
+}
+
+void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
+                          const struct block_description *block) {
+  struct line line;
+  struct text *text = fault_begin(&line, "mismatched", verb, address);
+  text_string(text, "said to have ");
+  text_decimal(text, size);
+  text_string(text, " bytes, a block of ");
+  text_decimal(text, block->block_bytes);
+  fault_block_class(text, block);
+  misuse_end(&line);
 }
 
 void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address) {

@@ -10,3 +10,15 @@ void owner_register(struct owner *owner) {
   while (!cas_weak_acq_rel(&all_owners, &owner->next_of_all, owner)) {
   }
 }
+
+uint32_t owner_thread_id(const struct owner *owner) {
+  if (!owner || load_relaxed(&owner->state) == OWNER_PARKED) return 0;
+  uint32_t thread_id = load_relaxed(&owner->thread_id);
+  return thread_id ? thread_id : os_process_id(); /* the first thread has the process's number */
+}
+
+struct owner *owner_of_tag(uint32_t tag) {
+  struct owner *owner = owners_first();
+  while (owner && owner->tag != tag) owner = owner->next_of_all;
+  return owner;
+}

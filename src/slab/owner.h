@@ -45,6 +45,9 @@ struct owner {
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
+  ATOMIC(uint32_t)
+      thread_id; /* the kernel's, of whose heap it is; 0: nobody's, or the first thread's */
+
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
   ATOMIC(int64_t)
@@ -107,6 +110,10 @@ extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
 INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
+/* The kernel's number of the owner's thread; 0 when it ended, or without an owner. */
+uint32_t owner_thread_id(const struct owner *owner);
+/* Whose tag it is; NULL when nobody's. */
+struct owner *owner_of_tag(uint32_t tag);
 
 /* Classes of which an ended or dormant owner may have free blocks: a hint for the gate. */
 extern ATOMIC(uint64_t) orphan_mask;

@@ -23,7 +23,8 @@ static struct block_description describe(const struct slab *slab, unsigned index
   return (struct block_description){.base = slab->base + (size_t)index * slab->block_bytes,
                                     .block_bytes = slab->block_bytes,
                                     .tier = class_tier_name(slab->class),
-                                    .class_number = slab->class};
+                                    .class_number = slab->class,
+                                    .thread_id = owner_thread_id(load_relaxed(&slab->owner))};
 }
 
 COLD static void fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
@@ -31,18 +32,20 @@ COLD static void fail_double_free(const struct slab *slab, unsigned word, uint64
   report_double_free("free", block.base, &block);
 }
 
-NORETURN COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address,
-                                        const char *verb) {
+COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address, const char *verb) {
   size_t index = (address - slab->base) / slab->block_bytes;
-  if (index >= slab->capacity) report_invalid_pointer(verb, address); /* the slab's unused tail */
   struct block_description block = describe(slab, (unsigned)index);
-  report_misaligned_pointer(verb, address, &block);
+  if (index >= slab->capacity)
+    report_invalid_pointer(verb, address); /* the slab's unused tail */
+  else
+    report_misaligned_pointer(verb, address, &block);
 }
 
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
   unsigned index;
-  if (UNLIKELY(!slab_has_block(slab, block, &index))) slab_fail_misaligned(slab, block, verb);
-  return index;
+  if (LIKELY(slab_has_block(slab, block, &index))) return index;
+  slab_fail_misaligned(slab, block, verb);
+  return NO_BLOCK;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
@@ -103,7 +106,7 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   uint64_t before = slab->local[word];
   if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
-  note_freed(slab, owner, count_bits(bits));
+  note_freed(slab, owner, count_bits(bits & ~before));
   note_word(slab, word);
 }
 
@@ -129,12 +132,13 @@ static void place(struct slab *slab, struct owner *owner) {
 
 /* Sets the bits of the first of blocks[0] … that are this slab's.  What does not change is kept in registers, and
  * so are the bits of a word until another one's turn comes: most blocks come in runs. */
-static unsigned set_bits(struct slab *slab, void *const *blocks, unsigned block_count) {
+static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *blocks,
+                         unsigned block_count) {
   const uintptr_t base = slab->base;
   const uint64_t inverse = slab->inverse;
   const unsigned shift = slab->shift, capacity = slab->capacity;
   uint64_t *const local = slab->local, nowhere = 0, *open = &nowhere, bits = 0;
-  unsigned set = 0;
+  unsigned set = 0, twice = 0;
   for (; set < block_count; set++) {
     uint64_t index = divide_exactly((uintptr_t)blocks[set] - base, inverse, shift);
     if (index >= capacity) break;
@@ -145,20 +149,21 @@ static unsigned set_bits(struct slab *slab, void *const *blocks, unsigned block_
       note_word(slab, (unsigned)index / 64);
     }
     uint64_t bit = UINT64_C(1) << index % 64;
-    if (UNLIKELY(bits & bit)) fail_double_free(slab, (unsigned)index / 64, bit);
+    if (UNLIKELY(bits & bit)) {
+      fail_double_free(slab, (unsigned)index / 64, bit);
+      twice++;
+    }
     bits |= bit;
   }
   *open = bits;
+  note_freed(slab, owner, set - twice);
   return set;
 }
 
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count) {
-  unsigned put = set_bits(slab, blocks, block_count);
-  if (LIKELY(put)) {
-    note_freed(slab, owner, put);
-    place(slab, owner);
-  }
+  unsigned put = set_bits(slab, owner, blocks, block_count);
+  if (LIKELY(put)) place(slab, owner);
   return put;
 }
 

@@ -20,9 +20,10 @@ INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned 
   return found < slab->capacity;
 }
 
-/* Index of a block of this slab; ends the program when the address is inside a block. */
+/* Index of a block of this slab; NO_BLOCK, after a report, when none begins at the address. */
+enum { NO_BLOCK = INT32_MAX };
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
-NORETURN COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const char *verb);
+COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const char *verb);
 
 /* Gives the first of blocks[0] … that are this slab's back to `local`; returns how many those are.  Ends the
  * program when one was free already. */

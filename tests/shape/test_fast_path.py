@@ -12,6 +12,8 @@ import pytest
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="fast paths are read on x86-64 only")
 
 HIT_INSTRUCTIONS_MAX = 25
+# A sized delete also compares the size's class with the block's (no slower: docs/decisions/0018).
+HIT_INSTRUCTIONS_MAX_OF = {"_ZdlPvm": 32}
 
 
 @pytest.fixture(scope="module", params=fast_path.BUILDS)
@@ -44,6 +46,6 @@ def test_instructions_are_those_of_the_golden_file(compiler: str) -> None:
 def test_a_hit_is_short_and_takes_no_lock(library: Path, name: str) -> None:
     function = fast_path.disassemble(library, name)
     path = function.hit_path()
-    assert 0 < len(path) <= HIT_INSTRUCTIONS_MAX
+    assert 0 < len(path) <= HIT_INSTRUCTIONS_MAX_OF.get(name, HIT_INSTRUCTIONS_MAX)
     assert fast_path.mix(path)["calls"] == 0
     assert not [instruction for instruction in function.instructions if instruction.locked]

@@ -39,11 +39,11 @@ static void test_misaligned(void **state) {
   (void)state;
   static const char begin[] = "hakmem: misaligned free of 0x";
   assert_says((struct misuse){100, 8, 1}, begin, ": inside the block of 112 bytes at 0x",
-              "(tiny class 7)");
+              "(tiny class 7, of thread ");
   assert_says((struct misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
-              "(mid class 29)");
+              "(mid class 29, of thread ");
   assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 131072 bytes at 0x",
-              "(large class 42)");
+              "(large class 42, of thread ");
   assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3207168 bytes at 0x",
               "(big class 0)");
   assert_says((struct misuse){3 * MIB, MIB, 1}, begin, ": inside the block of 3207168 bytes at 0x",
@@ -54,9 +54,9 @@ static void test_double(void **state) {
   (void)state;
   static const char begin[] = "hakmem: double free of 0x";
   assert_says((struct misuse){100, 0, 2}, begin, ": the block of 112 bytes is free already",
-              "(tiny class 7)");
+              "(tiny class 7, of thread ");
   assert_says((struct misuse){5000, 0, 2}, begin, ": the block of 5120 bytes is free already",
-              "(mid class 29)");
+              "(mid class 29, of thread ");
   assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 131072 bytes is free already",
               "(large class 42)");
   assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3207168 bytes is free already",

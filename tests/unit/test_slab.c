@@ -150,7 +150,7 @@ static int free_twice(const void *argument) {
 static void test_double_free(void **state) {
   (void)state;
   static const char *const said[] = {
-      "hakmem: double free of 0x", ": the block of 64 bytes is free already (tiny class 4)", NULL};
+      "hakmem: double free of 0x", ": the block of 64 bytes is free already (tiny class 4, of thread ", NULL};
   static const char *const ways[] = {"ll", "rr", "lr",
                                      "rl"}; /* by the owner or by others, in turn */
   for (unsigned way = 0; way < 4; way++) assert_child_reports(free_twice, ways[way], said);
