@@ -11,11 +11,11 @@
 
 enum { COLOUR_STEP_BYTES = 128, COLOUR_COUNT = COLOUR_ROOM_BYTES / COLOUR_STEP_BYTES };
 
-/* Of a block of `size_bytes` whose range begins at `granule`.  By the place alone: a range that is used
- * again is touched in the same lines again. */
-INLINE size_t colour_bytes(size_t granule, size_t size_bytes, size_t alignment_bytes) {
-  bool is_plain = size_bytes <= PLAIN_MAX_BYTES || alignment_bytes > COLOUR_STEP_BYTES;
-  return is_plain ? 0 : granule % COLOUR_COUNT * COLOUR_STEP_BYTES;
+/* Of a block whose range begins at `granule`.  By the place alone: a range that is used again is touched
+ * in the same lines again. */
+INLINE size_t colour_bytes(size_t granule, size_t alignment_bytes) {
+  if (alignment_bytes > COLOUR_STEP_BYTES) return 0;
+  return granule % COLOUR_COUNT * COLOUR_STEP_BYTES;
 }
 
 #endif

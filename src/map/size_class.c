@@ -19,10 +19,9 @@ const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 #define DOUBLING(base) (base) / 4 * 5, (base) / 4 * 6, (base) / 4 * 7, (base)*2
 
 /* As size_of_granules, in a constant expression; the last class's blocks end at LARGE_MAX_BYTES. */
-#define LARGE(granules)                       \
-  ((granules)*GRANULE_BYTES > LARGE_MAX_BYTES \
-       ? LARGE_MAX_BYTES                      \
-       : (granules)*GRANULE_BYTES - ((granules) > PLAIN_GRANULES_MAX ? COLOUR_ROOM_BYTES : 0))
+#define LARGE(granules)                                         \
+  ((granules)*GRANULE_BYTES > LARGE_MAX_BYTES ? LARGE_MAX_BYTES \
+                                              : (granules)*GRANULE_BYTES - COLOUR_ROOM_BYTES)
 #define LARGE4(first) LARGE(first), LARGE((first) + 1), LARGE((first) + 2), LARGE((first) + 3)
 
 const uint32_t class_block_bytes[CLASS_COUNT] = {

@@ -4,13 +4,13 @@
  *          1 –  8   16, 32, … 128            16-byte steps
  *          9 – 20   160 … 1024               4 per doubling      Tiny ends here (T1)
  *         21 – 40   1280 … 32768             4 per doubling      Mid (M1)
- *         41 – 57   64 KiB … 1 MiB           one per granule     Large (L1), never in slabs
+ *         41 – 57   60 KiB … 1 MiB           one per granule     Large (L1), never in slabs
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
  *
- * Blocks above three granules have their colour (map/colour.h): 4 KiB of the last granule are room for
- * it, so that a block may begin anywhere in its first page.
+ * Large and Big blocks have their colour (map/colour.h): 4 KiB of the last granule are room for it, so
+ * that a block may begin anywhere in its first page.
  *
  * Law: class_of_size(class_bytes(c)) == c, and class_of_size never decreases. */
 #ifndef HAK_MAP_SIZE_CLASS_H
@@ -48,18 +48,15 @@ INLINE unsigned mid_class_of_size(size_t size) {
   return (unsigned)(last >> (top - 2)) + 4 * top - (4 * 10 + 4 - TINY_CLASS_COUNT);
 }
 
-enum { PLAIN_GRANULES_MAX = 3, COLOUR_ROOM_BYTES = 4096 };
-#define PLAIN_MAX_BYTES (PLAIN_GRANULES_MAX * GRANULE_BYTES)
+enum { COLOUR_ROOM_BYTES = 4096 };
 
 /* Granules that hold a Large or Big block of `size` bytes wherever in its first page it begins. */
 INLINE size_t granules_of_size(size_t size) {
-  size_t room = size > PLAIN_MAX_BYTES ? COLOUR_ROOM_BYTES : 0;
-  return (size + room + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
+  return (size + COLOUR_ROOM_BYTES + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
 /* The largest block that they hold. */
 INLINE size_t size_of_granules(size_t granules) {
-  size_t room = granules > PLAIN_GRANULES_MAX ? COLOUR_ROOM_BYTES : 0;
-  return (granules << GRANULE_SHIFT) - room;
+  return (granules << GRANULE_SHIFT) - COLOUR_ROOM_BYTES;
 }
 
 /* For sizes in (MID_MAX_BYTES, LARGE_MAX_BYTES]. */

@@ -46,7 +46,7 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);
   info->site = request->site;
-  info->colour_bytes = (uint16_t)colour_bytes(granule, request->bytes, request->alignment_bytes);
+  info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   count(counters, COUNT_big_allocs);
   count_add(counters, COUNT_big_requested_bytes, request->bytes);
   fetch_add_relaxed(&totals.big_live_bytes, size_of_granules(info->granules));

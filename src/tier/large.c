@@ -38,7 +38,7 @@ uintptr_t large_take(struct large_request *request, struct counters *counters) {
   struct range_info *info = range_info(granule);
   size_t bytes = class_bytes(request->class);
   info->site = request->site;
-  info->colour_bytes = (uint16_t)colour_bytes(granule, bytes, request->alignment_bytes);
+  info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   fetch_add_relaxed(&totals.large_live_bytes, bytes);
   owner_map_set(granule, request->tag | request->class);
   return range_block(granule);

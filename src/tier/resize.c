@@ -31,7 +31,6 @@ bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,
   const struct range_info *info = range_info(granule);
   uint32_t entry = owner_map_entry(block);
   size_t before = info->granules, after = granules_of_size(size);
-  if (size <= PLAIN_MAX_BYTES && info->colour_bytes) return false; /* no room for the colour */
   *large_bytes = account(entry, info, -1);
   bool is_resized = after <= before || range_extend(granule, after, counters);
   if (after < before) range_shrink(granule, after, counters);

@@ -4,8 +4,7 @@
 #include "map/window.h"
 #include "tier/large.h"
 
-/* Large blocks of more than three granules begin anywhere in their first page, and neighbours in
- * different lines of it. */
+/* Large blocks begin anywhere in their first page, and neighbours in different lines of it. */
 static int have_colours(const void *unused) {
   enum { BLOCKS = 32, STEP = COLOUR_STEP_BYTES };
   bool is_used[COLOUR_COUNT] = {false};
@@ -13,7 +12,7 @@ static int have_colours(const void *unused) {
   (void)unused;
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) {
-    uintptr_t offset = (uintptr_t)must_malloc(256 << 10) % GRANULE_BYTES;
+    uintptr_t offset = (uintptr_t)must_malloc(50 << 10) % GRANULE_BYTES;
     REQUIRE(offset < COLOUR_ROOM_BYTES && offset % STEP == 0);
     colours += !is_used[offset / STEP];
     is_used[offset / STEP] = true;

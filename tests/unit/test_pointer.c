@@ -42,7 +42,7 @@ static void test_misaligned(void **state) {
               "(tiny class 7, of thread ");
   assert_says((struct misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
               "(mid class 29, of thread ");
-  assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 131072 bytes at 0x",
+  assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 126976 bytes at 0x",
               "(large class 42, of thread ");
   assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3207168 bytes at 0x",
               "(big class 0)");
@@ -57,7 +57,7 @@ static void test_double(void **state) {
               "(tiny class 7, of thread ");
   assert_says((struct misuse){5000, 0, 2}, begin, ": the block of 5120 bytes is free already",
               "(mid class 29, of thread ");
-  assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 131072 bytes is free already",
+  assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 126976 bytes is free already",
               "(large class 42)");
   assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3207168 bytes is free already",
               "(big class 0)");
