@@ -54,14 +54,15 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   return range_block(granule);
 }
 
-/* A part of the budget is for whole blocks by site, the rest for what splits and merges; one block may
- * take a part of that part: larger ones are rarely asked for in the same size again. */
+/* A part of the budget is for whole blocks of sites that ask for one size again and again, the rest for what
+ * splits and merges; one block may take a part of that part. */
 enum { WHOLE_BLOCKS_DIVISOR = 4, ONE_BLOCK_DIVISOR = 64 };
 
 static bool keep_whole(size_t granule) {
   const struct range_info *info = range_info(granule);
   if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR)
     return false;
+  if (!site_cache_wants(&big_cache, info->site, info->granules)) return false;
   return site_cache_put(&big_cache, info->site, granule,
                         options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR);
 }

@@ -8,8 +8,26 @@ static uint64_t slot_word(size_t granule, size_t granules) {
 static size_t slot_granule(uint64_t word) { return (uint32_t)word - 1; }
 static size_t slot_granules(uint64_t word) { return word >> 32; }
 
+static unsigned shard_of(uint32_t site) { return mix_bits(site) % SITE_SHARDS; }
+
 static ATOMIC(uint64_t) *shard_slots(struct site_cache *cache, uint32_t site) {
-  return cache->shards[mix_bits(site) % SITE_SHARDS].slots;
+  return cache->shards[shard_of(site)].slots;
+}
+
+/* What the site asked for last, in one word: | asked twice : 1 | most granules : 31 | fewest : 32 | */
+#define ASKED_TWICE (UINT64_C(1) << 63)
+
+static void note_wanted(struct site_cache *cache, uint32_t site, size_t fewest, size_t most) {
+  ATOMIC(uint64_t) *wanted = &cache->shards[shard_of(site)].wanted;
+  uint64_t before = load_relaxed(wanted), word = (uint64_t)most << 32 | fewest;
+  if ((before & ~ASKED_TWICE) == word) word |= ASKED_TWICE;
+  if (before != word) store_relaxed(wanted, word); /* the line stays clean where sizes repeat */
+}
+
+bool site_cache_wants(const struct site_cache *cache, uint32_t site, size_t granules) {
+  uint64_t word = load_relaxed(&cache->shards[shard_of(site)].wanted);
+  size_t fewest = (uint32_t)word, most = (word & ~ASKED_TWICE) >> 32;
+  return word & ASKED_TWICE && granules >= fewest && granules <= most;
 }
 
 /* The range in the slot is ours if we empty it. */
@@ -23,6 +41,7 @@ static bool empty_slot(struct site_cache *cache, ATOMIC(uint64_t) *slot, uint64_
 size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
                        size_t granules_max) {
   ATOMIC(uint64_t) *slots = shard_slots(cache, site);
+  note_wanted(cache, site, granules, granules_max);
   for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
     uint64_t word = load_relaxed(&slots[slot]);
     size_t has = slot_granules(word);

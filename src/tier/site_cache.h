@@ -16,12 +16,17 @@ struct site_cache {
   ATOMIC(uint64_t) cached_bytes;
   struct {
     CACHE_ALIGNED ATOMIC(uint64_t) slots[SLOTS_PER_SHARD];
+    ATOMIC(uint64_t) wanted; /* what was asked for last, and whether twice in a row; a hint */
   } shards[SITE_SHARDS];
 };
 
 /* A cached range of `site` with `granules` to `granules_max` granules, or NO_GRANULE. */
 size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
                        size_t granules_max);
+
+/* Has the site asked twice in a row for just this size?  Where sizes differ each time, a whole block that
+ * waits for its own keeps its neighbours from merging. */
+bool site_cache_wants(const struct site_cache *cache, uint32_t site, size_t granules);
 
 /* Keeps a range; false when the shard or the budget is full. */
 bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes);

@@ -32,6 +32,19 @@ static int keep_and_find(const void *unused) {
   return 0;
 }
 
+static int want_what_repeats(const void *unused) {
+  (void)unused;
+  set_up();
+  site_cache_take(&cache, 7, 9, 10);
+  REQUIRE(!site_cache_wants(&cache, 7, 9));
+  site_cache_take(&cache, 7, 9, 10);
+  REQUIRE(site_cache_wants(&cache, 7, 9) && site_cache_wants(&cache, 7, 10));
+  REQUIRE(!site_cache_wants(&cache, 7, 8) && !site_cache_wants(&cache, 7, 11));
+  site_cache_take(&cache, 7, 8, 8);
+  REQUIRE(!site_cache_wants(&cache, 7, 8) && !site_cache_wants(&cache, 7, 9));
+  return 0;
+}
+
 static int fill_a_shard(const void *unused) {
   (void)unused;
   set_up();
@@ -76,15 +89,15 @@ static int age(const void *unused) {
     assert_child_succeeds(name, NULL);    \
   }
 CHILD_TEST(keep_and_find)
+CHILD_TEST(want_what_repeats)
 CHILD_TEST(fill_a_shard)
 CHILD_TEST(exceed_the_budget)
 CHILD_TEST(age)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_keep_and_find),
-      cmocka_unit_test(test_fill_a_shard),
-      cmocka_unit_test(test_exceed_the_budget),
+      cmocka_unit_test(test_keep_and_find), cmocka_unit_test(test_want_what_repeats),
+      cmocka_unit_test(test_fill_a_shard),  cmocka_unit_test(test_exceed_the_budget),
       cmocka_unit_test(test_age),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
