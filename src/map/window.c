@@ -48,16 +48,18 @@ static uintptr_t random_base(uint64_t window_bytes, uintptr_t end) {
   return round_up(low + ((os_random() % places) << CHUNK_SHIFT), CHUNK_BYTES);
 }
 
+static void draw_base(void) {
+  window.base = random_base(window.chunk_limit << CHUNK_SHIFT, os_user_address_end());
+}
+
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
 enum { BASE_ATTEMPTS = 64 };
 
-static uintptr_t free_base(uint64_t window_bytes, uintptr_t end) {
-  uintptr_t base = random_base(window_bytes, end);
+static void draw_free_base(void) {
   for (unsigned attempt = 1; attempt < BASE_ATTEMPTS; attempt++) {
-    if (!os_is_occupied((const void *)base, window_bytes)) break; /* NOLINT: an address */
-    base = random_base(window_bytes, end);
+    draw_base();
+    if (!os_is_occupied((const void *)window.base, window.chunk_limit << CHUNK_SHIFT)) return;
   }
-  return base;
 }
 
 bool window_init(uint64_t wanted_bytes) {
@@ -68,8 +70,8 @@ bool window_init(uint64_t wanted_bytes) {
     if (bytes <= WINDOW_MIN_BYTES) return false;
     bytes = round_up(bytes / 2, WINDOW_MIN_BYTES);
   }
-  window.base = free_base(bytes, end);
   window.chunk_limit = bytes >> CHUNK_SHIFT;
+  draw_base();
   return true;
 }
 
@@ -113,14 +115,30 @@ static void give_addresses_back(size_t first, size_t count) {
   cas_strong_acq_rel(&window.frontier_chunk, &expected, first);
 }
 
+/* The window's first chunk shows whether the place is free; to ask for all of it each time would cost a
+ * short process 1 % of its time.  While nobody has a chunk it may lie anywhere else. */
+static enum os_map_result map_chunks(size_t first, size_t count) {
+  void *address = (void *)chunk_address(first); /* NOLINT: the window is made of addresses */
+  enum os_map_result result = os_map_at(address, count << CHUNK_SHIFT);
+  if (LIKELY(result != OS_OCCUPIED) || first) return result;
+  draw_free_base();
+  address = (void *)chunk_address(first); /* NOLINT */
+  return os_map_at(address, count << CHUNK_SHIFT);
+}
+
+/* Mapped and known to the maps, or neither. */
+static enum os_map_result open_chunks(size_t first, size_t count) {
+  enum os_map_result result = map_chunks(first, count);
+  if (result != OS_MAPPED || cover((first + count) * GRANULES_PER_CHUNK)) return result;
+  os_unmap((void *)chunk_address(first), count << CHUNK_SHIFT); /* NOLINT */
+  return OS_NO_MEMORY;
+}
+
 size_t window_grow(size_t count) {
   for (unsigned attempt = 0; attempt < OCCUPIED_ATTEMPTS; attempt++) {
     size_t first = take_addresses(count);
     if (first == NO_CHUNK) return NO_CHUNK;
-    void *address = (void *)chunk_address(first); /* NOLINT: the window is made of addresses */
-    enum os_map_result result = OS_NO_MEMORY;
-    if (cover((first + count) * GRANULES_PER_CHUNK))
-      result = os_map_at(address, count << CHUNK_SHIFT);
+    enum os_map_result result = open_chunks(first, count);
     if (result == OS_MAPPED) return first;
     if (result == OS_NO_MEMORY) {
       give_addresses_back(first, count);

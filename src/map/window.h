@@ -37,7 +37,7 @@ enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
 
 struct window {
-  uintptr_t base;                /* first byte; constant after window_init */
+  uintptr_t base;                /* first byte; constant from the first chunk on */
   ATOMIC(size_t) granule_count;  /* granules whose map entries are committed */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */

@@ -42,11 +42,14 @@ static void test_placing(void **state) {
 static int place_beside_others(const void *argument) {
   (void)argument;
   os_fake.random = 1;
-  os_fake.occupied_windows = 3;
   REQUIRE(window_init(64 * GIB));
-  REQUIRE(os_fake.occupied_windows == 0);
-  REQUIRE(os_fake.random == 5); /* the fourth draw */
+  store_relaxed(&os_fake.occupied_places,
+                1); /* of the first chunk; then the whole window is asked for */
+  os_fake.occupied_windows = 3;
   REQUIRE(window_grow(1) == 0);
+  REQUIRE(os_fake.occupied_windows == 0);
+  REQUIRE(os_fake.random == 6);                     /* the fifth draw */
+  memset((void *)chunk_address(0), 1, CHUNK_BYTES); /* it is there */
   return 0;
 }
 
