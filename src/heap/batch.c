@@ -49,12 +49,14 @@ bool batch_refill(struct heap *heap, unsigned class) {
   reuse_judge(heap, class);
   capacity_note_refill(heap, class);
   struct slab *slab = heap->owner.bins[class].current;
-  if (slab && slab->free_local)
+  if (slab && slab_reusable(slab))
     count(counters, COUNT_refill_current);
   else
     slab = gate_pass(&heap->owner, class);
-  if (slab)
-    note_batch(heap, class, slab_take(slab, &heap->owner, magazine->top, batch_size(magazine)));
+  if (slab) {
+    unsigned wanted = slab_batch(slab, batch_size(magazine));
+    note_batch(heap, class, slab_take(slab, &heap->owner, magazine->top, wanted));
+  }
   leave(heap);
   return slab != NULL;
 }

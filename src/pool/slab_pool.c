@@ -127,6 +127,7 @@ static void fill_local(struct slab *slab) {
   slab->local[last] = low_bits(slab->capacity - last * 64);
   slab->free_local = slab->capacity;
   slab->first_word = 0;
+  slab->handed_out = 0;
 }
 
 /* Claimed slots whose pages were given back once are used again. */

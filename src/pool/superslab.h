@@ -16,7 +16,7 @@
  *
  * A slab's blocks are bits.  `local` belongs to the owner, `remote` is set by other threads:
  *
- *   law:  free_local == bits in local;  local & remote == 0
+ *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
  *         free_local + bits in remote + live blocks + blocks in magazines and outboxes == capacity */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
@@ -53,8 +53,9 @@ struct slab {
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
   struct slab *previous;
   uint16_t free_local;
-  uint8_t first_word; /* no bit of local is set below this word */
-  bool is_listed;     /* in the partial list */
+  uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
+  uint8_t first_word;  /* no bit of local is set below this word */
+  bool is_listed;      /* in the partial list */
   uint64_t inline_local[INLINE_WORDS];
 
   /* Written by any thread. */

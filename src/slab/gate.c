@@ -10,21 +10,34 @@
 enum { OTHER_CLASSES_BUDGET = 8 };
 
 static struct slab *make_current(struct owner *owner, struct slab *slab) {
+  struct bin *bin = &owner->bins[slab->class];
+  struct slab *before = bin->current;
   if (slab->is_listed) slab_unlist(slab, owner);
-  owner->bins[slab->class].current = slab;
+  bin->current = slab;
+  if (before && before != slab && before->free_local) slab_list(before, owner);
   return slab;
+}
+
+static bool has_reusable(const struct slab *slab) { return slab && slab_reusable(slab); }
+
+/* The first listed slab, or the second when the first has fresh blocks only. */
+static struct slab *choose_partial(const struct bin *bin) {
+  struct slab *first = bin->partial;
+  return first && !has_reusable(first) && has_reusable(first->next) ? first->next : first;
 }
 
 /* Which rung of Route S served; COUNTER_COUNT for none. */
 static enum counter route_s(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
   unsigned drained = pending_drain_class(owner, class, options.pending_budget_slabs);
-  if (bin->current && bin->current->free_local) return COUNT_refill_pending;
-  if (drained && bin->partial) return COUNT_refill_pending;
+  if (has_reusable(bin->current)) return COUNT_refill_pending;
+  if (drained && has_reusable(choose_partial(bin))) return COUNT_refill_pending;
   if (bin->current) {
     count(&owner->counters, COUNT_active_drain_tries);
     if (slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
   }
+  if (has_reusable(choose_partial(bin))) return COUNT_refill_partial;
+  if (bin->current && bin->current->free_local) return COUNT_refill_current;
   return bin->partial ? COUNT_refill_partial : COUNTER_COUNT;
 }
 
@@ -33,12 +46,16 @@ static struct slab *reuse(struct owner *owner, unsigned class) {
   if (stage == COUNTER_COUNT) return NULL;
   struct counters *counters = &owner->counters;
   struct bin *bin = &owner->bins[class];
+  if (stage == COUNT_refill_current) {
+    count(counters, stage);
+    return bin->current;
+  }
   count(counters, COUNT_must_reuse_hits);
   count(counters, COUNT_page_reuses);
   count(counters, stage);
   if (stage == COUNT_refill_active_drain) count(counters, COUNT_active_drain_hits);
-  if (bin->current && bin->current->free_local) return bin->current;
-  return make_current(owner, bin->partial);
+  if (has_reusable(bin->current)) return bin->current;
+  return make_current(owner, choose_partial(bin));
 }
 
 /* A slab that was adopted just now. */
@@ -64,8 +81,7 @@ static struct slab *make_new(struct owner *owner, unsigned class) {
   count(&owner->counters, COUNT_new_pages_forced);
   count(&owner->counters, COUNT_refill_new);
   slab_own(slab, owner);
-  owner->bins[class].current = slab;
-  return slab;
+  return make_current(owner, slab);
 }
 
 struct slab *gate_pass(struct owner *owner, unsigned class) {

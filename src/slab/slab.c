@@ -72,8 +72,21 @@ static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block
   return bits & ~(low_bits(blocks) << low);
 }
 
+/* What a batch with fresh blocks in it may hold. */
+enum { FRESH_BATCH_BYTES = 4096 };
+
+unsigned slab_batch(const struct slab *slab, unsigned wanted) {
+  unsigned reusable = slab_reusable(slab);
+  if (wanted <= reusable) return wanted;
+  unsigned few = FRESH_BATCH_BYTES / slab->block_bytes;
+  unsigned most = reusable > few ? reusable : few ? few : 1;
+  return wanted < most ? wanted : most;
+}
+
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted) {
+  unsigned reusable = slab_reusable(slab);
   if (wanted > slab->free_local) wanted = slab->free_local;
+  if (wanted > reusable) slab->handed_out = (uint16_t)(slab->handed_out + wanted - reusable);
   const size_t block_bytes = slab->block_bytes;
   void **next = blocks + wanted;
   unsigned word = slab->first_word;

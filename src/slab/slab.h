@@ -13,6 +13,15 @@ void slab_own(struct slab *slab, struct owner *owner);
  * address (a magazine pops it first); returns how many. */
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
 
+/* How many blocks to take when a magazine wants so many.  Of fresh ones it gets few at a time: it would touch
+ * them all, one after the other, though older ones come back meanwhile. */
+unsigned slab_batch(const struct slab *slab, unsigned wanted);
+
+/* Free blocks that have been out before; the other free ones, all behind them, are fresh. */
+INLINE unsigned slab_reusable(const struct slab *slab) {
+  return slab->free_local - (unsigned)(slab->capacity - slab->handed_out);
+}
+
 /* Whether a block of this slab begins at the address, and which. */
 INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned *index) {
   size_t found = slab_block_index(slab, address - slab->base);

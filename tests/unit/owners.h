@@ -66,6 +66,8 @@ static inline void require_laws(const struct slab *slab, unsigned live) {
     uint64_t local = slab->local[word], remote = load_relaxed(&slab->remote[word]);
     REQUIRE((local & remote) == 0);
     if (word < slab->first_word) REQUIRE(local == 0);
+    for (unsigned block = slab->handed_out; block < slab->capacity; block++)
+      if (block / 64 == word) REQUIRE(local >> block % 64 & 1);
     free_local += count_bits(local);
   }
   REQUIRE(slab->free_local == free_local);

@@ -51,6 +51,30 @@ static void test_route_s_in_order(void **state) {
   assert_child_succeeds(climb, NULL);
 }
 
+/* While the current slab has fresh blocks only, everything that came back goes before them. */
+static int keep_what_is_fresh(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.route_p = false;
+  struct slab *fresh = pass();
+  REQUIRE(pass() == fresh && counted(&mine, COUNT_refill_current) == 1);
+  struct slab *partial = full_slab(&mine, CLASS_64), *queued = full_slab(&mine, CLASS_64);
+  put_bits(partial, &mine, 0, 1);
+  free_remotely(queued, 5);
+  REQUIRE(pass() == queued && fresh->is_listed);
+  use_up(queued);
+  REQUIRE(pass() == partial && counted(&mine, COUNT_refill_partial) == 1);
+  use_up(partial);
+  REQUIRE(pass() == fresh && !fresh->is_listed && counted(&mine, COUNT_refill_new) == 1);
+  REQUIRE(slab_reusable(fresh) == 0 && fresh->free_local == fresh->capacity);
+  return 0;
+}
+
+static void test_fresh_blocks_last(void **state) {
+  (void)state;
+  assert_child_succeeds(keep_what_is_fresh, NULL);
+}
+
 /* A queued slab may be the current one itself. */
 static int drain_the_current(const void *unused) {
   (void)unused;
@@ -100,6 +124,7 @@ static void test_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_route_s_in_order),
+      cmocka_unit_test(test_fresh_blocks_last),
       cmocka_unit_test(test_the_current_slab_is_queued),
       cmocka_unit_test(test_budget_of_one_visit),
       cmocka_unit_test(test_no_memory),

@@ -65,6 +65,29 @@ static void test_take_the_rest(void **state) {
   assert_child_succeeds(take_the_rest, NULL);
 }
 
+/* Blocks that came back go first; fresh ones are handed out few at a time. */
+static int take_few_fresh(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = owned_slab(&mine, CLASS_64);
+  void *blocks[500];
+  REQUIRE(slab_reusable(slab) == 0 && slab_batch(slab, 500) == 64 && slab_batch(slab, 3) == 3);
+  REQUIRE(slab_take(slab, &mine, blocks, 200) == 200 && slab->handed_out == 200);
+  put_bits(slab, &mine, 0, low_bits(64));
+  put_bits(slab, &mine, 1, low_bits(6));
+  REQUIRE(slab_reusable(slab) == 70 && slab_batch(slab, 500) == 70);
+  REQUIRE(slab_take(slab, &mine, blocks, 60) == 60 && slab->handed_out == 200);
+  REQUIRE(slab_reusable(slab) == 10 && slab_batch(slab, 500) == 64); /* ten, and 54 fresh ones */
+  REQUIRE(slab_take(slab, &mine, blocks, 64) == 64 && slab->handed_out == 254);
+  require_laws(slab, 254);
+  return 0;
+}
+
+static void test_take_few_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(take_few_fresh, NULL);
+}
+
 static int collect(const void *unused) {
   (void)unused;
   owners_set_up();
@@ -150,7 +173,8 @@ static int free_twice(const void *argument) {
 static void test_double_free(void **state) {
   (void)state;
   static const char *const said[] = {
-      "hakmem: double free of 0x", ": the block of 64 bytes is free already (tiny class 4, of thread ", NULL};
+      "hakmem: double free of 0x",
+      ": the block of 64 bytes is free already (tiny class 4, of thread ", NULL};
   static const char *const ways[] = {"ll", "rr", "lr",
                                      "rl"}; /* by the owner or by others, in turn */
   for (unsigned way = 0; way < 4; way++) assert_child_reports(free_twice, ways[way], said);
@@ -233,11 +257,11 @@ static void test_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_in_order), cmocka_unit_test(test_take_the_rest),
-      cmocka_unit_test(test_put_the_first), cmocka_unit_test(test_collect),
-      cmocka_unit_test(test_release),       cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_double_free),   cmocka_unit_test(test_pointers_into_a_slab),
-      cmocka_unit_test(test_model),
+      cmocka_unit_test(test_take_in_order),  cmocka_unit_test(test_take_the_rest),
+      cmocka_unit_test(test_put_the_first),  cmocka_unit_test(test_collect),
+      cmocka_unit_test(test_release),        cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_double_free),    cmocka_unit_test(test_pointers_into_a_slab),
+      cmocka_unit_test(test_take_few_fresh), cmocka_unit_test(test_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
