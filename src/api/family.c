@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/options.h"
 #include "os/os.h"
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
@@ -68,8 +69,10 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
   if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
-  if (fits_in_place(size, usable_bytes)) return block;
-  if (is_range(usable_bytes) && is_range(size) && heap_resize(block, size)) return block;
+  bool is_noted = options.harden; /* the size that was asked for is known, and changes */
+  if (!is_noted && fits_in_place(size, usable_bytes)) return block;
+  bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
+  if (may_resize && heap_resize(block, size)) return block;
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 

@@ -4,7 +4,7 @@
 #include "pool/range.h"
 #include "pool/superslab.h"
 #include "report/report.h"
-#include "slab/owner.h"
+#include "slab/slab.h"
 
 /* ---- the C library's blocks ------------------------------------------------------------------------ */
 
@@ -49,15 +49,8 @@ static void report_block(const char *verb, uintptr_t address,
 }
 
 static void fail_in_slab(const char *verb, uintptr_t address, const struct slab *slab) {
-  unsigned index = (unsigned)((address - slab->base) / slab->block_bytes);
-  struct block_description block = {
-      .base = slab->base + (size_t)index * slab->block_bytes,
-      .block_bytes = slab->block_bytes,
-      .tier = class_tier_name(slab->class),
-      .class_number = slab->class,
-      .thread_id = owner_thread_id(load_relaxed(&slab->owner)),
-  };
-  if (index < slab->capacity)
+  struct block_description block = slab_describe(slab, address);
+  if (address - slab->base < (size_t)slab->capacity * slab->block_bytes)
     report_block(verb, address, &block);
   else
     report_invalid_pointer(verb, address); /* the slab's unused tail */

@@ -7,6 +7,7 @@
 #include "heap/class_figures.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/quarantine.h"
 #include "heap/reuse.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
@@ -190,4 +191,5 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
 void batch_flush_all(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   outbox_empty(heap);
+  quarantine_empty(heap);
 }

@@ -1,5 +1,6 @@
 #include "heap/capacity.h"
 
+#include "config/options.h"
 #include "map/metadata.h"
 
 enum {
@@ -59,6 +60,10 @@ void capacity_init(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
     magazine->base = magazine->top = slots;
+    if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
+      magazine->end = slots;
+      continue;
+    }
     magazine->end = slots += initial_slots(class);
     add_capacity(heap, class, initial_slots(class));
   }

@@ -43,6 +43,8 @@ struct reuse {
   uint16_t granted; /* the lease when it was set last */
 };
 
+struct quarantine; /* heap/quarantine.h */
+
 struct heap {
   /* The fast paths' part. */
   uint32_t tag; /* of our entries in the owner map */
@@ -65,8 +67,9 @@ struct heap {
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
-  uint64_t next_trim_ms;    /* when its own idle caches are looked at again */
-  struct heap *next_parked; /* under the lock of the list of heaps */
+  struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
+  uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
+  struct heap *next_parked;      /* under the lock of the list of heaps */
 
   struct owner owner;
 

@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
+#include "heap/checked.h"
 #include "heap/nursery.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
@@ -43,6 +44,7 @@ static void read_options(void) {
   are_read = true;
   options_read(os_environment());
   misuse_action = chosen_misuse_action();
+  checked_init();
   if (options.help) options_print_help();
 }
 

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 
+#include "config/options.h"
 #include "guard/pointer.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
+#include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
 #include "heap/life.h"
@@ -81,6 +83,7 @@ static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
 
 static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
+  if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
   if (size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES) return big_allocate(heap, allocation);
   unsigned class = aligned_class(size, alignment);
@@ -241,7 +244,9 @@ static NOINLINE void free_the_long_way(void *block) {
     return;
   }
   bool went_beyond = true;
-  if (entry == MAP_ENTRY_BIG_LIVE)
+  if (UNLIKELY(options.harden))
+    checked_free(heap_of_this_thread(), (uintptr_t)block, entry);
+  else if (entry == MAP_ENTRY_BIG_LIVE)
     free_big(block);
   else
     went_beyond = free_block(entry, block);
@@ -311,21 +316,27 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
                        });
 }
 
+/* The checked path knows what was asked for. */
+static bool fits_size(size_t size, size_t alignment, bool is_exact, size_t usable_bytes) {
+  if (options.harden) return size == usable_bytes;
+  if (size > REQUEST_MAX_BYTES) return false;
+  return usable_bytes == usable_bytes_for(size, alignment) ||
+         (!is_exact && may_be_size(size, usable_bytes));
+}
+
 /* After a word about a size that the block cannot have, it is freed all the same. */
 static void free_checked(void *block, size_t size, size_t alignment, bool is_exact) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
-  bool fits = kind == BLOCK_FOREIGN ||
-              (size <= REQUEST_MAX_BYTES && (usable_bytes == usable_bytes_for(size, alignment) ||
-                                             (!is_exact && may_be_size(size, usable_bytes))));
-  if (UNLIKELY(!fits)) fail_size((uintptr_t)block, size, usable_bytes);
+  if (UNLIKELY(kind == BLOCK_OWN && !fits_size(size, alignment, is_exact, usable_bytes)))
+    fail_size((uintptr_t)block, size, usable_bytes);
   heap_free(block);
 }
 
 NOINLINE void heap_free_sized_slow(void *block, size_t size) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  bool fits = size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
+  bool fits = !options.harden && size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
               (entry & MAP_CLASS_MASK) == class_of_size(size);
   if (LIKELY(fits))
     heap_free(block);
@@ -355,6 +366,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
   uint32_t entry = owner_map_entry(address);
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
+  if (UNLIKELY(options.harden)) return checked_ask(address, entry, verb, usable_bytes);
   if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_block_bytes[class];
     return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
@@ -366,6 +378,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
 }
 
 bool heap_resize(void *block, size_t size) {
+  if (UNLIKELY(options.harden)) return checked_resize((uintptr_t)block, size);
   struct heap *heap = heap_of_this_thread();
   int64_t large_bytes;
   if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
@@ -374,6 +387,7 @@ bool heap_resize(void *block, size_t size) {
 }
 
 void *heap_move_big(void *target, void *source, size_t bytes) {
+  if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
   struct heap *heap = heap_of_this_thread();
   return (void *)big_move_pages((uintptr_t)target, (uintptr_t)source, bytes, heap_counters(heap));
 }

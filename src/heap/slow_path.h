@@ -38,7 +38,8 @@ INLINE uint32_t site_of_caller(uintptr_t return_address) {
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
-/* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES. */
+/* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block to
+ * any size. */
 bool heap_resize(void *block, size_t size);
 /* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at
  * another place in its first page now; NULL when it must be copied. */

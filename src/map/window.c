@@ -147,3 +147,5 @@ size_t window_grow(size_t count) {
   }
   return NO_CHUNK;
 }
+
+void window_skip(void) { take_addresses(1); }

@@ -94,5 +94,7 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
  * NO_CHUNK when address space or memory is refused.  Lock-free. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(size_t count);
+/* Leaves the next chunk unmapped for ever, as a guard. */
+void window_skip(void);
 
 #endif

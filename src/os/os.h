@@ -35,6 +35,11 @@ void os_advise_huge(void *address, size_t bytes, bool want);
 /* Moves the pages from `source` to `target`, both mapped and of the same size, without copying.
  * Afterwards source is mapped and zero.  False when the kernel cannot: nothing changed then. */
 bool os_move_pages(void *target, void *source, size_t bytes);
+/* Makes mapped pages inaccessible and drops their content; false when the kernel cannot.  By a guard region where it
+ * has them, which divides no mapping, else by protection. */
+bool os_guard(void *address, size_t bytes);
+/* Makes them accessible again; they read as zero. */
+bool os_unguard(void *address, size_t bytes);
 /* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments). */
 bool os_remap(void *address, size_t bytes);
 

@@ -224,6 +224,17 @@ bool os_move_pages(void *target, void *source, size_t bytes) {
   return moved == target;
 }
 
+bool os_guard(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (madvise(address, bytes, MADV_DONTNEED) != 0) abort();
+  return mprotect(address, bytes, PROT_NONE) == 0;
+}
+
+bool os_unguard(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
 bool os_remap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
   if (is_refused(OS_CALL_REMAP)) return false;

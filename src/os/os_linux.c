@@ -28,6 +28,10 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -156,6 +160,30 @@ bool os_remap(void *address, size_t bytes) {
   bool mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED) != NULL;
   errno = saved_errno;
   return mapped;
+}
+
+/* Some guards are protected pages.  Relaxed: set before the pages that are come to anybody's hands. */
+static ATOMIC(bool) has_protected_pages;
+
+bool os_guard(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool is_guarded = madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
+  if (!is_guarded) {
+    store_relaxed(&has_protected_pages, true);
+    is_guarded =
+        madvise(address, bytes, MADV_DONTNEED) == 0 && mprotect(address, bytes, PROT_NONE) == 0;
+  }
+  errno = saved_errno;
+  return is_guarded;
+}
+
+bool os_unguard(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool is_open = madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
+  if (load_relaxed(&has_protected_pages))
+    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+  errno = saved_errno;
+  return is_open;
 }
 
 uint64_t os_address_space_limit(void) {

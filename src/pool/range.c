@@ -380,6 +380,7 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters 
     os_unmap(address, chunk_count << CHUNK_SHIFT);
     return false;
   }
+  if (options.harden) window_skip(); /* nothing lies behind it */
   if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);

@@ -187,9 +187,20 @@ static struct superslab *take_record(void) {
   return record;
 }
 
+/* In hardened mode it has bits for what is live. */
+static bool has_bits(struct superslab *record) {
+  size_t bytes = SLOTS_PER_SUPERSLAB * WIDE_WORDS * sizeof *record->live;
+  if (options.harden && !record->live) record->live = metadata_allocate(bytes);
+  return !options.harden || record->live;
+}
+
 static struct superslab *make_superslab(void) {
   struct superslab *superslab = take_record();
   if (!superslab) return NULL;
+  if (!has_bits(superslab)) {
+    keep_record(superslab);
+    return NULL;
+  }
   size_t chunk = window_grow(1);
   if (chunk == NO_CHUNK) { /* programs may ask again and again */
     keep_record(superslab);
@@ -197,6 +208,7 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
+  if (options.harden) window_skip(); /* nothing lies behind it */
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);

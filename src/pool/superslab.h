@@ -76,6 +76,7 @@ struct superslab {
   uint32_t stamp_ms;            /* when it became wholly free */
   bool is_mapped;               /* false: its address space was given back */
   struct superslab *next_spare; /* of a record without a chunk */
+  ATOMIC(uint64_t) *live;       /* in hardened mode WIDE_WORDS for each slot: bit per live block */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
   uint64_t wide[SLOTS_PER_SUPERSLAB][2][WIDE_WORDS]; /* touched by the smallest classes only */
 };

@@ -103,6 +103,33 @@ void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
   misuse_end(&line);
 }
 
+void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
+                     const struct block_description *block) {
+  struct line line;
+  struct text *text = fault_begin(&line, "overflow seen at", verb, address);
+  text_string(text, "written to behind its ");
+  text_decimal(text, block->block_bytes);
+  text_string(text, " bytes, ");
+  text_string(text, is_exact ? "first at offset " : "somewhere behind offset ");
+  text_decimal(text, offset);
+  fault_block_class(text, block);
+  misuse_end(&line);
+}
+
+void report_write_after_free(uintptr_t address, size_t offset,
+                             const struct block_description *block) {
+  struct line line;
+  struct text *text = line_begin(&line);
+  text_string(text, "write after free of ");
+  text_hex(text, address);
+  text_string(text, ": the free block of ");
+  text_decimal(text, block->block_bytes);
+  text_string(text, " bytes was written to at offset ");
+  text_decimal(text, offset);
+  fault_block_class(text, block);
+  misuse_end(&line);
+}
+
 void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address) {
   struct line line;
   struct text *text = line_begin(&line);

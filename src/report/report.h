@@ -32,6 +32,14 @@ COLD void report_double_free(const char *verb, uintptr_t address,
 COLD void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
                                const struct block_description *block);
 
+/* Somebody wrote `offset` bytes behind the block's begin, where it is not the program's: behind what was asked for
+ * (description->block_bytes); at that byte exactly, or somewhere there. */
+COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
+                          const struct block_description *block);
+/* Somebody wrote there after the block was freed. */
+COLD void report_write_after_free(uintptr_t address, size_t offset,
+                                  const struct block_description *block);
+
 /* The process is about to die by `signal_name`, inside the allocator. */
 COLD void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address);
 

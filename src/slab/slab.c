@@ -19,8 +19,9 @@ void slab_own(struct slab *slab, struct owner *owner) {
 
 /* ---- faults ---------------------------------------------------------------------------------------- */
 
-static struct block_description describe(const struct slab *slab, unsigned index) {
-  return (struct block_description){.base = slab->base + (size_t)index * slab->block_bytes,
+struct block_description slab_describe(const struct slab *slab, uintptr_t address) {
+  size_t index = (address - slab->base) / slab->block_bytes;
+  return (struct block_description){.base = slab->base + index * slab->block_bytes,
                                     .block_bytes = slab->block_bytes,
                                     .tier = class_tier_name(slab->class),
                                     .class_number = slab->class,
@@ -28,14 +29,14 @@ static struct block_description describe(const struct slab *slab, unsigned index
 }
 
 COLD static void fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
-  struct block_description block = describe(slab, word * 64 + lowest_bit(twice));
+  size_t index = word * 64 + lowest_bit(twice);
+  struct block_description block = slab_describe(slab, slab->base + index * slab->block_bytes);
   report_double_free("free", block.base, &block);
 }
 
 COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address, const char *verb) {
-  size_t index = (address - slab->base) / slab->block_bytes;
-  struct block_description block = describe(slab, (unsigned)index);
-  if (index >= slab->capacity)
+  struct block_description block = slab_describe(slab, address);
+  if (address - slab->base >= (size_t)slab->capacity * slab->block_bytes)
     report_invalid_pointer(verb, address); /* the slab's unused tail */
   else
     report_misaligned_pointer(verb, address, &block);
@@ -104,6 +105,17 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
   slab->free_local = (uint16_t)(slab->free_local - wanted);
   add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
   return wanted;
+}
+
+void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t random) {
+  unsigned word = (unsigned)(random % slab->word_count), turn = (unsigned)(random >> 58);
+  while (!slab->local[word]) word = (word + 1) % slab->word_count;
+  unsigned bit = (lowest_bit(rotate_right(slab->local[word], turn)) + turn) % 64;
+  slab->local[word] &= ~(UINT64_C(1) << bit);
+  slab->free_local--;
+  slab->handed_out = slab->capacity;
+  add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
+  return (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
 }
 
 /* Blocks came back to `local`; in a word that they did. */

@@ -4,6 +4,7 @@
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
+#include "report/report.h"
 #include "slab/owner.h"
 
 /* Makes `owner` the owner of a slab that the caller alone holds: map entries, then the field. */
@@ -22,6 +23,10 @@ INLINE unsigned slab_reusable(const struct slab *slab) {
   return slab->free_local - (unsigned)(slab->capacity - slab->handed_out);
 }
 
+/* Moves one free block out of `local`, any of them as `random` says; there is one at least.  No block of the
+ * slab counts as fresh from then on. */
+void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t random);
+
 /* Whether a block of this slab begins at the address, and which. */
 INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned *index) {
   size_t found = slab_block_index(slab, address - slab->base);
@@ -32,6 +37,8 @@ INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned 
 /* Index of a block of this slab; NO_BLOCK, after a report, when none begins at the address. */
 enum { NO_BLOCK = INT32_MAX };
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
+/* What is known of the block that the address is in, for a report. */
+struct block_description slab_describe(const struct slab *slab, uintptr_t address);
 COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const char *verb);
 
 /* Gives the first of blocks[0] … that are this slab's back to `local`; returns how many those are.  Ends the

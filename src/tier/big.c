@@ -39,6 +39,22 @@ static size_t take_granule(struct big_request *request, struct counters *counter
   return granule;
 }
 
+void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters) {
+  count(counters, COUNT_big_allocs);
+  count_add(counters, COUNT_big_requested_bytes, requested_bytes);
+  fetch_add_relaxed(&totals.big_live_bytes, size_of_granules(range_info(granule)->granules));
+  owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
+}
+
+bool big_note_freed(size_t granule, struct counters *counters) {
+  uint32_t entry = MAP_ENTRY_BIG_LIVE;
+  /* One of two threads that free it at once is told so; orders nothing else. */
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_ENTRY_BIG_FREE)) return false;
+  count(counters, COUNT_big_frees);
+  fetch_sub_relaxed(&totals.big_live_bytes, size_of_granules(range_info(granule)->granules));
+  return true;
+}
+
 uintptr_t big_take(struct big_request *request, struct counters *counters) {
   request->is_zero = false;
   if (granules_of(request->bytes) > window.chunk_limit * GRANULES_PER_CHUNK) return 0;
@@ -47,10 +63,7 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   struct range_info *info = range_info(granule);
   info->site = request->site;
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
-  count(counters, COUNT_big_allocs);
-  count_add(counters, COUNT_big_requested_bytes, request->bytes);
-  fetch_add_relaxed(&totals.big_live_bytes, size_of_granules(info->granules));
-  owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
+  big_note_taken(granule, request->bytes, counters);
   return range_block(granule);
 }
 
@@ -71,9 +84,7 @@ void big_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  count(counters, COUNT_big_frees);
-  fetch_sub_relaxed(&totals.big_live_bytes, size_of_granules(info->granules));
-  owner_map_set(granule, MAP_ENTRY_BIG_FREE);
+  if (UNLIKELY(!big_note_freed(granule, counters))) return;
   info->stamp_ms = now_ms;
   info->is_zero = false;
   if (!keep_whole(granule)) range_give(granule, now_ms, counters);

@@ -1,0 +1,120 @@
+#include "heap/quarantine.h"
+
+#include <string.h>
+
+#include "config/options.h"
+#include "guard/trailer.h"
+#include "heap/batch.h"
+#include "heap/class_figures.h"
+#include "map/metadata.h"
+#include "pool/range.h"
+#include "report/report.h"
+#include "slab/slab.h"
+
+/* ---- the ring ------------------------------------------------------------------------------------------ */
+
+static struct quarantine *quarantine_of(struct heap *heap) {
+  if (LIKELY(heap->quarantine)) return heap->quarantine;
+  heap->quarantine = metadata_allocate(sizeof *heap->quarantine);
+  if (heap->quarantine) heap->quarantine->random = os_random() | 1;
+  return heap->quarantine;
+}
+
+/* G. Marsaglia, "Xorshift RNGs", 2003. */
+static uint64_t next_random(struct quarantine *quarantine) {
+  uint64_t random = quarantine->random;
+  random ^= random << 13;
+  random ^= random >> 7;
+  random ^= random << 17;
+  return quarantine->random = random;
+}
+
+uint64_t quarantine_random(struct heap *heap) {
+  struct quarantine *quarantine = quarantine_of(heap);
+  return quarantine ? next_random(quarantine) : os_random();
+}
+
+static ATOMIC(uintptr_t) *place(struct quarantine *quarantine, uint32_t index) {
+  return &quarantine->blocks[(quarantine->oldest + index) % QUARANTINE_BLOCKS];
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------------- */
+
+static void check_untouched(uintptr_t block, const struct slab *slab) {
+  size_t offset = find_nonzero(block, slab->block_bytes);
+  if (LIKELY(offset == slab->block_bytes)) return;
+  struct block_description description = slab_describe(slab, block);
+  report_write_after_free(block, offset, &description);
+  memset((void *)block, 0, slab->block_bytes); /* as all free blocks are */
+}
+
+static void go_home(struct heap *heap, uintptr_t block) {
+  struct slab *slab = slab_of_block(block);
+  void *blocks[] = {(void *)block};
+  if (options.harden > 1) check_untouched(block, slab); /* else when it is used again */
+  class_figures_flushed(heap, slab->class, 1);
+  latch_take(&heap->owner);
+  batch_free(&heap->owner, blocks, 1, &heap->owner.counters);
+  latch_give(&heap->owner);
+}
+
+static void release_oldest(struct heap *heap) {
+  struct quarantine *quarantine = heap->quarantine;
+  uintptr_t block = load_relaxed(place(quarantine, 0));
+  store_relaxed(place(quarantine, 0), 0);
+  quarantine->oldest = (quarantine->oldest + 1) % QUARANTINE_BLOCKS;
+  add_single_writer(&quarantine->block_count, (uint32_t)-1);
+  quarantine->bytes -= slab_of_block(block)->block_bytes;
+  go_home(heap, block);
+}
+
+void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes) {
+  struct quarantine *quarantine = quarantine_of(heap);
+  if (!quarantine || block_bytes > options.quarantine_bytes) {
+    go_home(heap, block);
+    return;
+  }
+  while (load_relaxed(&quarantine->block_count) == QUARANTINE_BLOCKS ||
+         quarantine->bytes + block_bytes > options.quarantine_bytes)
+    release_oldest(heap);
+  uint32_t count = load_relaxed(&quarantine->block_count);
+  ATOMIC(uintptr_t) *other = place(quarantine, (uint32_t)(next_random(quarantine) % (count + 1)));
+  store_relaxed(place(quarantine, count), load_relaxed(other));
+  store_relaxed(other, block);
+  store_relaxed(&quarantine->block_count, count + 1);
+  quarantine->bytes += block_bytes;
+}
+
+/* ---- ranges -------------------------------------------------------------------------------------------- */
+
+static void give_range(struct heap *heap, size_t granule) {
+  size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
+  os_unguard((void *)granule_address(granule), bytes);
+  range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
+}
+
+static void release_oldest_range(struct heap *heap) {
+  struct quarantine *quarantine = heap->quarantine;
+  size_t granule = quarantine->ranges[quarantine->oldest_range];
+  quarantine->oldest_range = (quarantine->oldest_range + 1) % QUARANTINE_RANGES;
+  quarantine->range_count--;
+  give_range(heap, granule);
+}
+
+void quarantine_add_range(struct heap *heap, size_t granule) {
+  struct quarantine *quarantine = quarantine_of(heap);
+  if (!quarantine) {
+    give_range(heap, granule);
+    return;
+  }
+  if (quarantine->range_count == QUARANTINE_RANGES) release_oldest_range(heap);
+  uint32_t free_place = quarantine->oldest_range + quarantine->range_count;
+  quarantine->ranges[free_place % QUARANTINE_RANGES] = granule;
+  quarantine->range_count++;
+}
+
+void quarantine_empty(struct heap *heap) {
+  if (!heap->quarantine) return;
+  while (load_relaxed(&heap->quarantine->block_count)) release_oldest(heap);
+  while (heap->quarantine->range_count) release_oldest_range(heap);
+}

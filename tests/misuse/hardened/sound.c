@@ -1,0 +1,34 @@
+/* Nothing wrong: all sizes, resized, aligned, cleared, of several threads. */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *work(void *unused) {
+  static void *_Atomic shared[64];
+  for (size_t round = 0; round < 20000; round++) {
+    size_t size = (round * 7919) % (round % 100 ? 3000 : 300000);
+    size_t alignment = (size_t)16 << round % 13;
+    char *bytes = round % 3 ? malloc(size) : aligned_alloc(alignment, size);
+    if (!bytes || (round % 3 == 0 && (uintptr_t)bytes % alignment)) abort();
+    memset(bytes, 0x55, size);
+    bytes = realloc(bytes, size / 2 + round % 2000 + 1);
+    memset(bytes, 0x66, malloc_usable_size(bytes));
+    free(__atomic_exchange_n(&shared[round % 64], (void *)bytes, __ATOMIC_ACQ_REL));
+    char *cleared = calloc(1, size + 1);
+    for (size_t at = 0; at <= size; at += 61)
+      if (cleared[at]) abort();
+    free(cleared);
+  }
+  return unused;
+}
+
+#include "misuse/hide.h"
+
+int main(void) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, NULL);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  return 0;
+}

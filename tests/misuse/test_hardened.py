@@ -1,0 +1,82 @@
+"""HAKMEM_HARDEN: what it finds beyond the default, at the latest when the block is used again."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from misuse.test_misuse import FAULTS, PROGRAMS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+Run = Callable[..., "Result"]
+
+HERE = Path(__file__).resolve().parent / "hardened"
+LEVELS = ("1", "2")
+
+BLOCK = r" \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
+BEHIND = "written to behind its"
+LINES = {
+    "overflow_by_one_zero": (
+        f"overflow seen at free of ADDRESS: {BEHIND} 40 bytes, somewhere behind offset 40"
+    ),
+    "overflow_by_many": rf"overflow seen at free of ADDRESS: {BEHIND} \d+ bytes, somewhere behind offset \d+",
+    "overflow_of_mid": f"overflow seen at free of ADDRESS: {BEHIND} 5000 bytes, first at offset 5000",
+    "overflow_seen_by_realloc": (
+        f"overflow seen at realloc of ADDRESS: {BEHIND} 100 bytes, first at offset 103"
+    ),
+    "overflow_within_the_last_word": (
+        f"overflow seen at free of ADDRESS: {BEHIND} 100001 bytes, first at offset 100001"
+    ),
+    "write_after_free": (
+        r"write after free of ADDRESS: the free block of \d+ bytes was written to at offset 20"
+    ),
+    "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
+    "double_free_of_range": r"double free of ADDRESS: the block of \d+ bytes is free already",
+    "free_sized_by_one": "mismatched free of ADDRESS: said to have 99 bytes, a block of 100",
+}
+CRASHES = ("crash_behind_large", "crash_before_large", "crash_in_freed_large")
+
+
+def test_every_program_is_expected() -> None:
+    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, "sound"}
+
+
+def run_hardened(run_program: Run, program: Path, level: str, mode: str) -> Result:
+    return run_program(program, mode, "-pthread", stats=False, env={"HAKMEM_HARDEN": level})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("mode", ["linked", "static-debug"])
+@pytest.mark.parametrize("name", LINES)
+def test_is_found(name: str, mode: str, level: str, run_program: Run) -> None:
+    result = run_hardened(run_program, HERE / f"{name}.c", level, mode)
+    assert result.returncode == -signal.SIGABRT, result.stderr
+    line = rf"hakmem: {LINES[name]}{BLOCK}\n".replace("ADDRESS", "0x[0-9a-f]+")
+    assert re.fullmatch(line, result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_inaccessible_pages_stop_it(name: str, run_program: Run) -> None:
+    result = run_hardened(run_program, HERE / f"{name}.c", "1", "linked")
+    assert result.returncode == -signal.SIGSEGV, result.stderr
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("mode", ["linked", "static-debug"])
+def test_a_sound_program_runs(mode: str, level: str, run_program: Run) -> None:
+    result = run_hardened(run_program, HERE / "sound.c", level, mode)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_finds_what_the_default_finds(name: str, run_program: Run) -> None:
+    """The tier may be another: blocks are larger by their trailer, and ranges are all Big."""
+    result = run_hardened(run_program, PROGRAMS[name], "1", "linked")
+    assert result.returncode == -signal.SIGABRT, result.stderr
+    assert re.match(rf"hakmem: {FAULTS[name].kind} ", result.stderr), result.stderr

@@ -1,0 +1,154 @@
+/* src/heap/checked and src/heap/quarantine: the hardened mode. */
+#include "heap/checked.h"
+
+#include "heap/quarantine.h"
+#include "heaps.h"
+#include "slab/slab.h"
+
+static void start_hardened(uint64_t level) {
+  static char level_text[] = "HAKMEM_HARDEN=0";
+  static char *environment[] = {level_text, NULL};
+  level_text[sizeof level_text - 2] = (char)('0' + level);
+  os_fake.environment = environment;
+  start_library();
+  REQUIRE(options.harden == level);
+}
+
+static int no_magazine_holds_a_block(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  void *block = must_malloc(100);
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    REQUIRE(magazine_capacity(&heap_of_thread->magazines[class]) == 0);
+  }
+  REQUIRE(hak_malloc_usable_size(block) == 100); /* what was asked for, exactly */
+  hak_free(block);
+  return 0;
+}
+
+static int blocks_read_as_zero(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  for (size_t size = 1; size < 200000; size = size * 3 / 2 + 1)
+    for (unsigned round = 0; round < 20; round++) {
+      unsigned char *bytes = must_malloc(size);
+      for (size_t at = 0; at < size; at++) REQUIRE(bytes[at] == 0);
+      memset(bytes, 0xee, size);
+      hak_free(bytes);
+    }
+  return 0;
+}
+
+/* Not in the order of addresses, and not the block that was freed last. */
+static int places_are_random(const void *unused) {
+  (void)unused;
+  enum { BLOCKS = 64 };
+  uintptr_t blocks[BLOCKS];
+  start_hardened(1);
+  unsigned ascending = 0;
+  for (unsigned index = 0; index < BLOCKS; index++) {
+    blocks[index] = (uintptr_t)must_malloc(50);
+    ascending += index && blocks[index] == blocks[index - 1] + 64;
+  }
+  REQUIRE(ascending < BLOCKS / 4);
+  hak_free((void *)blocks[0]);
+  REQUIRE((uintptr_t)must_malloc(50) != blocks[0]);
+  return 0;
+}
+
+static int quarantine_is_bounded(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  for (unsigned round = 0; round < 1000; round++) hak_free(must_malloc(10000));
+  const struct quarantine *quarantine = heap_of_thread->quarantine;
+  REQUIRE(quarantine->bytes <= options.quarantine_bytes);
+  REQUIRE(quarantine->bytes > options.quarantine_bytes / 2);
+  for (unsigned round = 0; round < 10000; round++) hak_free(must_malloc(1));
+  REQUIRE(load_relaxed(&quarantine->block_count) == QUARANTINE_BLOCKS);
+  hak_purge(true);
+  REQUIRE(load_relaxed(&quarantine->block_count) == 0 && quarantine->bytes == 0);
+  REQUIRE(look().slab_bytes_out == 0);
+  return 0;
+}
+
+static int ranges_wait_and_go(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  for (unsigned round = 0; round < 3 * QUARANTINE_RANGES; round++) hak_free(must_malloc(100000));
+  REQUIRE(heap_of_thread->quarantine->range_count == QUARANTINE_RANGES);
+  REQUIRE(look().big_live_bytes == 0);
+  hak_purge(true);
+  REQUIRE(heap_of_thread->quarantine->range_count == 0);
+  return 0;
+}
+
+static int alignment_is_kept(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  for (size_t alignment = 8; alignment <= 4 << 20; alignment *= 2)
+    for (size_t size = 1; size < 3 << 20; size = size * 5 + 3) {
+      char *block = hak_aligned_alloc(alignment, size);
+      REQUIRE(block && (uintptr_t)block % alignment == 0);
+      REQUIRE(hak_malloc_usable_size(block) == size);
+      memset(block, 1, size);
+      hak_free(block);
+    }
+  return 0;
+}
+
+static int resizing_notes_the_size(const void *unused) {
+  (void)unused;
+  start_hardened(1);
+  char *block = must_malloc(100);
+  memset(block, 5, 100);
+  REQUIRE(hak_realloc(block, 90) == block && hak_malloc_usable_size(block) == 90);
+  REQUIRE(hak_realloc(block, 104) == block && hak_malloc_usable_size(block) == 104);
+  block = hak_realloc(block, 500);
+  REQUIRE(block[89] == 5 && hak_malloc_usable_size(block) == 500);
+  block = hak_realloc(block, 500000);
+  REQUIRE(block[89] == 5 && hak_malloc_usable_size(block) == 500000);
+  block = hak_realloc(block, 50);
+  REQUIRE(block[49] == 5 && hak_malloc_usable_size(block) == 50);
+  hak_free(block);
+  return 0;
+}
+
+static int a_neighbour_tells(const void *unused) {
+  (void)unused;
+  enum { BLOCKS = 1000 };
+  static char *blocks[BLOCKS];
+  start_hardened(2);
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(56);
+  blocks[500][56] ^= 1; /* its own free is far away */
+  for (unsigned index = 0; index < BLOCKS; index++)
+    if (blocks[index] == blocks[500] + 64) hak_free(blocks[index]);
+  return 0;
+}
+
+static void test_a_neighbour_tells(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: overflow seen at free of a neighbour of 0x", NULL};
+  assert_child_reports(a_neighbour_tells, NULL, said);
+}
+
+CHILD_TEST(no_magazine_holds_a_block)
+CHILD_TEST(blocks_read_as_zero)
+CHILD_TEST(places_are_random)
+CHILD_TEST(quarantine_is_bounded)
+CHILD_TEST(ranges_wait_and_go)
+CHILD_TEST(alignment_is_kept)
+CHILD_TEST(resizing_notes_the_size)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_no_magazine_holds_a_block),
+      cmocka_unit_test(test_blocks_read_as_zero),
+      cmocka_unit_test(test_places_are_random),
+      cmocka_unit_test(test_quarantine_is_bounded),
+      cmocka_unit_test(test_ranges_wait_and_go),
+      cmocka_unit_test(test_alignment_is_kept),
+      cmocka_unit_test(test_resizing_notes_the_size),
+      cmocka_unit_test(test_a_neighbour_tells),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* src/guard/trailer: the canary of hardened blocks. */
+#include "guard/trailer.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "unit.h"
+
+enum { CAPACITY_BYTES = 128 };
+
+static _Alignas(64) unsigned char memory[CAPACITY_BYTES];
+static const uintptr_t block = (uintptr_t)memory;
+
+static size_t requested(void) {
+  size_t bytes;
+  return trailer_read(block, CAPACITY_BYTES, &bytes) ? bytes : SIZE_MAX;
+}
+
+static void test_knows_what_was_asked_for(void **state) {
+  (void)state;
+  for (size_t bytes = 0; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
+    trailer_write(block, CAPACITY_BYTES, bytes);
+    assert_int_equal(requested(), bytes);
+    assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, bytes), 0);
+  }
+}
+
+static void test_every_byte_behind_counts(void **state) {
+  (void)state;
+  enum { REQUESTED = 53 };
+  for (size_t at = REQUESTED; at < CAPACITY_BYTES; at++) {
+    trailer_write(block, CAPACITY_BYTES, REQUESTED);
+    memory[at] ^= 1;
+    if (at < CAPACITY_BYTES - TRAILER_BYTES)
+      assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), at);
+    else
+      assert_int_equal(requested(), SIZE_MAX);
+  }
+}
+
+static void test_a_single_zero_is_seen(void **state) {
+  (void)state;
+  for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
+    trailer_write(block, CAPACITY_BYTES, bytes);
+    memory[bytes] = 0;
+    bool is_seen =
+        requested() == SIZE_MAX || trailer_find_overflow(block, CAPACITY_BYTES, bytes) == bytes;
+    assert_true(is_seen);
+  }
+}
+
+static void test_another_blocks_trailer_does_not_do(void **state) {
+  (void)state;
+  static _Alignas(64) unsigned char other[CAPACITY_BYTES];
+  trailer_write((uintptr_t)other, CAPACITY_BYTES, 50);
+  memcpy(memory, other, CAPACITY_BYTES);
+  assert_int_equal(requested(), SIZE_MAX);
+}
+
+static void test_find_nonzero(void **state) {
+  (void)state;
+  memset(memory, 0, sizeof memory);
+  assert_int_equal(find_nonzero(block, CAPACITY_BYTES), CAPACITY_BYTES);
+  assert_int_equal(find_nonzero(block, 16), 16);
+  for (size_t at = 0; at < CAPACITY_BYTES; at++) {
+    memory[at] = 0x80;
+    assert_int_equal(find_nonzero(block, CAPACITY_BYTES), at);
+    memory[at] = 0;
+  }
+}
+
+static int set_up(void **state) {
+  (void)state;
+  trailer_init();
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_knows_what_was_asked_for),
+      cmocka_unit_test(test_every_byte_behind_counts),
+      cmocka_unit_test(test_a_single_zero_is_seen),
+      cmocka_unit_test(test_another_blocks_trailer_does_not_do),
+      cmocka_unit_test(test_find_nonzero),
+  };
+  return cmocka_run_group_tests(tests, set_up, NULL);
+}
