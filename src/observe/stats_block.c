@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "heap/heap.h"
+#include "heap/quarantine.h"
 #include "pool/range_record.h"
 
 #define KIND_address 'p'

@@ -1,5 +1,6 @@
 #include "observe/survey.h"
 
+#include "heap/quarantine.h"
 #include "os/os.h"
 
 static bool copy_slab(struct slab *copy, const struct slab *slab) {
@@ -25,6 +26,17 @@ static void add_outbox(struct survey *survey, const struct heap *heap) {
       survey->classes[slab.class].cached_blocks += count_bits(words[index].bits);
 }
 
+static void add_quarantine(struct survey *survey, const struct heap *heap) {
+  struct quarantine *quarantine;
+  if (!os_read_safely(&quarantine, &heap->quarantine, sizeof quarantine) || !quarantine) return;
+  for (unsigned index = 0; index < QUARANTINE_BLOCKS; index++) {
+    uintptr_t block = load_relaxed(&quarantine->blocks[index]);
+    uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
+    if ((entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT)
+      survey->classes[entry & MAP_CLASS_MASK].cached_blocks++;
+  }
+}
+
 static void add_counted(struct survey *survey, const struct heap *heap) {
   /* acquire: zeroed before; pairs with class_figures_make. */
   struct class_counters *counters = load_acquire(&heap->class_counters);
@@ -43,6 +55,7 @@ static void add_heaps(struct survey *survey) {
     *(is_parked ? &survey->heaps_parked : &survey->heaps_in_use) += 1;
     add_magazines(survey, heap);
     add_outbox(survey, heap);
+    add_quarantine(survey, heap);
     add_counted(survey, heap);
   }
 }

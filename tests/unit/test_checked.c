@@ -3,6 +3,7 @@
 
 #include "heap/quarantine.h"
 #include "heaps.h"
+#include "observe/survey.h"
 #include "slab/slab.h"
 
 static void start_hardened(uint64_t level) {
@@ -131,6 +132,21 @@ static void test_a_neighbour_tells(void **state) {
   assert_child_reports(a_neighbour_tells, NULL, said);
 }
 
+/* What waits is told apart from what lives. */
+static int survey_knows_them(const void *unused) {
+  (void)unused;
+  static struct survey survey;
+  enum { CLASS_64 = 4, BLOCKS = 100 };
+  void *blocks[BLOCKS];
+  start_hardened(1);
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(50);
+  for (unsigned index = 0; index < BLOCKS / 2; index++) hak_free(blocks[index]);
+  survey_take(&survey);
+  REQUIRE(survey.classes[CLASS_64].live_blocks == BLOCKS / 2);
+  REQUIRE(survey.classes[CLASS_64].cached_blocks == BLOCKS / 2);
+  return 0;
+}
+
 CHILD_TEST(no_magazine_holds_a_block)
 CHILD_TEST(blocks_read_as_zero)
 CHILD_TEST(places_are_random)
@@ -138,6 +154,7 @@ CHILD_TEST(quarantine_is_bounded)
 CHILD_TEST(ranges_wait_and_go)
 CHILD_TEST(alignment_is_kept)
 CHILD_TEST(resizing_notes_the_size)
+CHILD_TEST(survey_knows_them)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -149,6 +166,7 @@ int main(void) {
       cmocka_unit_test(test_alignment_is_kept),
       cmocka_unit_test(test_resizing_notes_the_size),
       cmocka_unit_test(test_a_neighbour_tells),
+      cmocka_unit_test(test_survey_knows_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
