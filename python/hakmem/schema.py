@@ -1,0 +1,240 @@
+"""The block by which a hakmem library describes itself, read into numpy dtypes.
+
+    hakmem-stats │ format │ … │ entries ──▶ one entry per field, constant and record: name, offset, type, unit
+                               │ roots   ──▶ name → address of a structure or of a single figure
+
+Nothing but this head, the entries' and the roots' own layout is agreed on between tool and library.  All else
+is looked up by name, so that an older or newer library is understood as far as both know the names.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hakmem import __version__
+from hakmem.errors import NotHakmemError, VersionError
+from hakmem.memory import Memory
+
+MAGIC = b"hakmem-stats".ljust(16, b"\0")
+FORMAT = 1
+HEAD = struct.Struct("=16sIIIIQIIQ16s")
+ENTRY = np.dtype(
+    [
+        ("record", "S24"),
+        ("name", "S32"),
+        ("unit", "S12"),
+        ("kind", "S1"),
+        ("role", "S1"),
+        ("type", "S1"),
+        ("reserved", "S1"),
+        ("offset", "u4"),
+        ("element_bytes", "u4"),
+        ("count", "u4"),
+        ("reserved2", "u4"),
+        ("value", "u8"),
+        ("meaning", "S112"),
+    ]
+)
+ROOT = np.dtype([("name", "S24"), ("address", "u8")])
+# A head that claims more than this is none.
+ROWS_MAX, ROW_BYTES_MAX = 1 << 16, 1 << 12
+
+
+class Head(NamedTuple):
+    """struct stats_block."""
+
+    magic: bytes
+    format: int
+    block_bytes: int
+    entry_bytes: int
+    entry_count: int
+    entries: int
+    root_bytes: int
+    root_count: int
+    roots: int
+    version: bytes
+
+    def check(self, address: int) -> None:
+        """Raises unless this is a block, and one that this tool can read."""
+        if self.magic != MAGIC:
+            raise NotHakmemError(f"there is no hakmem block at {address:#x}")
+        version = _text(self.version)
+        if self.format != FORMAT:
+            raise VersionError(
+                f"the program runs hakmem {version}, which describes itself in format {self.format}; this tool, "
+                f"{__version__}, reads format {FORMAT}: use the tool that came with that library"
+            )
+        if not (self._is_sane(self.entry_bytes, ENTRY) and self._is_sane(self.root_bytes, ROOT)):
+            raise VersionError(f"hakmem {version} describes itself in a way that is not format {FORMAT}")
+
+    def _is_sane(self, row_bytes: int, row: np.dtype[Any]) -> bool:
+        return (
+            row.itemsize <= row_bytes <= ROW_BYTES_MAX and max(self.entry_count, self.root_count) < ROWS_MAX
+        )
+
+
+@dataclass(frozen=True)
+class FieldMeta:
+    """What a figure is: its unit, whether it only grows, what it means."""
+
+    unit: str
+    role: str  # "counter" (only grows), "gauge", "structure" (not for display)
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    type: str  # u unsigned, i signed, p address, t address of text, r nested record
+    offset: int
+    element_bytes: int
+    count: int
+    nested: str  # the record that a field of type r holds
+    meta: FieldMeta
+
+
+@dataclass
+class Record:
+    name: str
+    size_bytes: int = 0
+    fields: dict[str, Field] = field(default_factory=dict)
+
+
+ROLES = {"c": "counter", "g": "gauge", "s": "structure"}
+
+
+class Schema:
+    """What one library says about its structures."""
+
+    def __init__(
+        self, version: str, number: int, entries: Iterable[Mapping[str, Any]], roots: Mapping[str, int]
+    ) -> None:
+        self.version = version
+        self.format = number
+        self.roots = dict(roots)
+        self.constants: dict[str, int] = {}
+        self.records: dict[str, Record] = {}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        for entry in entries:
+            self._add(entry)
+
+    @classmethod
+    def read(cls, memory: Memory, address: int) -> Schema:
+        """The schema of the library whose block lies at `address`; VersionError if it is not ours to read."""
+        head = Head(*HEAD.unpack(memory.read(address, HEAD.size)))
+        head.check(address)
+        entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
+        roots = memory.array(head.roots, _widened(ROOT, head.root_bytes), head.root_count)
+        addresses = {_text(row["name"]): int(row["address"]) for row in roots}
+        return cls(_text(head.version), head.format, entries, addresses)
+
+    def _add(self, entry: Mapping[str, Any]) -> None:
+        kind, record, name = (_text(entry[key]) for key in ("kind", "record", "name"))
+        if kind == "c":
+            self.constants[name] = int(entry["value"])
+        elif kind == "r":
+            self._record(record or name).size_bytes = int(entry["value"])
+        elif kind == "f":
+            self._record(record).fields[name] = _field(name, entry)
+
+    def _record(self, name: str) -> Record:
+        return self.records.setdefault(name, Record(name))
+
+    # ---- what it knows -------------------------------------------------------------------------------
+
+    def constant(self, name: str) -> int:
+        if name not in self.constants:
+            raise self._missing(f"the constant {name}")
+        return self.constants[name]
+
+    def root(self, name: str) -> int:
+        if not self.roots.get(name):
+            raise self._missing(name)
+        return self.roots[name]
+
+    def has(self, record: str, *fields: str) -> bool:
+        """Does the library have this record, with these fields?"""
+        known = self.records.get(record)
+        return known is not None and all(name in known.fields for name in fields)
+
+    def need(self, record: str, *fields: str) -> None:
+        """VersionError unless the library has all these fields."""
+        for name in fields:
+            if not self.has(record, name):
+                raise self._missing(f"{record}.{name}")
+
+    def offset(self, record: str, name: str) -> int:
+        self.need(record, name)
+        return self.records[record].fields[name].offset
+
+    def meta(self, record: str) -> dict[str, FieldMeta]:
+        """Unit, role and meaning of each field of a record, in the library's order; empty if unknown."""
+        known = self.records.get(record)
+        return {name: entry.meta for name, entry in known.fields.items()} if known else {}
+
+    @cached_property
+    def counter_meta(self) -> dict[str, FieldMeta]:
+        """Of the figures in Snapshot.counters and Snapshot.totals."""
+        return self.meta("counters") | self.meta("totals")
+
+    def dtype(self, record: str) -> np.dtype[Any]:
+        """The record as a numpy dtype, nested records and arrays included."""
+        if record not in self._dtypes:
+            known = self.records.get(record)
+            if known is None or not known.size_bytes:
+                raise self._missing(record)
+            fields = [known.fields[name] for name in known.fields]
+            self._dtypes[record] = np.dtype(
+                {
+                    "names": [entry.name for entry in fields],
+                    "formats": [self._format(entry) for entry in fields],
+                    "offsets": [entry.offset for entry in fields],
+                    "itemsize": known.size_bytes,
+                }
+            )
+        return self._dtypes[record]
+
+    def _format(self, entry: Field) -> np.dtype[Any]:
+        if entry.type == "r":
+            element = self.dtype(entry.nested)
+        else:
+            element = np.dtype(f"{'i' if entry.type == 'i' else 'u'}{entry.element_bytes}")
+        return np.dtype((element, (entry.count,))) if entry.count > 1 else element
+
+    def _missing(self, what: str) -> VersionError:
+        return VersionError(
+            f"hakmem {self.version} does not tell {what}, which this tool needs; use the tool that came with "
+            "that library"
+        )
+
+
+def _field(name: str, entry: Mapping[str, Any]) -> Field:
+    kind, meaning = _text(entry["type"]), _text(entry["meaning"])
+    return Field(
+        name=name,
+        type=kind,
+        offset=int(entry["offset"]),
+        element_bytes=int(entry["element_bytes"]),
+        count=int(entry["count"]),
+        nested=meaning if kind == "r" else "",
+        meta=FieldMeta(_text(entry["unit"]), ROLES.get(_text(entry["role"]), "structure"), meaning),
+    )
+
+
+def _widened(dtype: np.dtype[Any], itemsize: int) -> np.dtype[Any]:
+    """The same fields in a longer row: a newer library may have appended some."""
+    names = list(dtype.names or ())
+    formats, offsets = zip(*((dtype.fields or {})[name][:2] for name in names), strict=True)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+
+
+def _text(value: bytes | np.bytes_) -> str:
+    return bytes(value).split(b"\0")[0].decode(errors="replace")
