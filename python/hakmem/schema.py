@@ -38,7 +38,7 @@ ENTRY = np.dtype(
         ("count", "u4"),
         ("reserved2", "u4"),
         ("value", "u8"),
-        ("meaning", "S112"),
+        ("meaning", "S160"),
     ]
 )
 ROOT = np.dtype([("name", "S24"), ("address", "u8")])
@@ -67,8 +67,8 @@ class Head(NamedTuple):
         version = _text(self.version)
         if self.format != FORMAT:
             raise VersionError(
-                f"the program runs hakmem {version}, which describes itself in format {self.format}; this tool, "
-                f"{__version__}, reads format {FORMAT}: use the tool that came with that library"
+                f"the program runs hakmem {version}, which describes itself in format {self.format}; this "
+                f"tool ({__version__}) reads format {FORMAT}: use the tool that came with that library"
             )
         if not (self._is_sane(self.entry_bytes, ENTRY) and self._is_sane(self.root_bytes, ROOT)):
             raise VersionError(f"hakmem {version} describes itself in a way that is not format {FORMAT}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hakmem.errors import UnreadableError
 from hakmem.figures import (
     TIERS,
     BigFigures,
@@ -18,6 +19,8 @@ from hakmem.figures import (
     Snapshot,
     ThreadFigures,
 )
+from hakmem.measure import take_counters, take_full
+from hakmem.structures import Progress, no_progress
 from hakmem.target import Target, open_core, open_process
 
 __all__ = [
@@ -36,5 +39,10 @@ __all__ = [
 Detail = Literal["full", "counters"]
 
 
-def take(target: Target, detail: Detail = "full") -> Snapshot:
-    raise NotImplementedError
+def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
+    """Raises ProcessGoneError when the process ends, or becomes another program, meanwhile."""
+    try:
+        return take_counters(target) if detail == "counters" else take_full(target, progress)
+    except UnreadableError:
+        target.check_same()  # it ended: that is the better answer
+        raise
