@@ -24,6 +24,8 @@ from hakmem.process import Mapping
 SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
 )
+RELOCATION = np.dtype([("offset", "u8"), ("info", "u8"), ("addend", "i8")])
+SECTION_IS_CODE = 0x4
 UNDEFINED_SECTION = 0
 DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 FLAGS_1_PIE = 0x08000000
@@ -40,6 +42,14 @@ class Segment:
     memory_bytes: int
 
 
+@dataclass(frozen=True)
+class CodeSection:
+    """Machine code, and the address (before loading) that it is for."""
+
+    address: int
+    data: bytes
+
+
 class SymbolTable:
     """A .dynsym or .symtab with its names."""
 
@@ -48,13 +58,17 @@ class SymbolTable:
         self._names = names
 
     def named(self, name: bytes) -> NDArray[Any]:
-        """All symbols of this name.  Names share their tails, so it may begin inside another's."""
+        """All symbols of this name."""
+        return self._symbols[self.numbers_of(name)]
+
+    def numbers_of(self, name: bytes) -> NDArray[np.int64]:
+        """Their numbers.  Names share their tails, so one may begin inside another's."""
         places = []
         place = self._names.find(name + b"\0")
         while place >= 0:
             places.append(place)
             place = self._names.find(name + b"\0", place + 1)
-        return self._symbols[np.isin(self._symbols["name"], places)]
+        return np.flatnonzero(np.isin(self._symbols["name"], places))
 
 
 class ElfFile:
@@ -127,10 +141,28 @@ class ElfFile:
                 return int(defined["value"][0])
         return None
 
-    def uses(self, name: str) -> bool:
-        """Does it ask other files for this symbol?"""
-        found = (table.named(name.encode()) for table in self._symbol_tables)
-        return any((symbols["section"] == UNDEFINED_SECTION).any() for symbols in found)
+    def slots_of(self, name: str) -> list[int]:
+        """Addresses of the GOT slots through which it calls another file's function."""
+        slots = []
+        for section in self._elf.iter_sections():
+            if section["sh_type"] == "SHT_RELA" and self.is_ours:
+                symbols = self._elf.get_section(section["sh_link"])
+                if symbols is None or symbols["sh_type"] != "SHT_DYNSYM":
+                    continue
+                numbers = self._symbol_table(symbols).numbers_of(name.encode())
+                rows = np.frombuffer(
+                    self._data, RELOCATION, section["sh_size"] // RELOCATION.itemsize, section["sh_offset"]
+                )
+                slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
+        return slots
+
+    @cached_property
+    def code(self) -> list[CodeSection]:
+        return [
+            CodeSection(s["sh_addr"], s.data())
+            for s in self._elf.iter_sections()
+            if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
+        ]
 
     def load_bias(self, mapping: Mapping) -> int | None:
         """What to add to this file's addresses, given where a piece of it is mapped."""

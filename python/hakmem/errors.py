@@ -20,12 +20,17 @@ class ExitCode(IntEnum):
 class HakmemError(Exception):
     """An error that the user is told in one sentence; `exit_code` is the tool's exit status."""
 
-    exit_code: ExitCode = ExitCode.FAILED
+    exit_code: int = ExitCode.FAILED
 
-    def __init__(self, message: str, exit_code: ExitCode | None = None) -> None:
+
+class CommandError(HakmemError):
+    """A program that `hakmem run` cannot launch; with the exit status of shells."""
+
+    NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+    def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
-        if exit_code is not None:
-            self.exit_code = exit_code
+        self.exit_code = exit_code
 
 
 class NotHakmemError(HakmemError):

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from hakmem.elf import ElfFile, open_elf
 from hakmem.errors import NotHakmemError, ProcessGoneError, UnreadableError, VersionError
 from hakmem.memory import Memory
 from hakmem.process import Mapping, Process
-from hakmem.schema import HEAD, MAGIC, Head
+from hakmem.schema import MAGIC, read_head
 
 if TYPE_CHECKING:
     from hakmem.corefile import CoreMemory
@@ -33,16 +33,16 @@ ALIGNMENT = 8
 FileOf = Callable[[Mapping], ElfFile | None]
 
 
-def find_in_process(process: Process, memory: Memory) -> int:
-    """The block's address; NotHakmemError when there is none."""
+def find_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> int:
+    """The block's address; NotHakmemError when there is none.  `maps`: if they are known already."""
     if not process.has_memory:
         if process.state == "Z":
             raise ProcessGoneError(
                 f"process {process.pid} has ended; its parent has not asked for its status yet"
             )
         raise NotHakmemError(f"{process.pid} is a thread of the kernel: it has no malloc")
-    maps = process.maps()
-    address = find(memory, maps, _executable_of(process, maps), lambda mapping: file_of(process, mapping))
+    maps = process.maps() if maps is None else maps
+    address = find(memory, maps, executable_of(process, maps), lambda mapping: file_of(process, mapping))
     if address is None:
         raise NotHakmemError(
             f"process {process.pid} ({process.name}) does not run on hakmem; start it with: hakmem run -- "
@@ -58,7 +58,7 @@ def find_in_core(core: CoreMemory) -> int:
     return address
 
 
-def find(memory: Memory, maps: list[Mapping], executable: str, file_of: FileOf) -> int | None:
+def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: FileOf) -> int | None:
     """The block's address by any of the ways above."""
     files = _files(maps)
     ours = [path for path in files if LIBRARY_NAME in path.rsplit("/", 1)[-1] and path != executable]
@@ -78,7 +78,7 @@ def find(memory: Memory, maps: list[Mapping], executable: str, file_of: FileOf) 
 def is_block(memory: Memory, address: int) -> bool:
     """Is it one?  Of a version we cannot read, too: the answer is then to say so."""
     try:
-        Head(*HEAD.unpack(memory.read(address, HEAD.size))).check(address)
+        read_head(memory, address)
     except VersionError:
         return True
     except (NotHakmemError, UnreadableError):
@@ -100,7 +100,7 @@ def file_of(process: Process, mapping: Mapping) -> ElfFile | None:
     return None
 
 
-def _executable_of(process: Process, maps: list[Mapping]) -> str:
+def executable_of(process: Process, maps: Sequence[Mapping]) -> str:
     """By its name in the maps.  /proc/PID/exe names it; so does the lowest mapping of a static program."""
     try:
         return str(process.path("exe").readlink())

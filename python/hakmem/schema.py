@@ -60,11 +60,16 @@ class Head(NamedTuple):
     roots: int
     version: bytes
 
+    @property
+    def version_text(self) -> str:
+        """The library's version."""
+        return _text(self.version)
+
     def check(self, address: int) -> None:
         """Raises unless this is a block, and one that this tool can read."""
         if self.magic != MAGIC:
             raise NotHakmemError(f"there is no hakmem block at {address:#x}")
-        version = _text(self.version)
+        version = self.version_text
         if self.format != FORMAT:
             raise VersionError(
                 f"the program runs hakmem {version}, which describes itself in format {self.format}; this "
@@ -77,6 +82,13 @@ class Head(NamedTuple):
         return (
             row.itemsize <= row_bytes <= ROW_BYTES_MAX and max(self.entry_count, self.root_count) < ROWS_MAX
         )
+
+
+def read_head(memory: Memory, address: int) -> Head:
+    """NotHakmemError if there is no block, VersionError if it is one that this tool cannot read."""
+    head = Head(*HEAD.unpack(memory.read(address, HEAD.size)))
+    head.check(address)
+    return head
 
 
 @dataclass(frozen=True)
@@ -129,12 +141,11 @@ class Schema:
     @classmethod
     def read(cls, memory: Memory, address: int) -> Schema:
         """The schema of the library whose block lies at `address`; VersionError if it is not ours to read."""
-        head = Head(*HEAD.unpack(memory.read(address, HEAD.size)))
-        head.check(address)
+        head = read_head(memory, address)
         entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
         roots = memory.array(head.roots, _widened(ROOT, head.root_bytes), head.root_count)
         addresses = {_text(row["name"]): int(row["address"]) for row in roots}
-        return cls(_text(head.version), head.format, entries, addresses)
+        return cls(head.version_text, head.format, entries, addresses)
 
     def _add(self, entry: Mapping[str, Any]) -> None:
         kind, record, name = (_text(entry[key]) for key in ("kind", "record", "name"))
