@@ -38,6 +38,9 @@
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
+/* Constant data among what the dynamic linker writes: a core file has its pages, of plain constants not. */
+#define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))
+
 #define RUN_AT_LOAD __attribute__((constructor))
 #define RUN_AT_EXIT __attribute__((destructor))
 

@@ -1,7 +1,9 @@
-/* counters.h: a block of counters.
+/* counters.h: what is counted, and where.
  *
- * Each heap has one, written by its thread with relaxed stores, and now and then by who sweeps it under
- * its latch; a step may be lost when both count at once, none is torn.  A reader sums them all.  Nothing on the two fast paths counts. */
+ * Each heap has a block of counters, written by its thread with relaxed stores, and now and then by who
+ * sweeps it under its latch; a step may be lost when both count at once, none is torn.  A reader sums
+ * them all.  What happens seldom, or belongs to nobody, is counted once for the process, atomically.
+ * Nothing on the two fast paths counts.  base/stats_fields.def says what each figure means. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 
@@ -9,15 +11,27 @@
 #include "base/compiler.h"
 
 enum counter {
-#define COUNTER(name, meaning) COUNT_##name,
-#include "base/counters.def"
-#undef COUNTER
+#define COUNTER(name, unit, meaning) COUNT_##name,
+#include "base/stats_fields.def"
   COUNTER_COUNT
 };
 
 struct counters {
   ATOMIC(uint64_t) value[COUNTER_COUNT];
 };
+
+/* Of one class in one heap. */
+struct class_counters {
+#define CLASS_COUNTER(name, unit, meaning) ATOMIC(uint64_t) name;
+#include "base/stats_fields.def"
+};
+
+/* Of the process; relaxed, any thread adds. */
+struct totals {
+#define TOTAL(name, role, unit, meaning) ATOMIC(uint64_t) name;
+#include "base/stats_fields.def"
+};
+extern struct totals totals;
 
 INLINE void count_add(struct counters *counters, enum counter which, uint64_t amount) {
   add_single_writer(&counters->value[which], amount);

@@ -2,6 +2,7 @@
 
 #include "guard/pointer.h"
 #include "heap/capacity.h"
+#include "heap/class_figures.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/reuse.h"
@@ -27,6 +28,7 @@ static unsigned batch_size(const struct magazine *magazine) {
 static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   heap->magazines[class].top += taken;
   reuse_watch(heap, class);
+  class_figures_refilled(heap, class, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
@@ -40,6 +42,7 @@ bool batch_refill(struct heap *heap, unsigned class) {
     note_batch(heap, class, shared);
     return true;
   }
+  class_figures_need(heap);
   enter(heap);
   reuse_judge(heap, class);
   capacity_note_refill(heap, class);
@@ -141,6 +144,7 @@ void batch_give_large(struct heap *heap, void *block) {
   uint32_t entry = owner_map_entry(address);
   if (!map_entry_is_live(entry) || !range_block_begins_at(address)) pointer_fail("free", address);
   heap->large_bytes_out -= (int64_t)class_bytes(entry & MAP_CLASS_MASK);
+  class_figures_flushed(heap, entry & MAP_CLASS_MASK, 1);
   large_give(address, &heap->owner.counters);
 }
 
@@ -150,6 +154,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   count(counters, COUNT_flushes);
   count_add(counters, COUNT_flushed_blocks, block_count);
   if (class < SLAB_CLASS_COUNT) {
+    class_figures_flushed(heap, class, block_count);
     batch_free(&heap->owner, blocks, block_count, counters);
     return;
   }

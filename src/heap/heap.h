@@ -46,7 +46,14 @@ struct reuse {
 struct heap {
   /* The fast paths' part. */
   uint32_t tag; /* of our entries in the owner map */
+
+  /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
+  ATOMIC(uint32_t) thread_id; /* the kernel's, of whose heap it is; 0: nobody's */
+  ATOMIC(struct class_counters *)
+  class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
+
+  /* The fast paths' part. */
   CACHE_ALIGNED struct magazine magazines[CLASS_COUNT];
 
   /* Slow paths, own thread. */

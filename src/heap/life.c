@@ -134,6 +134,8 @@ struct heap *heap_of_this_thread(void) {
   heap = heap_borrow();
   if (!heap) return NULL;
   heap->exit_round = 0;
+  /* 0 tells a reader enough of the first thread, and saves every small process a question. */
+  if (os_is_multi_threaded()) store_relaxed(&heap->thread_id, os_thread_id());
   heap_of_thread = heap; /* before arming, which may allocate */
   os_thread_exit_arm(heap);
   return heap;
@@ -148,6 +150,7 @@ static void end_of_thread(void *argument) {
     return;
   }
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
+  store_relaxed(&heap->thread_id, 0);
   park(heap);
 }
 

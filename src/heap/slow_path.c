@@ -5,6 +5,7 @@
 #include "guard/pointer.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
+#include "heap/class_figures.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
@@ -36,9 +37,13 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
       .home = heap->owner.number,
   };
   capacity_note_refill(heap, class);
+  class_figures_need(heap);
   void *block = (void *)large_take(&request, &heap->owner.counters);
-  if (block) heap->large_bytes_out += (int64_t)class_bytes(class);
   allocation->is_zero = request.is_zero;
+  if (!block) return NULL;
+  heap->large_bytes_out += (int64_t)class_bytes(class);
+  class_figures_refilled(heap, class, 1);
+  class_figures_sampled(heap, class, allocation->size);
   return block;
 }
 
@@ -60,15 +65,16 @@ static unsigned aligned_class(size_t size, size_t alignment) {
   if (size > MID_MAX_BYTES) return large_class_of_size(size);
   if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
   unsigned class = class_of_size(size > alignment ? size : alignment);
-  while (slab_class_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
+  while (class_block_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
   return class;
 }
 
-static void *slab_allocate(struct heap *heap, unsigned class) {
+static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   struct magazine *magazine = &heap->magazines[class];
   void *block = pop(magazine);
-  if (!block && batch_refill(heap, class)) block = pop(magazine);
-  return block;
+  if (block || !batch_refill(heap, class)) return block;
+  class_figures_sampled(heap, class, size);
+  return pop(magazine);
 }
 
 static void *try_allocate(struct heap *heap, struct allocation *allocation) {
@@ -76,7 +82,7 @@ static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   allocation->is_zero = false;
   if (size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES) return big_allocate(heap, allocation);
   unsigned class = aligned_class(size, alignment);
-  if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class);
+  if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class, size);
   void *block = pop_aligned(&heap->magazines[class], alignment);
   return block ? block : large_allocate(heap, class, allocation);
 }
@@ -281,7 +287,7 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
   if (!map_entry_is_live(entry)) pointer_fail(verb, address);
   if (class < SLAB_CLASS_COUNT) {
     slab_index_of(slab_of_block(address), address, verb);
-    return slab_class_bytes[class];
+    return class_block_bytes[class];
   }
   if (!range_block_begins_at(address)) pointer_fail(verb, address);
   return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);

@@ -1,12 +1,12 @@
 #include "map/metadata.h"
 
+#include "base/counters.h"
 #include "map/window.h"
 #include "os/os.h"
 
 /* cursor: the next free byte of the current chunk; its chunk ends at the next chunk boundary.
  * A cursor on a boundary means that the chunk is used up (or that there is none yet). */
 static ATOMIC(uintptr_t) cursor;
-static ATOMIC(uint64_t) bytes_handed_out;
 
 static size_t room_at(uintptr_t address) {
   uintptr_t used = (address - window.base) & (CHUNK_BYTES - 1);
@@ -32,10 +32,8 @@ void *metadata_allocate(size_t bytes) {
     if (!at || room_at(at) < bytes) {
       if (!grow(at)) return NULL;
     } else if (cas_weak_acq_rel(&cursor, &at, at + bytes)) {
-      fetch_add_relaxed(&bytes_handed_out, bytes);
+      fetch_add_relaxed(&totals.metadata_bytes, bytes);
       return (void *)at; /* NOLINT: memory comes from addresses */
     }
   }
 }
-
-uint64_t metadata_bytes(void) { return load_relaxed(&bytes_handed_out); }

@@ -12,7 +12,4 @@
 /* Zeroed memory aligned to a cache line, or NULL.  At most CHUNK_BYTES at a time. */
 void *metadata_allocate(size_t bytes);
 
-/* Bytes handed out so far. */
-uint64_t metadata_bytes(void);
-
 #endif

@@ -18,7 +18,14 @@ const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 
 #define DOUBLING(base) (base) / 4 * 5, (base) / 4 * 6, (base) / 4 * 7, (base)*2
 
-const uint32_t slab_class_bytes[SLAB_CLASS_COUNT] = {
+/* As size_of_granules, in a constant expression; the last class's blocks end at LARGE_MAX_BYTES. */
+#define LARGE(granules)                       \
+  ((granules)*GRANULE_BYTES > LARGE_MAX_BYTES \
+       ? LARGE_MAX_BYTES                      \
+       : (granules)*GRANULE_BYTES - ((granules) > PLAIN_GRANULES_MAX ? COLOUR_ROOM_BYTES : 0))
+#define LARGE4(first) LARGE(first), LARGE((first) + 1), LARGE((first) + 2), LARGE((first) + 3)
+
+const uint32_t class_block_bytes[CLASS_COUNT] = {
     8,
     16,
     32,
@@ -36,6 +43,11 @@ const uint32_t slab_class_bytes[SLAB_CLASS_COUNT] = {
     DOUBLING(4096),
     DOUBLING(8192),
     DOUBLING(16384),
+    LARGE4(1),
+    LARGE4(5),
+    LARGE4(9),
+    LARGE4(13),
+    LARGE(17),
 };
 
 const char *class_tier_name(unsigned class) {

@@ -36,8 +36,8 @@ enum {
 
 /* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES. */
 extern const uint8_t tiny_class_table[TINY_TABLE_ENTRIES];
-/* Block size of each slab class. */
-extern const uint32_t slab_class_bytes[SLAB_CLASS_COUNT];
+/* Block size of each class. */
+extern const uint32_t class_block_bytes[CLASS_COUNT];
 
 INLINE unsigned tiny_class_of_size(size_t size) { return tiny_class_table[(size + 7) >> 3]; }
 
@@ -74,11 +74,7 @@ INLINE unsigned class_of_size(size_t size) {
 
 INLINE size_t large_class_granules(unsigned class) { return class - SLAB_CLASS_COUNT + 1; }
 
-INLINE size_t class_bytes(unsigned class) {
-  if (class < SLAB_CLASS_COUNT) return slab_class_bytes[class];
-  size_t bytes = size_of_granules(large_class_granules(class));
-  return bytes < LARGE_MAX_BYTES ? bytes : LARGE_MAX_BYTES;
-}
+INLINE size_t class_bytes(unsigned class) { return class_block_bytes[class]; }
 
 /* "tiny", "mid" or "large": the tier's name as reports spell it. */
 const char *class_tier_name(unsigned class);

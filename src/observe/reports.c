@@ -4,6 +4,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/heap.h"
 #include "observe/snapshot.h"
+#include "observe/stats_block.h"
 #include "os/os.h"
 #include "report/report.h"
 
@@ -60,7 +61,7 @@ void report_as_text(struct text *text) {
   text_string(text, "counters (those that are 0 left out)\n");
   for (unsigned which = 0; which < COUNTER_COUNT; which++)
     if (snapshot.counters[which])
-      text_line(text, counter_names[which], snapshot.counters[which], counter_meanings[which]);
+      text_line(text, counter_name(which), snapshot.counters[which], counter_meaning(which));
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static void json_number(struct json_object *object, const char *key, uint64_t va
 static void json_counters(struct text *text, const struct snapshot *snapshot) {
   struct json_object object = json_open(text);
   for (unsigned which = 0; which < COUNTER_COUNT; which++)
-    json_number(&object, counter_names[which], snapshot->counters[which]);
+    json_number(&object, counter_name(which), snapshot->counters[which]);
   json_number(&object, "os_maps", snapshot->os_maps);
   json_number(&object, "os_unmaps", snapshot->os_unmaps);
   json_number(&object, "os_purges", snapshot->os_purges);
@@ -164,12 +165,12 @@ void report_pool_acquisitions(struct text *text) {
   for (unsigned path = 0; path < POOL_PATH_COUNT; path++) {
     enum counter which = pool_paths[path];
     text_string(text, "  ");
-    text_string_column(text, counter_names[which], NAME_COLUMNS);
+    text_string_column(text, counter_name(which), NAME_COLUMNS);
     text_decimal_column(text, snapshot.counters[which], FIGURE_COLUMNS);
     text_string(text, "  ");
     text_percent(text, snapshot.counters[which], total);
     text_string(text, "%  ");
-    text_string(text, counter_meanings[which]);
+    text_string(text, counter_meaning(which));
     text_char(text, '\n');
   }
   text_line(text, "cas_retries", snapshot.counters[COUNT_cas_retries], "lock-free steps repeated");

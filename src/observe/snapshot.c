@@ -8,18 +8,6 @@
 #include "tier/big.h"
 #include "tier/large.h"
 
-const char *const counter_names[COUNTER_COUNT] = {
-#define COUNTER(name, meaning) #name,
-#include "base/counters.def"
-#undef COUNTER
-};
-
-const char *const counter_meanings[COUNTER_COUNT] = {
-#define COUNTER(name, meaning) meaning,
-#include "base/counters.def"
-#undef COUNTER
-};
-
 static void add_counters(struct snapshot *snapshot, const struct counters *counters) {
   for (unsigned which = 0; which < COUNTER_COUNT; which++)
     snapshot->counters[which] += load_relaxed(&counters->value[which]);
@@ -40,15 +28,15 @@ void snapshot_take(struct snapshot *snapshot) {
   slab_pool_measure(&slabs);
   range_measure(&ranges);
   *snapshot = (struct snapshot){
-      .os_maps = load_relaxed(&os_counts.maps),
-      .os_unmaps = load_relaxed(&os_counts.unmaps),
-      .os_purges = load_relaxed(&os_counts.purges),
-      .purged_bytes = load_relaxed(&os_counts.purged_bytes),
+      .os_maps = load_relaxed(&totals.os_maps),
+      .os_unmaps = load_relaxed(&totals.os_unmaps),
+      .os_purges = load_relaxed(&totals.os_purges),
+      .purged_bytes = load_relaxed(&totals.purged_bytes),
       .mapped_bytes = slabs.mapped_bytes + ranges.mapped_bytes,
-      .metadata_bytes = metadata_bytes(),
+      .metadata_bytes = load_relaxed(&totals.metadata_bytes),
       .dirty_free_bytes = slabs.dirty_bytes + ranges.dirty_bytes,
-      .large_live_bytes = large_live_bytes(),
-      .big_live_bytes = big_live_bytes(),
+      .large_live_bytes = load_relaxed(&totals.large_live_bytes),
+      .big_live_bytes = load_relaxed(&totals.big_live_bytes),
       .superslabs = slabs.superslabs,
       .superslabs_kept = slabs.superslabs_kept,
   };

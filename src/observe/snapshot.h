@@ -21,8 +21,4 @@ struct snapshot {
 
 void snapshot_take(struct snapshot *snapshot);
 
-/* Stable names, for JSON and text. */
-extern const char *const counter_names[COUNTER_COUNT];
-extern const char *const counter_meanings[COUNTER_COUNT];
-
 #endif

@@ -46,8 +46,10 @@ void lock_take(struct lock *lock, struct counters *counters) {
   if (UNLIKELY(thread_is_forking)) return;
   count(counters, COUNT_lock_acquisitions);
   if (UNLIKELY(!try_word(lock))) {
-    count(counters, COUNT_lock_waits);
+    uint64_t start_ns = os_now_ns();
     wait_for_word(lock);
+    count(counters, COUNT_lock_waits);
+    count_add(counters, COUNT_lock_wait_ns, os_now_ns() - start_ns);
   }
   note_taken(lock);
 }

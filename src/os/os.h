@@ -14,12 +14,6 @@
 
 enum os_map_result { OS_MAPPED, OS_OCCUPIED, OS_NO_MEMORY };
 
-/* What was asked of the kernel so far; relaxed, for reports. */
-struct os_counts {
-  ATOMIC(uint64_t) maps, unmaps, purges, purged_bytes, failures;
-};
-extern struct os_counts os_counts;
-
 size_t os_page_bytes(void);
 /* Address space without access that costs neither memory nor commit charge; NULL when refused. */
 void *os_reserve(size_t bytes);
@@ -58,6 +52,8 @@ uintptr_t os_user_address_end(void);
 unsigned os_processor_count(void);
 uint64_t os_random(void);
 uint32_t os_process_id(void);
+/* The kernel's number of this thread. */
+uint32_t os_thread_id(void);
 /* The environment as "NAME=value" strings, or NULL; NULL too for a setuid program. */
 char **os_environment(void);
 /* False only when the process is known to have one thread: set by libc before it starts a second. */

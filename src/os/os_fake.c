@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/counters.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -27,8 +28,6 @@ enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
 /* Some time after the machine was started: ages reach back behind it. */
 #define FIRST_NS (UINT64_C(1000000) * 1000000000)
 #define DEFAULT_RANDOM UINT64_C(0x1234567)
-
-struct os_counts os_counts;
 
 #define DEFAULTS                                                                      \
   .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                            \
@@ -75,7 +74,7 @@ static bool is_refused(enum os_call call) {
   uint64_t number = fetch_add_relaxed(&os_fake.countable_calls, 1) + 1;
   if (number < os_fake.fail_first || number > os_fake.fail_last) return false;
   fetch_add_relaxed(&os_fake.refused_calls, 1);
-  fetch_add_relaxed(&os_counts.failures, 1);
+  fetch_add_relaxed(&totals.os_failures, 1);
   return true;
 }
 
@@ -109,7 +108,7 @@ static void check_preconditions(const void *address, size_t bytes) {
 size_t os_page_bytes(void) { return os_fake.page_bytes; }
 
 static void *map(void *address, size_t bytes, int protection, int flags) {
-  fetch_add_relaxed(&os_counts.maps, 1);
+  fetch_add_relaxed(&totals.os_maps, 1);
   flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *mapped = mmap(address, bytes, protection, flags, -1, 0);
   return mapped == MAP_FAILED ? NULL : mapped;
@@ -192,7 +191,7 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
 
 void os_unmap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  fetch_add_relaxed(&os_counts.unmaps, 1);
+  fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
   discharge(&os_fake.charged_bytes, bytes);
   munmap(address, bytes);
@@ -202,8 +201,8 @@ bool os_purge(void *address, size_t bytes) {
   check_preconditions(address, bytes);
   if (is_refused(OS_CALL_PURGE)) return false;
   if (madvise(address, bytes, MADV_DONTNEED) != 0) abort(); /* a hole: not ours to purge */
-  fetch_add_relaxed(&os_counts.purges, 1);
-  fetch_add_relaxed(&os_counts.purged_bytes, bytes);
+  fetch_add_relaxed(&totals.os_purges, 1);
+  fetch_add_relaxed(&totals.purged_bytes, bytes);
   return true;
 }
 
@@ -247,6 +246,7 @@ uintptr_t os_user_address_end(void) {
 
 unsigned os_processor_count(void) { return 2; }
 uint64_t os_random(void) { return mix_bits(os_fake.random++); }
+uint32_t os_thread_id(void) { return (uint32_t)gettid(); }
 uint32_t os_process_id(void) { return (uint32_t)getpid(); }
 char **os_environment(void) { return os_fake.environment; }
 bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }

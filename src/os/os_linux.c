@@ -20,6 +20,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/counters.h"
+
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -30,13 +32,25 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-struct os_counts os_counts;
+/* The first calls of a process are not timed: to ask for the time brings 24 KiB of the C library into the
+ * memory of many a small process. */
+enum { CALLS_NOT_TIMED = 8 };
+
+static uint64_t start_of_call(ATOMIC(uint64_t) *calls) {
+  return load_relaxed(calls) < CALLS_NOT_TIMED ? 0 : os_now_ns();
+}
+
+static void count_call(ATOMIC(uint64_t) *calls, ATOMIC(uint64_t) *total_ns, uint64_t start_ns) {
+  fetch_add_relaxed(calls, 1);
+  if (start_ns) fetch_add_relaxed(total_ns, os_now_ns() - start_ns);
+}
 
 static void *map(void *address, size_t bytes, int protection, int flags) {
-  fetch_add_relaxed(&os_counts.maps, 1);
+  uint64_t start_ns = start_of_call(&totals.os_maps);
   void *mapped = mmap(address, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  count_call(&totals.os_maps, &totals.os_map_ns, start_ns);
   if (mapped != MAP_FAILED) return mapped;
-  fetch_add_relaxed(&os_counts.failures, 1);
+  fetch_add_relaxed(&totals.os_failures, 1);
   return NULL;
 }
 
@@ -94,19 +108,20 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
 
 void os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
-  fetch_add_relaxed(&os_counts.unmaps, 1);
+  uint64_t start_ns = start_of_call(&totals.os_unmaps);
   munmap(address, bytes);
+  count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
   errno = saved_errno;
 }
 
 bool os_purge(void *address, size_t bytes) {
   int saved_errno = errno;
+  uint64_t start_ns = start_of_call(&totals.os_purges);
   bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
+  count_call(&totals.os_purges, &totals.os_purge_ns, start_ns);
+  if (purged) fetch_add_relaxed(&totals.purged_bytes, bytes);
   errno = saved_errno;
-  if (!purged) return false;
-  fetch_add_relaxed(&os_counts.purges, 1);
-  fetch_add_relaxed(&os_counts.purged_bytes, bytes);
-  return true;
+  return purged;
 }
 
 void os_populate(void *address, size_t bytes) {
@@ -217,6 +232,7 @@ uint64_t os_random(void) {
   return value;
 }
 
+uint32_t os_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
 uint32_t os_process_id(void) { return (uint32_t)getpid(); }
 
 char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }

@@ -10,9 +10,9 @@
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "pool/range_record.h"
 #include "pool/superslab.h"
 
-enum range_kind { RANGE_NONE, RANGE_LIVE, RANGE_DIRTY, RANGE_CLEAN, RANGE_UNMAPPED, RANGE_BUSY };
 enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 3 };
 
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
@@ -24,19 +24,6 @@ enum { ARENA_COUNT = 4, PURGE_BATCH = 32 };
 #define NO_RANGE UINT32_MAX
 /* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
-
-struct range {
-  struct range_info info;  /* granules is valid in the first record of free ranges too */
-  uint32_t first;          /* in the last granule's record: the first granule */
-  uint32_t next, previous; /* neighbours in the bin, by first granule */
-  uint8_t kind;            /* enum range_kind, in the first and the last granule's record */
-  bool was_moved;          /* its mapping is a fragment: remap instead of purge */
-};
-
-struct range_chunk {
-  uint8_t arena; /* constant: whose lock guards the records below */
-  struct range ranges[GRANULES_PER_CHUNK];
-};
 
 struct range_set {
   uint64_t nonempty[BIN_WORDS];
@@ -90,6 +77,35 @@ static void set_boundaries(size_t first, size_t granules, enum range_kind kind) 
   head->info.granules = (uint32_t)granules;
   tail->first = (uint32_t)first;
   head->kind = tail->kind = (uint8_t)kind;
+}
+
+/* The `count` granules from `first` on as a mask of their chunk's, as far as they lie in it. */
+static uint32_t chunk_mask(size_t first, size_t count) {
+  size_t room = GRANULES_PER_CHUNK - first % GRANULES_PER_CHUNK;
+  return (uint32_t)(low_bits((unsigned)(count < room ? count : room))
+                    << first % GRANULES_PER_CHUNK);
+}
+
+/* The first granule of the next chunk. */
+static size_t next_chunk(size_t granule) {
+  return (granule / GRANULES_PER_CHUNK + 1) * GRANULES_PER_CHUNK;
+}
+
+static void note_purge(size_t first, size_t granules) {
+  for (size_t at = first, end = first + granules; at < end; at = next_chunk(at))
+    chunk_if_any(at)->purged |= chunk_mask(at, end - at);
+}
+
+/* Granules that are used: those that were given back once cost their page faults again. */
+static void note_refaults(size_t first, size_t granules) {
+  unsigned again = 0;
+  for (size_t at = first, end = first + granules; at < end; at = next_chunk(at)) {
+    struct range_chunk *chunk = chunk_if_any(at);
+    uint32_t mask = chunk_mask(at, end - at);
+    again += count_bits(chunk->purged & mask);
+    chunk->purged &= ~mask;
+  }
+  if (again) fetch_add_relaxed(&totals.refaulted_bytes, again * GRANULE_BYTES);
 }
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
@@ -233,6 +249,7 @@ static void cut(struct arena *arena, size_t whole, size_t total, size_t first, s
   }
   record(first)->was_moved = was_moved;
   set_boundaries(first, granules, RANGE_LIVE);
+  if (kind != RANGE_DIRTY) note_refaults(first, granules);
 }
 
 static size_t align_granule(size_t granule, size_t alignment_granules) {
@@ -320,8 +337,10 @@ static bool map_range_again(size_t first, size_t granules) {
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
 static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = arena_of(first);
+  size_t granules = record(first)->info.granules;
   lock_take(&arena->lock, counters);
-  insert_merged(arena, first, record(first)->info.granules, kind);
+  if (kind != RANGE_DIRTY) note_purge(first, granules);
+  insert_merged(arena, first, granules, kind);
   lock_give(&arena->lock);
 }
 

@@ -36,8 +36,6 @@ static struct {
 
   struct tagged_stack kept;  /* the LRU: wholly free SuperSlabs with pages, youngest on top */
   struct tagged_stack clean; /* wholly free ones without pages, or without addresses */
-  ATOMIC(uint32_t) kept_count;
-  ATOMIC(uint64_t) superslab_count, mapped_count;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
 } pool;
 
@@ -131,12 +129,20 @@ static void fill_local(struct slab *slab) {
   slab->first_word = 0;
 }
 
+/* Claimed slots whose pages were given back once are used again. */
+static void note_refaults(struct superslab *superslab, uint32_t mask) {
+  uint32_t again = load_relaxed(&superslab->purged) & mask;
+  if (LIKELY(!again)) return;
+  fetch_and_relaxed(&superslab->purged, ~again);
+  fetch_add_relaxed(&totals.refaulted_bytes, count_bits(again) * GRANULE_BYTES);
+}
+
 /* Makes claimed slots a slab of the class. */
 static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class) {
   struct slab *slab = &superslab->slabs[first_slot];
   size_t slot_count = slots_of_class(class);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
-  slab->block_bytes = slab_class_bytes[class];
+  slab->block_bytes = class_block_bytes[class];
   slab->reciprocal =
       ((UINT64_C(1) << RECIPROCAL_SHIFT) + slab->block_bytes - 1) / slab->block_bytes;
   slab->capacity = (uint16_t)(slot_count * GRANULE_BYTES / slab->block_bytes);
@@ -144,6 +150,7 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   slab->slot_count = (uint8_t)slot_count;
   slab->class = (uint8_t) class;
   for (size_t later = 1; later < slot_count; later++) slab[later].base = slab->base;
+  note_refaults(superslab, run_mask(first_slot, (unsigned)slot_count));
   place_bitmaps(slab, superslab, first_slot);
   fill_local(slab);
   /* release: the class and the rest before the state (P3). */
@@ -157,7 +164,7 @@ static bool map_again(struct superslab *superslab) {
   if (superslab->is_mapped) return true;
   if (os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES) != OS_MAPPED) return false;
   superslab->is_mapped = true;
-  fetch_add_relaxed(&pool.mapped_count, 1);
+  fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return true;
 }
 
@@ -190,8 +197,8 @@ static struct superslab *make_superslab(void) {
   superslab->chunk = chunk;
   superslab->is_mapped = true;
   chunk_publish(chunk, superslab);
-  fetch_add_relaxed(&pool.superslab_count, 1);
-  fetch_add_relaxed(&pool.mapped_count, 1);
+  fetch_add_relaxed(&totals.superslabs, 1);
+  fetch_add_relaxed(&totals.superslabs_mapped, 1);
   if (options.thp) os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, true);
   return superslab;
 }
@@ -200,7 +207,7 @@ static struct superslab *make_superslab(void) {
 static struct superslab *take_superslab(struct counters *counters) {
   uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
   if (number != NO_ITEM) {
-    fetch_sub_relaxed(&pool.kept_count, 1);
+    fetch_sub_relaxed(&totals.superslabs_kept, 1);
     count(counters, COUNT_acquire_lru);
     return superslab_of_chunk(number);
   }
@@ -222,7 +229,7 @@ static struct superslab *take_superslab(struct counters *counters) {
 /* A SuperSlab whose slots are all UNUSED and claimed by the caller joins the LRU. */
 static void keep_superslab(struct superslab *superslab, uint32_t now_ms) {
   superslab->stamp_ms = now_ms;
-  fetch_add_relaxed(&pool.kept_count, 1);
+  fetch_add_relaxed(&totals.superslabs_kept, 1);
   tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
   purge_want();
 }
@@ -390,6 +397,7 @@ static void purge_held_slots(struct purge *purge, struct superslab *superslab, u
     size_t bytes = (size_t)length * GRANULE_BYTES;
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
       fetch_and_relaxed(&superslab->dirty, ~mask);
+      fetch_or_relaxed(&superslab->purged, mask);
       purge_account(purge, bytes);
     }
     rest &= ~mask;
@@ -414,8 +422,9 @@ static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   if (purge->give_addresses || os_overcommit_is_strict()) {
     os_unmap(address, CHUNK_BYTES);
     superslab->is_mapped = false;
-    fetch_sub_relaxed(&pool.mapped_count, 1);
+    fetch_sub_relaxed(&totals.superslabs_mapped, 1);
     store_relaxed(&superslab->dirty, 0);
+    fetch_or_relaxed(&superslab->purged, dirty);
     purge_account(purge, count_bits(dirty) * GRANULE_BYTES);
   } else {
     purge_held_slots(purge, superslab, dirty);
@@ -432,9 +441,9 @@ static void age_kept_superslabs(struct purge *purge) {
   while (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
     number = load_relaxed(&superslab->link);
-    bool over_budget = load_relaxed(&pool.kept_count) > options.superslab_keep;
+    bool over_budget = load_relaxed(&totals.superslabs_kept) > options.superslab_keep;
     if (over_budget || purge_is_due(purge, superslab->stamp_ms)) {
-      fetch_sub_relaxed(&pool.kept_count, 1);
+      fetch_sub_relaxed(&totals.superslabs_kept, 1);
       purge_superslab(purge, superslab);
       tagged_stack_push(&pool.clean, superslab_link, (uint32_t)superslab->chunk);
     } else {
@@ -490,9 +499,9 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   *sizes = (struct slab_pool_sizes){
-      .mapped_bytes = load_relaxed(&pool.mapped_count) * CHUNK_BYTES,
-      .superslabs = load_relaxed(&pool.superslab_count),
-      .superslabs_kept = load_relaxed(&pool.kept_count),
+      .mapped_bytes = load_relaxed(&totals.superslabs_mapped) * CHUNK_BYTES,
+      .superslabs = load_relaxed(&totals.superslabs),
+      .superslabs_kept = load_relaxed(&totals.superslabs_kept),
   };
   if (!pool.open) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)

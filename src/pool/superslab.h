@@ -69,6 +69,7 @@ struct superslab {
   size_t chunk;
   ATOMIC(uint32_t) unused;      /* bit set: the slot is UNUSED and anybody may take it */
   ATOMIC(uint32_t) dirty;       /* bit set: an UNUSED slot whose pages may be resident */
+  ATOMIC(uint32_t) purged;      /* bit set: the slot's pages were given back and not used since */
   ATOMIC(uint32_t) link;        /* in the LRU or the stack of clean SuperSlabs */
   uint32_t stamp_ms;            /* when it became wholly free */
   bool is_mapped;               /* false: its address space was given back */
@@ -108,7 +109,7 @@ INLINE unsigned slab_block_index(const struct slab *slab, size_t offset) {
 
 /* Neighbouring slots that a slab of the class takes: enough for at least 8 blocks. */
 INLINE unsigned slots_of_class(unsigned class) {
-  uint32_t bytes = slab_class_bytes[class];
+  uint32_t bytes = class_block_bytes[class];
   return bytes <= GRANULE_BYTES / 8 ? 1 : bytes <= GRANULE_BYTES / 4 ? 2 : 4;
 }
 

@@ -21,7 +21,10 @@ static enum counter route_s(struct owner *owner, unsigned class) {
   unsigned drained = pending_drain_class(owner, class, options.pending_budget_slabs);
   if (bin->current && bin->current->free_local) return COUNT_refill_pending;
   if (drained && bin->partial) return COUNT_refill_pending;
-  if (bin->current && slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
+  if (bin->current) {
+    count(&owner->counters, COUNT_active_drain_tries);
+    if (slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
+  }
   return bin->partial ? COUNT_refill_partial : COUNTER_COUNT;
 }
 

@@ -2,11 +2,7 @@
 
 ATOMIC(uint64_t) orphan_mask;
 
-static ATOMIC(struct owner *) all_owners;
-
-struct owner *owners_first(void) {
-  return load_acquire(&all_owners);
-}
+ATOMIC(struct owner *) all_owners;
 
 void owner_register(struct owner *owner) {
   owner->next_of_all = load_acquire(&all_owners);

@@ -103,8 +103,9 @@ INLINE void latch_fork_begin(struct owner *owner) {
 /* release: pairs with latch_try, as latch_give. */
 INLINE void latch_fork_end(struct owner *owner) { store_release(&owner->latch, LATCH_FREE); }
 
+extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
-struct owner *owners_first(void);
+INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
 
 /* Classes of which an ended or dormant owner may have free blocks: a hint for the gate. */

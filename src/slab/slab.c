@@ -124,6 +124,7 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
   /* seq: the bit before the look at `queued`; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
+  count_add(counters, COUNT_remote_freed_blocks, count_bits(bits));
   if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
   if (load_seq(&slab->queued) == 0 && exchange_seq(&slab->queued, 1) == 0)
     pending_enqueue(slab, counters);

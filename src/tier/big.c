@@ -9,7 +9,6 @@
 enum { CACHE_SLACK_DIVISOR = 16 };
 
 static struct site_cache big_cache;
-static ATOMIC(uint64_t) live_bytes;
 
 /* An alignment may bring even a request of no bytes here. */
 static size_t granules_of(size_t bytes) { return bytes ? granules_of_size(bytes) : 1; }
@@ -19,9 +18,6 @@ size_t big_good_bytes(size_t bytes) { return size_of_granules(granules_of(bytes)
 size_t big_usable_bytes(uintptr_t block) {
   return size_of_granules(range_info(granule_of(block))->granules);
 }
-
-uint64_t big_live_bytes(void) { return load_relaxed(&live_bytes); }
-void big_add_live(int64_t bytes) { fetch_add_relaxed(&live_bytes, (uint64_t)bytes); }
 
 static size_t take_granule(struct big_request *request, struct counters *counters) {
   size_t granules = granules_of(request->bytes);
@@ -52,7 +48,8 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   info->site = request->site;
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->bytes, request->alignment_bytes);
   count(counters, COUNT_big_allocs);
-  fetch_add_relaxed(&live_bytes, size_of_granules(info->granules));
+  count_add(counters, COUNT_big_requested_bytes, request->bytes);
+  fetch_add_relaxed(&totals.big_live_bytes, size_of_granules(info->granules));
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
   return range_block(granule);
 }
@@ -74,7 +71,7 @@ void big_give(uintptr_t block, struct counters *counters) {
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   count(counters, COUNT_big_frees);
-  fetch_sub_relaxed(&live_bytes, size_of_granules(info->granules));
+  fetch_sub_relaxed(&totals.big_live_bytes, size_of_granules(info->granules));
   owner_map_set(granule, MAP_ENTRY_BIG_FREE);
   info->stamp_ms = now_ms;
   info->is_zero = false;

@@ -31,8 +31,6 @@ size_t big_good_bytes(size_t bytes);
  * source did. */
 uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
                          struct counters *counters);
-uint64_t big_live_bytes(void);
-void big_add_live(int64_t bytes);
 
 void big_purge(struct purge *purge, struct counters *counters);
 

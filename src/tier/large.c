@@ -9,10 +9,6 @@
 #define LARGE_CACHE_BYTES ((uint64_t)32 << 20)
 
 static struct site_cache cache;
-static ATOMIC(uint64_t) live_bytes;
-
-uint64_t large_live_bytes(void) { return load_relaxed(&live_bytes); }
-void large_add_live(int64_t bytes) { fetch_add_relaxed(&live_bytes, (uint64_t)bytes); }
 
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);
@@ -43,7 +39,7 @@ uintptr_t large_take(struct large_request *request, struct counters *counters) {
   size_t bytes = class_bytes(request->class);
   info->site = request->site;
   info->colour_bytes = (uint16_t)colour_bytes(granule, bytes, request->alignment_bytes);
-  fetch_add_relaxed(&live_bytes, bytes);
+  fetch_add_relaxed(&totals.large_live_bytes, bytes);
   owner_map_set(granule, request->tag | request->class);
   return range_block(granule);
 }
@@ -54,7 +50,7 @@ void large_give(uintptr_t block, struct counters *counters) {
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   unsigned class = load_relaxed(&window.owner_map[granule]) & MAP_CLASS_MASK;
   owner_map_set(granule, MAP_TAG_NONE | class);
-  fetch_sub_relaxed(&live_bytes, class_bytes(class));
+  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
   info->stamp_ms = now_ms;
   info->is_zero = false;
   if (!site_cache_put(&cache, info->site, granule, LARGE_CACHE_BYTES))

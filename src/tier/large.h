@@ -25,10 +25,6 @@ uintptr_t large_take(struct large_request *request, struct counters *counters);
 /* Takes back a block that no magazine has room for. */
 void large_give(uintptr_t block, struct counters *counters);
 
-/* Bytes in Large blocks that were taken and not given back. */
-uint64_t large_live_bytes(void);
-void large_add_live(int64_t bytes);
-
 void large_purge(struct purge *purge, struct counters *counters);
 
 #endif

@@ -20,7 +20,8 @@ static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
  * Large. */
 static int64_t account(uint32_t entry, const struct range_info *info, int sign) {
   int64_t bytes = sign * usable_bytes(entry, info);
-  (is_big(entry) ? big_add_live : large_add_live)(bytes);
+  fetch_add_relaxed(is_big(entry) ? &totals.big_live_bytes : &totals.large_live_bytes,
+                    (uint64_t)bytes);
   return is_big(entry) ? 0 : bytes;
 }
 

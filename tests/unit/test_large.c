@@ -49,7 +49,7 @@ static int own_whole_granules(const void *unused) {
     hak_free(block);
   }
   hak_purge(true);
-  REQUIRE(large_live_bytes() == 0);
+  REQUIRE(load_relaxed(&totals.large_live_bytes) == 0);
   return 0;
 }
 

@@ -64,9 +64,8 @@ static int write_json(const void *unused) {
   REQUIRE(figure("large_allocs") == 1 && figure("large_live_bytes") == 131072);
   REQUIRE(figure("refilled_blocks") >= 1000 && figure("slab_out_bytes") >= 112000);
   REQUIRE(figure("mapped_bytes") >= (4 << 20) && figure("metadata_bytes") > 0);
-#define COUNTER(name, meaning) figure(#name);
-#include "base/counters.def"
-#undef COUNTER
+#define COUNTER(name, unit, meaning) figure(#name);
+#include "base/stats_fields.def"
   unsigned classes = 0;
   for (const char *at = report; (at = strstr(at, "\"block_bytes\":")); at++) classes++;
   REQUIRE(classes == CLASS_COUNT);

@@ -9,7 +9,9 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-static uint64_t live_bytes(void) { return large_live_bytes() + big_live_bytes(); }
+static uint64_t live_bytes(void) {
+  return load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes);
+}
 
 static void fill(unsigned char *block, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 61) block[at] = (unsigned char)(at * 7);
@@ -30,12 +32,14 @@ static int cross_the_tiers(const void *unused) {
     REQUIRE(hak_realloc(block, size) == block);
     REQUIRE(hak_malloc_usable_size(block) >= size);
     REQUIRE(live_bytes() == hak_malloc_usable_size(block));
-    REQUIRE((big_live_bytes() != 0) == (size > LARGE_MAX_BYTES));
+    REQUIRE((load_relaxed(&totals.big_live_bytes) != 0) == (size > LARGE_MAX_BYTES));
     require_filled(block, 100 * KIB);
   }
-  REQUIRE(hak_expand(block, 2 * MIB) == block && big_live_bytes() == hak_good_size(2 * MIB));
-  REQUIRE(hak_realloc(block, 500 * KIB) == block && large_live_bytes() == hak_good_size(500 * KIB));
-  REQUIRE(big_live_bytes() == 0);
+  REQUIRE(hak_expand(block, 2 * MIB) == block &&
+          load_relaxed(&totals.big_live_bytes) == hak_good_size(2 * MIB));
+  REQUIRE(hak_realloc(block, 500 * KIB) == block &&
+          load_relaxed(&totals.large_live_bytes) == hak_good_size(500 * KIB));
+  REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
   require_filled(block, 100 * KIB);
   hak_free(block);
   hak_purge(true);

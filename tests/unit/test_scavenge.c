@@ -179,9 +179,8 @@ int main(void) {
       cmocka_unit_test(test_wait_for_the_decay),   cmocka_unit_test(test_notice_a_silence),
       cmocka_unit_test(test_decay_at_once),        cmocka_unit_test(test_purge_by_force),
       cmocka_unit_test(test_stay_quiet),           cmocka_unit_test(test_bound_what_is_kept),
-      cmocka_unit_test(test_let_the_helper_do_it),
-      cmocka_unit_test(test_start_when_worth),
-      cmocka_unit_test(test_start_for_little), cmocka_unit_test(test_start_without_threads),
+      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_when_worth),
+      cmocka_unit_test(test_start_for_little),     cmocka_unit_test(test_start_without_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

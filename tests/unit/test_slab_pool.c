@@ -82,7 +82,7 @@ static int check_shapes(const void *argument) {
   for (unsigned index = 0; index < SLABS; index++) {
     unsigned class = (unsigned)random_below(&random, SLAB_CLASS_COUNT);
     struct slab *slab = slabs[index] = acquire_slab(class, &counters);
-    REQUIRE(slab && slab->class == class && slab->block_bytes == slab_class_bytes[class]);
+    REQUIRE(slab && slab->class == class && slab->block_bytes == class_block_bytes[class]);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
     REQUIRE(slab->capacity >= 8 && (size_t)slab->capacity * slab->block_bytes <= bytes);
     REQUIRE((size_t)(slab->capacity + 1) * slab->block_bytes > bytes);
