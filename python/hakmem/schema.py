@@ -1,7 +1,8 @@
 """The block by which a hakmem library describes itself, read into numpy dtypes.
 
-    hakmem-stats │ format │ … │ entries ──▶ one entry per field, constant and record: name, offset, type, unit
-                               │ roots   ──▶ name → address of a structure or of a single figure
+    hakmem-stats │ format │ … │ entries ──▶ one entry per field, constant and record: offset, type, texts
+                               │ roots   ──▶ name → address of a structure
+                               │ texts   ──▶ names, units and meanings
 
 Nothing but this head, the entries' and the roots' own layout is agreed on between tool and library.  All else
 is looked up by name, so that an older or newer library is understood as far as both know the names.
@@ -16,6 +17,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hakmem import __version__
 from hakmem.errors import NotHakmemError, VersionError
@@ -23,27 +25,23 @@ from hakmem.memory import Memory
 
 MAGIC = b"hakmem-stats".ljust(16, b"\0")
 FORMAT = 1
-HEAD = struct.Struct("=16sIIIIQIIQ16s")
+HEAD = struct.Struct("=16sIIIIQIIQQQ16s")
 ENTRY = np.dtype(
     [
-        ("record", "S24"),
-        ("name", "S32"),
-        ("unit", "S12"),
-        ("kind", "S1"),
-        ("role", "S1"),
-        ("type", "S1"),
-        ("reserved", "S1"),
-        ("offset", "u4"),
+        ("text", "u4"),  # offset in the texts: name, unit and meaning, each ended by a 0
+        ("record_text", "u4"),  # likewise, of the record that it belongs to
+        ("kind", "S1"),  # r record, f field, c constant
+        ("role", "S1"),  # of ROLES
+        ("type", "S1"),  # u unsigned, i signed, p address, t address of a text, r record
+        ("padding", "S1"),
+        ("value", "u4"),  # of a field its offset, of a record its size, of a constant what it is
         ("element_bytes", "u4"),
-        ("count", "u4"),
-        ("reserved2", "u4"),
-        ("value", "u8"),
-        ("meaning", "S160"),
+        ("element_count", "u4"),
     ]
 )
 ROOT = np.dtype([("name", "S24"), ("address", "u8")])
 # A head that claims more than this is none.
-ROWS_MAX, ROW_BYTES_MAX = 1 << 16, 1 << 12
+ROWS_MAX, ROW_BYTES_MAX, TEXT_BYTES_MAX = 1 << 16, 1 << 12, 1 << 24
 
 
 class Head(NamedTuple):
@@ -58,6 +56,8 @@ class Head(NamedTuple):
     root_bytes: int
     root_count: int
     roots: int
+    texts: int
+    text_bytes: int
     version: bytes
 
     @property
@@ -75,13 +75,55 @@ class Head(NamedTuple):
                 f"the program runs hakmem {version}, which describes itself in format {self.format}; this "
                 f"tool ({__version__}) reads format {FORMAT}: use the tool that came with that library"
             )
-        if not (self._is_sane(self.entry_bytes, ENTRY) and self._is_sane(self.root_bytes, ROOT)):
+        rows = (self.entry_bytes, ENTRY), (self.root_bytes, ROOT)
+        if not (self._has_sane_texts and all(self._is_sane(*row) for row in rows)):
             raise VersionError(f"hakmem {version} describes itself in a way that is not format {FORMAT}")
 
+    @property
+    def _has_sane_texts(self) -> bool:
+        return 0 < self.text_bytes <= TEXT_BYTES_MAX
+
     def _is_sane(self, row_bytes: int, row: np.dtype[Any]) -> bool:
-        return (
-            row.itemsize <= row_bytes <= ROW_BYTES_MAX and max(self.entry_count, self.root_count) < ROWS_MAX
-        )
+        count = max(self.entry_count, self.root_count)
+        return row.itemsize <= row_bytes <= ROW_BYTES_MAX and count <= ROWS_MAX
+
+
+class Texts:
+    """The pool that holds all names, units and meanings."""
+
+    def __init__(self, pool: bytes) -> None:
+        self._pool = pool
+
+    def at(self, offset: int, count: int) -> list[str]:
+        """`count` texts that follow one another."""
+        texts = []
+        for _ in range(count):
+            end = self._pool.find(b"\0", offset)
+            end = len(self._pool) if end < 0 else end
+            texts.append(self._pool[offset:end].decode(errors="replace"))
+            offset = end + 1
+        return texts
+
+
+class Entry(NamedTuple):
+    """struct stats_entry, its texts looked up."""
+
+    record: str
+    name: str
+    unit: str
+    meaning: str
+    kind: str
+    role: str
+    type: str
+    value: int
+    element_bytes: int
+    element_count: int
+
+    @classmethod
+    def of(cls, row: NDArray[Any], texts: Texts) -> Entry:
+        numbers = (int(row[name]) for name in ("value", "element_bytes", "element_count"))
+        letters = (_text(row[name]) for name in ("kind", "role", "type"))
+        return cls(*texts.at(int(row["record_text"]), 1), *texts.at(int(row["text"]), 3), *letters, *numbers)
 
 
 def read_head(memory: Memory, address: int) -> Head:
@@ -112,6 +154,19 @@ class Field:
     nested: str  # the record that a field of type r holds
     meta: FieldMeta
 
+    @classmethod
+    def of(cls, entry: Entry) -> Field:
+        """A nested record's name stands where others have their meaning."""
+        return cls(
+            name=entry.name,
+            type=entry.type,
+            offset=entry.value,
+            element_bytes=entry.element_bytes,
+            count=entry.element_count,
+            nested=entry.meaning if entry.type == "r" else "",
+            meta=FieldMeta(entry.unit, ROLES.get(entry.role, "structure"), entry.meaning),
+        )
+
 
 @dataclass
 class Record:
@@ -126,9 +181,7 @@ ROLES = {"c": "counter", "g": "gauge", "s": "structure"}
 class Schema:
     """What one library says about its structures."""
 
-    def __init__(
-        self, version: str, number: int, entries: Iterable[Mapping[str, Any]], roots: Mapping[str, int]
-    ) -> None:
+    def __init__(self, version: str, number: int, entries: Iterable[Entry], roots: Mapping[str, int]) -> None:
         self.version = version
         self.format = number
         self.roots = dict(roots)
@@ -143,18 +196,18 @@ class Schema:
         """The schema of the library whose block lies at `address`; VersionError if it is not ours to read."""
         head = read_head(memory, address)
         entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
+        texts = Texts(memory.read(head.texts, head.text_bytes))
         roots = memory.array(head.roots, _widened(ROOT, head.root_bytes), head.root_count)
         addresses = {_text(row["name"]): int(row["address"]) for row in roots}
-        return cls(head.version_text, head.format, entries, addresses)
+        return cls(head.version_text, head.format, [Entry.of(row, texts) for row in entries], addresses)
 
-    def _add(self, entry: Mapping[str, Any]) -> None:
-        kind, record, name = (_text(entry[key]) for key in ("kind", "record", "name"))
-        if kind == "c":
-            self.constants[name] = int(entry["value"])
-        elif kind == "r":
-            self._record(record or name).size_bytes = int(entry["value"])
-        elif kind == "f":
-            self._record(record).fields[name] = _field(name, entry)
+    def _add(self, entry: Entry) -> None:
+        if entry.kind == "c":
+            self.constants[entry.name] = entry.value
+        elif entry.kind == "r":
+            self._record(entry.record).size_bytes = entry.value
+        elif entry.kind == "f":
+            self._record(entry.record).fields[entry.name] = Field.of(entry)
 
     def _record(self, name: str) -> Record:
         return self.records.setdefault(name, Record(name))
@@ -225,19 +278,6 @@ class Schema:
             f"hakmem {self.version} does not tell {what}, which this tool needs; use the tool that came with "
             "that library"
         )
-
-
-def _field(name: str, entry: Mapping[str, Any]) -> Field:
-    kind, meaning = _text(entry["type"]), _text(entry["meaning"])
-    return Field(
-        name=name,
-        type=kind,
-        offset=int(entry["offset"]),
-        element_bytes=int(entry["element_bytes"]),
-        count=int(entry["count"]),
-        nested=meaning if kind == "r" else "",
-        meta=FieldMeta(_text(entry["unit"]), ROLES.get(_text(entry["role"]), "structure"), meaning),
-    )
 
 
 def _widened(dtype: np.dtype[Any], itemsize: int) -> np.dtype[Any]:

@@ -239,7 +239,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
 
 def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     rows = [
-        (call, f"{totals[count]:,}", _ms(totals.get(time, 0)), _mean_us(totals.get(time, 0), totals[count]))
+        (call, f"{totals[count]:,}", _ms(totals.get(time, 0)))
         for call, count, time in OS_CALLS
         if count in totals
     ]
@@ -247,15 +247,11 @@ def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     line = f"given back {bytes_text(purged)}, of which {bytes_text(refaulted)} were taken into use again"
     if totals.get("os_failures"):
         line += f"; the system refused {totals['os_failures']:,} calls"
-    return Group(table("System calls", ["<call", "calls", "time", "each"], rows), Text(line, "dim"))
+    return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
 
 
 def _ms(time_ns: int) -> str:
     return f"{time_ns / 1e6:,.1f} ms"
-
-
-def _mean_us(time_ns: int, count: int) -> str:
-    return f"{time_ns / count / 1000:,.1f} µs" if count else "–"
 
 
 def _process(process: ProcessFigures) -> Text:
