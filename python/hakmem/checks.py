@@ -9,8 +9,8 @@ import os
 import platform
 import resource
 import subprocess
-from contextlib import suppress
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
