@@ -5,7 +5,6 @@ and the one during which it changed least counts.  How much it changed is told."
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +22,7 @@ from hakmem.structures import Window
 from hakmem.target import Target
 
 LOOKS_MAX = 5
+LOOKING_MAX_S = 3.0
 STEADY_SHARE = 0.001
 STEADY_BYTES = 16 * PAGE_BYTES
 PAUSE_S = 0.02
@@ -155,12 +155,11 @@ def explain(target: Target) -> Explanation:
     """Looks into a process, or a core, and explains its RSS."""
     if target.process is None:
         return explain_core(target)
-    looks: list[Look] = []
-    while len(looks) < LOOKS_MAX and not (looks and looks[-1].is_steady):
-        if looks:
-            time.sleep(PAUSE_S)
+    looks = [look_at(target, target.process)]
+    until_s = time.monotonic() + LOOKING_MAX_S
+    while not looks[-1].is_steady and len(looks) < LOOKS_MAX and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
         looks.append(look_at(target, target.process))
-        target.check_same()
     best = min(looks, key=lambda look: look.changed_bytes)
     return explanation(target, best, len(looks), thread_names(target.process))
 
@@ -178,6 +177,14 @@ def thread_names(process: Process) -> dict[int, str]:
 
 def look_at(target: Target, process: Process) -> Look:
     """Mappings, pages and structures, one directly after the other; RSS again at the end."""
+    try:
+        return read_look(target, process)
+    finally:
+        target.check_same()  # it ended: that is the better answer
+
+
+def read_look(target: Target, process: Process) -> Look:
+    """The steps of a look."""
     window = Window(target.memory, target.schema)
     begin, end = window.base, window.base + window.granule_count * window.granule_bytes
     mappings = process.smaps()

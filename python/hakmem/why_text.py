@@ -85,12 +85,17 @@ def detail_text(detail: dict[str, Any]) -> str:
     blocks = "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
     if "slabs" in detail:
         return (
-            f"{size}: {blocks} in {detail['slabs']} slabs, {detail['live_blocks_per_slab']:g} of "
+            f"{size}: {blocks} in {slab_count(detail['slabs'])}, {detail['live_blocks_per_slab']:g} of "
             f"{detail['capacity_blocks_per_slab']:g} live in each"
         )
     if "mean_request_bytes" in detail:
         return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} bytes on average"
     return f"{size}: {blocks}" + (f", {detail['live_blocks']:,} of them" if "live_blocks" in detail else "")
+
+
+def slab_count(count: int) -> str:
+    """1 slab, 2 slabs."""
+    return f"{count:,} slab" + ("s" if count != 1 else "")
 
 
 def bar(share: float) -> str:
