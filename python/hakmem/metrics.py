@@ -68,16 +68,24 @@ class Families:
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
 
-    def gauge(self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float) -> None:
+    def gauge(
+        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
+    ) -> None:
         """Adds one value of a gauge."""
         self._family(GaugeMetricFamily, name, help_text, labels).add_metric(values, value)
 
-    def counter(self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float) -> None:
+    def counter(
+        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
+    ) -> None:
         """Adds one value of a counter; its name gets _total."""
         self._family(CounterMetricFamily, name, help_text, labels).add_metric(values, value)
 
     def _family(
-        self, kind: type[GaugeMetricFamily | CounterMetricFamily], name: str, help_text: str, labels: Sequence[str]
+        self,
+        kind: type[GaugeMetricFamily | CounterMetricFamily],
+        name: str,
+        help_text: str,
+        labels: Sequence[str],
     ) -> GaugeMetricFamily | CounterMetricFamily:
         full = PREFIX + name
         if full not in self._families:
@@ -104,8 +112,13 @@ class HakmemCollector(Collector):
         """All metrics at this moment."""
         with self._lock:
             began_s = time.monotonic()
-            families, info = Families(), InfoMetricFamily(
-                PREFIX.rstrip("_"), "The hakmem library that a process runs on.", labels=list(PROCESS_LABELS)
+            families, info = (
+                Families(),
+                InfoMetricFamily(
+                    PREFIX.rstrip("_"),
+                    "The hakmem library that a process runs on.",
+                    labels=list(PROCESS_LABELS),
+                ),
             )
             count = 0
             for target in self._fleet.targets():
@@ -142,7 +155,11 @@ def add_snapshot(
         process = snapshot.process
         for kind, faults in (("minor", process.minor_faults), ("major", process.major_faults)):
             families.counter(
-                "page_faults", "Page faults of the process.", (*PROCESS_LABELS, "kind"), (*labels, kind), faults
+                "page_faults",
+                "Page faults of the process.",
+                (*PROCESS_LABELS, "kind"),
+                (*labels, kind),
+                faults,
             )
         families.counter("cpu_seconds", "CPU time of the process.", PROCESS_LABELS, labels, process.cpu_s)
     for name, value in (snapshot.counters | snapshot.totals).items():
@@ -151,13 +168,19 @@ def add_snapshot(
     for state in sorted({thread.state for thread in snapshot.threads}):
         heaps = sum(thread.state == state for thread in snapshot.threads)
         families.gauge(
-            "heaps", "Heaps by the state of their thread.", (*PROCESS_LABELS, "state"), (*labels, state), heaps
+            "heaps",
+            "Heaps by the state of their thread.",
+            (*PROCESS_LABELS, "state"),
+            (*labels, state),
+            heaps,
         )
     for item in snapshot.classes:
         add_class(families, item, labels)
 
 
-def add_gauges(families: Families, figures: object, help_texts: dict[str, str], labels: tuple[str, str]) -> None:
+def add_gauges(
+    families: Families, figures: object, help_texts: dict[str, str], labels: tuple[str, str]
+) -> None:
     """The fields of a record that have a help text; those that are not known are left out."""
     for name, help_text in help_texts.items():
         value = getattr(figures, name)

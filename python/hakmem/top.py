@@ -193,8 +193,16 @@ class TopApp(App[None]):
             self.query_one("#head", Static).update("hakmem top")
             return
         target = self.watch_.target
-        state = "ended" if self.ended_why else "paused" if self.is_paused else f"every {duration_text(self.interval_s)}"
-        text = Text(f"{target.pid} ", style="bold").append(" ".join(target.command)[:COMMAND_SHOWN], style="not bold")
+        state = (
+            "ended"
+            if self.ended_why
+            else "paused"
+            if self.is_paused
+            else f"every {duration_text(self.interval_s)}"
+        )
+        text = Text(f"{target.pid} ", style="bold").append(
+            " ".join(target.command)[:COMMAND_SHOWN], style="not bold"
+        )
         text.append(f"  hakmem {target.schema.version} · {state}", style="dim")
         if self.watch_.history and (process := self.watch_.history[-1].snapshot.process):
             cpu = self.watch_.history[-1].rates.cpu_share
@@ -211,8 +219,14 @@ class TopApp(App[None]):
         table = self.query_one(DataTable)
         table.clear(columns=True)
         for place, name in enumerate(VIEWS[self.view_number].columns):
-            mark = ("▲" if self.is_reversed[self.view_number] else "▼") if place == self.sort_columns[self.view_number] else ""
-            table.add_column(Text(name.removeprefix("<") + mark, justify="left" if name.startswith("<") else "right"))
+            mark = (
+                ("▲" if self.is_reversed[self.view_number] else "▼")
+                if place == self.sort_columns[self.view_number]
+                else ""
+            )
+            table.add_column(
+                Text(name.removeprefix("<") + mark, justify="left" if name.startswith("<") else "right")
+            )
 
     def show_table(self) -> None:
         """The rows of the last moment; the place where the reader is stays."""

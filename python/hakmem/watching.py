@@ -230,7 +230,8 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     )
     whole = rss(moment)
     return [
-        [Cell(name, name), size(value), Cell(share_text(value or 0, whole), value or 0)] for name, value in parts
+        [Cell(name, name), size(value), Cell(share_text(value or 0, whole), value or 0)]
+        for name, value in parts
     ]
 
 

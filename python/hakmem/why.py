@@ -30,8 +30,17 @@ MENTION_SHARE = 0.1  # of RSS: parts from here on are named in the verdict
 MOSTLY_LIVE_SHARE = 0.75
 DETAILS_SHOWN = 5
 
-LIVE, ROUNDING, FREE, CACHED = "live data", "rounding inside blocks", "free blocks in used slabs", "magazines and outboxes"
-POOL, RANGES_CACHED, RANGES_FREE = "slabs EMPTY or UNUSED", "cached Large and Big blocks", "free ranges waiting for purge"
+LIVE, ROUNDING, FREE, CACHED = (
+    "live data",
+    "rounding inside blocks",
+    "free blocks in used slabs",
+    "magazines and outboxes",
+)
+POOL, RANGES_CACHED, RANGES_FREE = (
+    "slabs EMPTY or UNUSED",
+    "cached Large and Big blocks",
+    "free ranges waiting for purge",
+)
 HUGE, METADATA = "huge-page fill", "hakmem's metadata"
 
 # Of each line: what it is, and what could be done about it.
@@ -306,7 +315,9 @@ def other_lines(look: Look) -> list[Line]:
 
 def by_bytes(classes: Sequence[ClassResidency], name: str) -> list[ClassResidency]:
     """The classes with most of something."""
-    return sorted((item for item in classes if getattr(item, name) > 0), key=lambda item: -getattr(item, name))
+    return sorted(
+        (item for item in classes if getattr(item, name) > 0), key=lambda item: -getattr(item, name)
+    )
 
 
 def live_details(residency: Residency) -> list[dict[str, Any]]:
@@ -384,7 +395,9 @@ def verdict(lines: Sequence[Line], rss_bytes: int, residency: Residency) -> str:
     others = [line for line in lines if line.name != LIVE and line.bytes >= MENTION_SHARE * rss_bytes]
     first = f"{share_text(sizes.get(LIVE, 0), rss_bytes)} of RSS is live data of the program"
     if not others:
-        own = sum(sizes.get(name, 0) for name in (ROUNDING, FREE, CACHED, POOL, RANGES_CACHED, RANGES_FREE, HUGE))
+        own = sum(
+            sizes.get(name, 0) for name in (ROUNDING, FREE, CACHED, POOL, RANGES_CACHED, RANGES_FREE, HUGE)
+        )
         return f"{first}; hakmem holds {share_text(own, rss_bytes)} beyond it, nothing stands out."
     parts = ", ".join(f"{line.name} {share_text(line.bytes, rss_bytes)}" for line in others)
     top = others[0]

@@ -58,7 +58,9 @@ def lines_table(explanation: Explanation, everything: bool) -> Table:
         )
     total = sum(line.bytes for line in explanation.lines)
     table.add_section()
-    table.add_row(bytes_text(total), "", share_text(total, rss_bytes), "", Text("sum of the lines", style="dim"))
+    table.add_row(
+        bytes_text(total), "", share_text(total, rss_bytes), "", Text("sum of the lines", style="dim")
+    )
     return table
 
 
@@ -82,7 +84,9 @@ def detail_text(detail: dict[str, Any]) -> str:
     if "thread_id" in detail:
         name = detail["name"] or "thread"
         return f"{size}: {name} ({detail['thread_id'] or 'heap ' + str(detail['heap'])})"
-    blocks = "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
+    blocks = (
+        "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
+    )
     if "slabs" in detail:
         return (
             f"{size}: {blocks} in {slab_count(detail['slabs'])}, {detail['live_blocks_per_slab']:g} of "

@@ -34,11 +34,19 @@ class Address(click.ParamType):
 @click.command("export")
 @click.option("--listen", type=Address(), help="Answer GET /metrics at HOST:PORT, until Ctrl-C.")
 @click.option(
-    "--textfile", type=click.Path(dir_okay=False, path_type=Path), help="Write the metrics into this file, atomically."
+    "--textfile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the metrics into this file, atomically.",
 )
-@click.option("--every", "every_s", type=Duration(0.1), help="With --textfile: write again and again, until Ctrl-C.")
-@click.option("--quick", is_flag=True, help="Leave out what needs a walk through all slabs: for very large heaps.")
-def command(listen: tuple[str, int] | None, textfile: Path | None, every_s: float | None, quick: bool) -> None:
+@click.option(
+    "--every", "every_s", type=Duration(0.1), help="With --textfile: write again and again, until Ctrl-C."
+)
+@click.option(
+    "--quick", is_flag=True, help="Leave out what needs a walk through all slabs: for very large heaps."
+)
+def command(
+    listen: tuple[str, int] | None, textfile: Path | None, every_s: float | None, quick: bool
+) -> None:
     """Metrics of all hakmem processes of this machine, in the format of Prometheus and OpenMetrics.
 
     Nothing is needed in the processes. Those of other users are seen only with sudo.

@@ -26,7 +26,12 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     from hakmem.screen import console
     from hakmem.sizes import bytes_text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[seen]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[seen]}"),
+        TimeRemainingColumn(),
+    )
     errors = console(stderr=True)
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task(what, total=for_s, seen="")
@@ -35,7 +40,9 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
         def advance(sample: Snapshot) -> None:
             first.append(sample.monotonic_s)
             rss = bytes_text(sample.process.rss_bytes) if sample.process else "unknown"
-            progress.update(task, completed=sample.monotonic_s - first[0], seen=f"{len(first)} samples, RSS {rss}")
+            progress.update(
+                task, completed=sample.monotonic_s - first[0], seen=f"{len(first)} samples, RSS {rss}"
+            )
 
         yield advance
 
@@ -46,10 +53,19 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     "--for", "for_s", type=Duration(), default="60s", show_default=True, help="How long: 60s, 5m, 1h30m."
 )
 @click.option(
-    "--every", "every_s", type=Duration(EVERY_MIN_S), default="1s", show_default=True, help="How often: 1s, 500ms."
+    "--every",
+    "every_s",
+    type=Duration(EVERY_MIN_S),
+    default="1s",
+    show_default=True,
+    help="How often: 1s, 500ms.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The file to write.",
 )
 def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     """Record process PID into a file for `hakmem report`.

@@ -10,7 +10,10 @@ import click
 @click.command("report")
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page; RECORDING with .html otherwise."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page; RECORDING with .html otherwise.",
 )
 def command(recording: Path, output: Path | None) -> None:
     """Make a page of what `hakmem record` wrote: one file, with charts, that loads nothing from anywhere.

@@ -57,7 +57,9 @@ def choices() -> list[Target]:
     targets = fleet.targets()
     if targets:
         return targets
-    refused = f" ({fleet.refused} of other users could not be looked into; sudo helps)" if fleet.refused else ""
+    refused = (
+        f" ({fleet.refused} of other users could not be looked into; sudo helps)" if fleet.refused else ""
+    )
     raise HakmemError(f"no process runs on hakmem{refused}; start one with: hakmem run -- COMMAND")
 
 
