@@ -76,7 +76,9 @@ class ThreadFigures:
 class MemoryFigures:
     """Where the memory is.  Figures of slabs and ranges are None in the quick form."""
 
-    live_bytes: int  # in blocks that the program holds, rounding included
+    # In blocks that the program holds, rounding included.  The quick form counts in what other threads freed
+    # and the owner has not collected yet.
+    live_bytes: int
     cached_bytes: int  # in magazines and outboxes
     metadata_bytes: int
     mapped_bytes: int | None = None  # SuperSlabs and ranges

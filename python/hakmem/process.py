@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hakmem.access import refused
 from hakmem.errors import ProcessGoneError
-from hakmem.memory import PAGE_BYTES, gone
+from hakmem.memory import gone
 
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
+STATUS_BYTES_MAX = 1 << 14
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 
@@ -138,15 +137,6 @@ class Process:
         """Figures of all mappings together, in bytes."""
         return _figures(self._read("smaps_rollup").splitlines()[1:])
 
-    def pagemap(self, address: int, pages: int) -> NDArray[np.uint64]:
-        """One entry per page: bit 63 present, bit 62 swapped, bit 61 of a file or shared."""
-        try:
-            with self.path("pagemap").open("rb", buffering=0) as file:
-                file.seek(address // PAGE_BYTES * 8)
-                return np.frombuffer(file.read(pages * 8), np.uint64)
-        except OSError as error:
-            raise self._error(error) from None
-
     # ---- figures -----------------------------------------------------------------------------------
 
     def figures(self) -> ProcessFigures:
@@ -167,17 +157,32 @@ class Process:
         return {name: value.strip() for name, _, value in lines}
 
     def thread_names(self) -> dict[int, str]:
-        """Name by kernel thread id.  Threads that end meanwhile are left out."""
-        names: dict[int, str] = {}
+        """Name by thread id, as the process itself knows it.  Threads that end meanwhile are left out."""
         try:
-            for task in os.scandir(self.path("task")):
-                try:
-                    names[int(task.name)] = Path(task.path, "comm").read_text(errors="replace").rstrip("\n")
-                except OSError:
-                    continue
+            threads = os.listdir(self.path("task"))
         except OSError as error:
             raise self._error(error) from None
+        names: dict[int, str] = {}
+        for thread in threads:
+            folder = f"/proc/{self.pid}/task/{thread}"
+            with suppress(OSError):
+                names[self._own_id(folder, int(thread))] = _read_bytes(f"{folder}/comm").decode(
+                    errors="replace"
+                )[:-1]
         return names
+
+    def _own_id(self, folder: str, thread_id: int) -> int:
+        """In a container a process sees other ids than we do."""
+        if not self._is_in_other_namespace:
+            return thread_id
+        line = next(
+            line for line in _read_bytes(f"{folder}/status").splitlines() if line.startswith(b"NSpid:")
+        )
+        return int(line.split()[-1])
+
+    @cached_property
+    def _is_in_other_namespace(self) -> bool:
+        return len(self.status().get("NSpid", "").split()) > 1
 
     # ---- reading -----------------------------------------------------------------------------------
 
@@ -196,6 +201,15 @@ class Process:
 
     def _error(self, error: OSError) -> Exception:
         return refused(self.pid) if isinstance(error, PermissionError) else gone(self.pid)
+
+
+def _read_bytes(path: str) -> bytes:
+    """As fast as it can be had: there may be thousands of threads."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, STATUS_BYTES_MAX)
+    finally:
+        os.close(file)
 
 
 def all_processes() -> Iterator[Process]:

@@ -9,6 +9,7 @@ Everything here bears a target that runs on: lists are bounded, torn records are
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,17 +45,25 @@ def read_heaps(memory: Memory, schema: Schema) -> Records:
     """All heaps, of ended threads too."""
     schema.need("heap", "magazines", "owner")
     schema.need("owner", "next_of_all", "counters")
-    offset = schema.offset("heap", "owner")
-    dtype = schema.dtype("heap")
+    owners = np.array(_owners(memory, schema), np.uint64)
+    return memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+
+
+def _owners(memory: Memory, schema: Schema) -> list[int]:
+    """The addresses of all owners: only the links are read one by one."""
+    link = schema.offset("owner", "next_of_all")
     found = []
-    owner = int(memory.array(schema.root("owners"), POINTER, 1)[0])
+    owner = _pointer(memory, schema.root("owners"))
     while owner and len(found) < HEAPS_MAX:
-        heap = memory.array(owner - offset, dtype, 1)
-        found.append(heap)
-        owner = int(heap["owner"]["next_of_all"][0])
+        found.append(owner)
+        owner = _pointer(memory, owner + link)
     if owner:
         raise HakmemError("the target's list of heaps has no end: its memory is damaged")
-    return np.concatenate(found) if found else np.empty(0, dtype)
+    return found
+
+
+def _pointer(memory: Memory, address: int) -> int:
+    return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
 
 
 def magazine_counts(heaps: Records) -> NDArray[np.int64]:
