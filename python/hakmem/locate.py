@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hakmem.elf import ElfFile, open_elf
-from hakmem.errors import NotHakmemError, ProcessGoneError, UnreadableError, VersionError
+from hakmem.errors import NotHakmemError, ProcessGoneError, UnreadableError
 from hakmem.memory import Memory
 from hakmem.process import Mapping, Process
-from hakmem.schema import MAGIC, read_head
+from hakmem.schema import MAGIC, Head
 
 if TYPE_CHECKING:
     from hakmem.corefile import CoreMemory
@@ -76,14 +76,11 @@ def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: File
 
 
 def is_block(memory: Memory, address: int) -> bool:
-    """Is it one?  Of a version we cannot read, too: the answer is then to say so."""
+    """Is it one?  Of a format that we cannot read, too: the answer is then to say so."""
     try:
-        read_head(memory, address)
-    except VersionError:
-        return True
-    except (NotHakmemError, UnreadableError):
+        return Head.at(memory, address).is_plausible
+    except UnreadableError:
         return False
-    return True
 
 
 def file_of(process: Process, mapping: Mapping) -> ElfFile | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hakmem import __version__
 from hakmem.errors import NotHakmemError, VersionError
-from hakmem.memory import Memory
+from hakmem.memory import PAGE_BYTES, Memory
 
 MAGIC = b"hakmem-stats".ljust(16, b"\0")
 FORMAT = 1
@@ -40,6 +40,7 @@ ENTRY = np.dtype(
     ]
 )
 ROOT = np.dtype([("name", "S24"), ("address", "u8")])
+FORMATS_MAX, HEAD_BYTES_MIN = 1000, 24  # of any format there will ever be
 # A head that claims more than this is none.
 ROWS_MAX, ROW_BYTES_MAX, TEXT_BYTES_MAX = 1 << 16, 1 << 12, 1 << 24
 
@@ -59,6 +60,20 @@ class Head(NamedTuple):
     texts: int
     text_bytes: int
     version: bytes
+
+    @classmethod
+    def at(cls, memory: Memory, address: int) -> Head:
+        """What lies there, unchecked."""
+        return cls(*HEAD.unpack(memory.read(address, HEAD.size)))
+
+    @property
+    def is_plausible(self) -> bool:
+        """Is it a head at all, of whatever format?  The magic stands in the code of its readers, too."""
+        return (
+            self.magic == MAGIC
+            and self.format < FORMATS_MAX
+            and HEAD_BYTES_MIN <= self.block_bytes <= PAGE_BYTES
+        )
 
     @property
     def version_text(self) -> str:
@@ -128,7 +143,7 @@ class Entry(NamedTuple):
 
 def read_head(memory: Memory, address: int) -> Head:
     """NotHakmemError if there is no block, VersionError if it is one that this tool cannot read."""
-    head = Head(*HEAD.unpack(memory.read(address, HEAD.size)))
+    head = Head.at(memory, address)
     head.check(address)
     return head
 
