@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,9 +13,10 @@ from textual.containers import Horizontal
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
 
 from hakmem.durations import duration_text
-from hakmem.errors import HakmemError
+from hakmem.errors import HakmemError, ProcessGoneError
 from hakmem.sizes import bytes_text, sparkline
 from hakmem.target import Target
 from hakmem.watching import GAUGES, HISTORY, VIEWS, Gauge, Moment, Watch
@@ -86,7 +87,8 @@ class TopApp(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Leave"),
-        Binding("tab,right", "next_view(1)", "Next view", priority=True),
+        Binding("ctrl+c", "quit", "Leave", show=False, priority=True),
+        Binding("tab,right", "next_view(1)", "Next view", key_display="Tab", priority=True),
         Binding("shift+tab,left", "next_view(-1)", "View before", show=False, priority=True),
         *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(VIEWS)),
         Binding("s", "sort", "Sort by next column"),
@@ -153,14 +155,23 @@ class TopApp(App[None]):
         assert self.watch_ is not None
         try:
             moment = self.watch_.look()
+        except ProcessGoneError:
+            self.tell(self.end, f"Process {self.watch_.target.pid} has ended")
         except HakmemError as error:
-            self.call_from_thread(self.end, str(error))
+            self.tell(self.end, str(error))
         else:
-            self.call_from_thread(self.show, moment)
+            self.tell(self.show, moment)
+
+    def tell(self, method: Callable[..., None], what: Moment | str | None) -> None:
+        """Goes on in the app's own thread, unless the user has left meanwhile."""
+        if not get_current_worker().is_cancelled:
+            self.call_from_thread(method, what)
 
     def show(self, moment: Moment | None) -> None:
         """A new moment is there."""
         self.is_looking = False
+        if self.is_closing:
+            return
         if moment is None:
             self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates come soon
             return
@@ -169,12 +180,19 @@ class TopApp(App[None]):
     def end(self, why: str) -> None:
         """The process is gone: what was seen last stays."""
         self.is_looking = False
+        if self.is_closing:
+            return
         self.ended_why = why
         watched = duration_text(time.monotonic() - self.began_s)
         bar = self.query_one("#ended", Static)
-        bar.update(f"{why}. Watched for {watched}; the last figures stay here. q leaves.")
+        bar.update(f"{why}, after {watched} of watching. The last figures stay here; q leaves.")
         bar.add_class("shown")
         self.show_head()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the user has left while a look was under way: nothing is there to show it in."""
+        return not self.query("#head")
 
     # ---- showing ----
 

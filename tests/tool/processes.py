@@ -1,7 +1,7 @@
 """Real processes on hakmem, and the tool as a user calls it.
 
 with running([program], lib) as process: …          a program that prints "ready" and waits
-with running_redis(lib) as (process, port): …
+with running_redis(server, lib) as (process, port): …
 hakmem("why", process.pid, "--json")
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from typing import Any
 import pytest
 from preload import clean_environment, preload_environment
 
-ROOT = Path(__file__).resolve().parents[2]
 READY = "ready"
 PATIENCE_S = 20.0
 STEP_S = 0.02
@@ -30,8 +28,8 @@ TOOL = [sys.executable, "-m", "hakmem"]
 
 
 def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The tool itself never runs on hakmem; it is the one of this tree."""
-    found = clean_environment() | {"PYTHONPATH": str(ROOT / "python"), "COLUMNS": "110"}
+    """The tool itself never runs on hakmem."""
+    found = clean_environment() | {"COLUMNS": "110"}
     return found | dict(environment or {})
 
 
@@ -91,26 +89,12 @@ def read_until(process: subprocess.Popen[str], ready: str) -> list[str]:
 
 
 @contextmanager
-def running_redis(lib: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def running_redis(server: Path, lib: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A redis-server that answers, and its port."""
-    server = shutil.which("redis-server")
-    if server is None:
-        pytest.fail("redis-server is missing; scripts/install-tools test installs it")
     port = free_port()
-    words = [
-        server,
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--logfile",
-        os.devnull,
-    ]
-    with running(words, lib, ready=None) as process:
+    words = [server, "--port", str(port), "--bind", "127.0.0.1"]
+    quiet = ["--save", "", "--appendonly", "no", "--logfile", os.devnull]
+    with running([*words, *quiet], lib, ready=None) as process:
         wait_until(lambda: answers(port), f"redis does not answer at port {port}")
         yield process, port
 

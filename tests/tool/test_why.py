@@ -173,8 +173,9 @@ def test_python(lib: Path) -> None:
     )
 
 
-def test_redis_at_rest_and_under_load(lib: Path) -> None:
-    with running_redis(lib) as (process, port):
+def test_redis_at_rest_and_under_load(lib: Path, program: Callable[[str], Path]) -> None:
+    program("redis-benchmark")
+    with running_redis(program("redis-server"), lib) as (process, port):
         load = redis_load(port, "-t", "set", "-n", "10000000", "-r", "20000", "-d", "900", "-P", "16")
         try:
             time.sleep(1)
