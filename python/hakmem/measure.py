@@ -52,12 +52,13 @@ STATES = {
 
 @dataclass
 class Read:
-    """What was read; the last three only in the full form."""
+    """What was read; the last four only in the full form."""
 
     memory: Memory
     schema: Schema
     heaps: Records
     window: Window | None = None
+    outbox_words: Records | None = None
     superslabs: Superslabs | None = None
     ranges: Ranges | None = None
 
@@ -70,18 +71,21 @@ class Read:
 
 def take_counters(target: Target) -> Snapshot:
     """The quick form: heaps and totals."""
-    return _snapshot(target, Read(target.memory, target.schema, read_heaps(target.memory, target.schema)))
+    return _snapshot(
+        target, Read(target.memory, target.schema, read_heaps(target.memory, target.schema, target.own_pid))
+    )
 
 
 def take_full(target: Target, progress: Progress = no_progress) -> Snapshot:
-    """Slabs before magazines would count a block twice that moves in between; so magazines come first: such
-    a block is missing from both for a moment, and counts as live."""
+    """Caches and slabs are read directly after one another: a block that moves from one to the other in
+    between is counted twice, or not at all.  So what is off is at most what caches can hold."""
     memory, schema = target.memory, target.schema
-    heaps = read_heaps(memory, schema)
     window = Window(memory, schema)
+    heaps = read_heaps(memory, schema, target.own_pid)
+    outbox_words = read_outbox_words(memory, schema, heaps)
     superslabs = read_superslabs(memory, schema, window, lambda done: progress(done * 0.8))
     ranges = read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2))
-    return _snapshot(target, Read(memory, schema, heaps, window, superslabs, ranges))
+    return _snapshot(target, Read(memory, schema, heaps, window, outbox_words, superslabs, ranges))
 
 
 def _snapshot(target: Target, read: Read) -> Snapshot:
@@ -199,7 +203,8 @@ def _free_blocks(read: Read, superslabs: Superslabs) -> tuple[Counts, Counts]:
 
 
 def _outbox_blocks(read: Read) -> Counts:
-    words = read_outbox_words(read.memory, read.schema, read.heaps)
+    words = read.outbox_words
+    assert words is not None
     slabs = read.memory.records(words["slab"], read.schema.dtype("slab"))
     return _by_class(read, slabs["class"], np.bitwise_count(words["bits"]))
 

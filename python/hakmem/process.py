@@ -164,21 +164,17 @@ class Process:
             raise self._error(error) from None
         names: dict[int, str] = {}
         for thread in threads:
-            folder = f"/proc/{self.pid}/task/{thread}"
-            with suppress(OSError):
-                names[self._own_id(folder, int(thread))] = _read_bytes(f"{folder}/comm").decode(
-                    errors="replace"
-                )[:-1]
+            with suppress(OSError, StopIteration):
+                name = _read_bytes(f"/proc/{self.pid}/task/{thread}/comm")
+                names[self.own_id(int(thread))] = name.decode(errors="replace").rstrip("\n")
         return names
 
-    def _own_id(self, folder: str, thread_id: int) -> int:
-        """In a container a process sees other ids than we do."""
+    def own_id(self, thread_id: int) -> int:
+        """What a thread of the process is called in there: in a container it is another number than ours."""
         if not self._is_in_other_namespace:
             return thread_id
-        line = next(
-            line for line in _read_bytes(f"{folder}/status").splitlines() if line.startswith(b"NSpid:")
-        )
-        return int(line.split()[-1])
+        lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").splitlines()
+        return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
 
     @cached_property
     def _is_in_other_namespace(self) -> bool:

@@ -121,7 +121,7 @@ def _tiers(snapshot: Snapshot) -> RenderableType:
             count_text(counters.get("big_frees", 0)),
         )
     )
-    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "fetched", "given back"], rows)
+    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "taken", "given"], rows)
 
 
 def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
@@ -149,35 +149,44 @@ def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
         "remote",
         "slabs",
         "full",
-        "fetched",
-        "given back",
+        "taken",
+        "given",
     ]
     shown = [c for c in classes if everything or c.capacity_blocks or c.refilled_blocks]
-    return table("Classes", columns, (_class_row(c) for c in shown))
+    title = "Classes, in blocks (taken, given: between magazines and what lies below)"
+    return table(title, columns, (_class_row(c) for c in shown))
 
 
 def _class_row(figures: ClassFigures) -> tuple[str, ...]:
-    mean = figures.mean_request_bytes
-    capacity = figures.capacity_blocks or 0
+    mean, capacity, live = figures.mean_request_bytes, figures.capacity_blocks or 0, figures.live_blocks or 0
     return (
-        bytes_text(figures.block_bytes),
-        "–" if mean is None else bytes_text(mean),
-        count_text(figures.live_blocks or 0),
-        bytes_text(figures.live_bytes),
-        count_text(figures.magazine_blocks + (figures.outbox_blocks or 0)),
-        count_text(figures.free_blocks or 0),
-        count_text(figures.remote_blocks or 0),
-        count_text(figures.slabs or 0),
-        f"{100 * (figures.live_blocks or 0) / capacity:.0f} %" if capacity else "–",
-        count_text(figures.refilled_blocks),
-        count_text(figures.flushed_blocks),
+        _narrow_bytes(figures.block_bytes),
+        "–" if mean is None else _narrow_bytes(mean),
+        _narrow(live),
+        _narrow_bytes(figures.live_bytes),
+        _narrow(figures.magazine_blocks + (figures.outbox_blocks or 0)),
+        _narrow(figures.free_blocks or 0),
+        _narrow(figures.remote_blocks or 0),
+        _narrow(figures.slabs or 0),
+        f"{100 * live / capacity:.0f}%" if capacity else "–",
+        _narrow(figures.refilled_blocks),
+        _narrow(figures.flushed_blocks),
     )
+
+
+def _narrow(count: float) -> str:
+    return count_text(count).replace(" ", "")
+
+
+def _narrow_bytes(count: float) -> str:
+    """1.25 KiB → 1.25K: eleven columns have to fit."""
+    return bytes_text(count).replace(" ", "").replace("iB", "")
 
 
 def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     by_size = sorted(threads, key=lambda thread: thread.cached_bytes, reverse=True)
     shown = by_size if everything else by_size[:THREADS_SHOWN]
-    columns = ["TID", "<name", "<state", *TIERS, "outbox", "bytes out", "slow paths"]
+    columns = ["TID", "<name", "<state", *TIERS, "outbox", "out", "slow paths"]
     parts: list[RenderableType] = [
         table(f"Threads ({_thread_counts(threads)}): bytes they cache", columns, map(_thread_row, shown))
     ]
@@ -198,12 +207,12 @@ def _thread_counts(threads: list[ThreadFigures]) -> str:
 def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
     return (
         str(thread.thread_id) if thread.thread_id else "–",
-        thread.name or ("of all threads" if not thread.thread_id and thread.state != "ended" else ""),
+        thread.name or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
         thread.state,
-        *(bytes_text(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
-        bytes_text(thread.outbox_bytes),
-        bytes_text(thread.bytes_out),
-        count_text(thread.slow_paths),
+        *(_narrow_bytes(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
+        _narrow_bytes(thread.outbox_bytes),
+        _narrow_bytes(thread.bytes_out),
+        _narrow(thread.slow_paths),
     )
 
 
@@ -239,7 +248,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
 
 def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     rows = [
-        (call, f"{totals[count]:,}", _ms(totals.get(time, 0)))
+        (call, f"{totals[count]:,}", _ms(totals.get(time, 0), totals[count]))
         for call, count, time in OS_CALLS
         if count in totals
     ]
@@ -250,7 +259,10 @@ def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
 
 
-def _ms(time_ns: int) -> str:
+def _ms(time_ns: int, calls: int) -> str:
+    """The library does not time the first few calls."""
+    if calls and not time_ns:
+        return "–"
     return f"{time_ns / 1e6:,.1f} ms"
 
 

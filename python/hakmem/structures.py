@@ -26,6 +26,7 @@ Records = NDArray[Any]
 Words = NDArray[np.uint64]
 
 POINTER = np.dtype("u8")
+FIRST_HEAP_NUMBER = 1
 HEAPS_MAX = 1 << 20  # a longer list is none
 SUPERSLABS_AT_ONCE = 512
 RANGE_CHUNKS_AT_ONCE = 4096
@@ -41,12 +42,21 @@ def no_progress(_done: float) -> None:
 # ---- heaps -----------------------------------------------------------------------------------------
 
 
-def read_heaps(memory: Memory, schema: Schema) -> Records:
-    """All heaps, of ended threads too."""
-    schema.need("heap", "magazines", "owner")
-    schema.need("owner", "next_of_all", "counters")
+def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
+    """All heaps, of ended threads too.  With `pid` the first heap is told to be the first thread's: in a
+    program that has no other thread yet the library does not ask for its number."""
+    schema.need("heap", "magazines", "owner", "thread_id")
+    schema.need("owner", "next_of_all", "counters", "number", "state")
     owners = np.array(_owners(memory, schema), np.uint64)
-    return memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+    heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+    heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
+    return heaps
+
+
+def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
+    owner = heaps["owner"]
+    has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
+    return (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
 
 
 def _owners(memory: Memory, schema: Schema) -> list[int]:

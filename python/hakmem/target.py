@@ -27,6 +27,11 @@ class Target:
     process: Process | None = None  # None for a core
     time_s: float | None = None  # of a core: when it was written
 
+    @property
+    def own_pid(self) -> int:
+        """As the program itself knows it; in a container another one than ours."""
+        return self.process.own_id(self.pid) if self.process else self.pid
+
     def check_same(self) -> None:
         """Raises when what was read is not, or no longer, the process that was opened."""
         if self.process is not None:

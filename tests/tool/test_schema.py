@@ -53,15 +53,15 @@ def block(rows: Sequence[Row] = ROWS, version: str = "0.4.0", number: int = 1, l
     texts, entries = b"", b""
     for record, name, unit, meaning, *letters, value, element_bytes, count in rows:
         letters_as_bytes = [letter.encode() for letter in letters]
-        places = len(texts), len(texts) + 1000
-        entries += ENTRY.pack(*places, *letters_as_bytes, b"\0", value, element_bytes, count)
+        numbers = value, element_bytes, count
+        entries += ENTRY.pack(len(texts), len(texts) + 1000, *letters_as_bytes, b"\0", *numbers)
         entries += b"\xee" * longer
         text = "\0".join([name, unit, meaning, ""]).encode().ljust(1000, b"\0") + record.encode() + b"\0"
         texts += text.ljust(1100, b"\0")
     roots = ROOT.pack(b"data", DATA) + b"\xee" * longer
     head = HEAD.pack(
-        MAGIC, number, HEAD.size, ENTRY.size + longer, len(rows), ENTRIES, ROOT.size + longer, 1, ROOTS, TEXTS,
-        len(texts), version.encode(),
+        MAGIC, number, HEAD.size, ENTRY.size + longer, len(rows), ENTRIES,
+        ROOT.size + longer, 1, ROOTS, TEXTS, len(texts), version.encode(),
     )  # fmt: skip
     data = struct.pack("=QIiIi4H", 7, 1, -2, 3, -4, 5, 6, 7, 8)
     return FakeMemory(

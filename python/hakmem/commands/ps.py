@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ def print_listing(found: Listing, everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            " ".join(line.command)[:COMMAND_SHOWN],
+            _shortened(line.command),
         )
         for line in [*ours, *shown]
     ]
@@ -124,9 +125,13 @@ def print_listing(found: Listing, everything: bool) -> None:
             f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
         )
     if found.refused:
-        out.print(
-            f"{found.refused} processes of others were not looked into: the kernel refuses (sudo helps)"
-        )
+        helps = "" if os.geteuid() == 0 else " (sudo helps)"
+        out.print(f"not looked into, as the kernel refuses: {found.refused}{helps}")
+
+
+def _shortened(command: list[str]) -> str:
+    """In one line, whatever is in the arguments."""
+    return " ".join(" ".join(command).split())[:COMMAND_SHOWN]
 
 
 def _allocator_text(line: Line) -> str:
