@@ -1,7 +1,7 @@
 """Charts over time as inline SVG: no library, no request, colours from the page's own style.
 
 Every series has a colour by its place: class s0 … s9 in the page's CSS, so that light and dark are the
-page's business.  Missing values (None) leave a gap in a line and count as the value before in a stack."""
+page's business.  Missing values (None) leave a gap in a line; in a stack they are taken to lie between their neighbours."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 WIDTH, HEIGHT = 920, 280
 LEFT, RIGHT, TOP, BOTTOM = 84, 12, 10, 28
 PLOT_WIDTH, PLOT_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-TICKS_WANTED = 4
+TICKS_WANTED = 5
 COLOUR_COUNT = 10
 BINARY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DECIMAL_STEPS = (1, 2, 2.5, 5, 10)
@@ -102,7 +104,7 @@ def draw(chart: Chart) -> str:
     """The chart as an SVG element."""
     layers = [series for series in chart.series if chart.is_stacked and not series.is_line]
     lines = [(index, s) for index, s in enumerate(chart.series) if s.is_line or not chart.is_stacked]
-    tops = stack([filled(layer.values) for layer in layers])
+    tops = stack([filled(chart.times_s, layer.values) for layer in layers])
     peak = max([0.0, *(max(top, default=0) for top in tops[-1:]), *(highest(s.values) for _, s in lines)])
     step = tick_step(peak, chart.is_binary)
     limit = step * max(1, math.ceil(peak / step))
@@ -122,12 +124,13 @@ def draw(chart: Chart) -> str:
     )
 
 
-def filled(values: Values) -> list[float]:
-    """None replaced by the value before it."""
-    result: list[float] = []
-    for value in values:
-        result.append(value if value is not None else (result[-1] if result else 0.0))
-    return result
+def filled(times_s: Sequence[float], values: Values) -> list[float]:
+    """None replaced by what lies on the line between its known neighbours."""
+    known = [(time, value) for time, value in zip(times_s, values, strict=True) if value is not None]
+    if not known:
+        return [0.0] * len(values)
+    between: list[float] = np.interp(times_s, *zip(*known, strict=True)).tolist()
+    return between
 
 
 def stack(layers: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -174,9 +177,8 @@ def time_axis(end_s: float) -> list[str]:
     for number in range(int(end_s / step_s * (1 + 1e-9)) + 1):
         x = LEFT + PLOT_WIDTH * number * step_s / end_s
         anchor = "end" if x > WIDTH - RIGHT - 20 else "middle"
-        parts.append(
-            f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{moment(number * step_s)}</text>'
-        )
+        where = f'x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}"'
+        parts.append(f'<text class="tick" {where}>{moment(number * step_s)}</text>')
     return parts
 
 

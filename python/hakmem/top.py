@@ -81,6 +81,7 @@ class TopApp(App[None]):
     #ended { display: none; height: auto; padding: 0 1; background: $warning; color: $background; }
     #ended.shown { display: block; }
     DataTable { height: 1fr; background: $background; }
+    DataTable > .datatable--cursor { background: $panel; color: $text; text-style: none; }
     ChooseProcess { align: center middle; }
     ChooseProcess OptionList { width: 90%; max-height: 60%; }
     ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }

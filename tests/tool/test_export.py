@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 import urllib.request
@@ -141,6 +140,15 @@ def textfile(known: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFact
     return path
 
 
+@pytest.fixture(scope="module")
+def textfile(known: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What --textfile writes, in a folder of its own."""
+    path = tmp_path_factory.mktemp("textfile") / "hakmem.prom"
+    hakmem("export", "--textfile", path)
+    assert known.poll() is None
+    return path
+
+
 def test_textfile(known: subprocess.Popen[str], textfile: Path) -> None:
     assert value(families(textfile.read_text()), "hakmem_live_bytes", known) > 0
     assert textfile.stat().st_mode & 0o777 == 0o644
@@ -162,18 +170,11 @@ def test_textfile_again_and_again(known: subprocess.Popen[str], tmp_path: Path) 
     assert known.poll() is None
 
 
-def test_promtool_finds_no_fault(known: subprocess.Popen[str], tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is missing (Debian's package prometheus)")
-    path = tmp_path / "hakmem.prom"
-    hakmem("export", "--textfile", path)
-    with path.open() as file:
-        step = subprocess.run(
-            [promtool, "check", "metrics"], stdin=file, capture_output=True, text=True, check=False
-        )
+def test_promtool_finds_no_fault(textfile: Path, program: Callable[[str], Path]) -> None:
+    words = [program("promtool"), "check", "metrics"]
+    with textfile.open() as file:
+        step = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
     assert (step.returncode, step.stderr) == (0, "")
-    assert known.poll() is None
 
 
 def test_quick_leaves_out_what_needs_a_walk(known: subprocess.Popen[str], tmp_path: Path) -> None:

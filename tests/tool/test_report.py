@@ -134,12 +134,9 @@ document.getElementById("seen").textContent = JSON.stringify(seen);
 
 
 @pytest.fixture(scope="module")
-def browser() -> str:
-    """A Chromium, or the reason why there is none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed (Debian's package chromium)")
-    return found
+def browser(program: Callable[[str], Path]) -> str:
+    """A Chromium: any that is there, else Debian's, else the reason why there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None) or str(program("chromium"))
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +212,7 @@ def test_nothing_happened() -> None:
     assert "polyline" in chart(Series("a", [0.0] * 5)).svg
 
 
-@pytest.mark.parametrize(("peak", "is_binary", "step"), [(100, False, 25), (7, False, 2), (4 << 20, True, 1 << 20)])
+@pytest.mark.parametrize(("peak", "is_binary", "step"), [(100, False, 20), (7, False, 2), (4 << 20, True, 1 << 20)])
 def test_grid_lines_stand_at_round_values(peak: float, is_binary: bool, step: float) -> None:
     assert tick_step(peak, is_binary) == pytest.approx(step)
 

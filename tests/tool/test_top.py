@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,15 +22,15 @@ COLUMNS, ROWS = 100, 30
 
 
 @pytest.fixture(scope="module")
-def program(compile_c: Callable[..., Path]) -> Path:
+def busy_program(compile_c: Callable[..., Path]) -> Path:
     """Threads that allocate, and free each other's blocks."""
     return compile_c(PROGRAMS / "busy.c")
 
 
 @pytest.fixture(scope="module")
-def busy(lib: Path, program: Path) -> Iterator[subprocess.Popen[str]]:
+def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
     """It runs all the time."""
-    with running([program, "300"], lib) as process:
+    with running([busy_program, "300"], lib) as process:
         yield process
 
 
@@ -74,10 +73,9 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Callable[..., Terminal]]:
+def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
     """terminal("top", …): the tool in a terminal; ended with the test."""
-    if shutil.which("tmux") is None:
-        pytest.fail("tmux is missing; scripts/install-tools test installs it")
+    program("tmux")
     opened: list[Terminal] = []
 
     def start(*arguments: object) -> Terminal:
@@ -89,7 +87,7 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
         one.tmux("kill-server")
 
 
-# ---- in a terminal ------------------------------------------------------------------------------------------
+# ---- in a terminal ----------------------------------------------------------------------------------
 
 
 def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
@@ -111,9 +109,11 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., 
     shown.wait_for("status 0")
 
 
-def test_process_that_ends(lib: Path, program: Path, terminal: Callable[..., Terminal]) -> None:
+def test_process_that_ends(
+    lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
+) -> None:
     """A clear message, the last figures, and q still leaves."""
-    with running([program, "300"], lib) as process:
+    with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms")
         shown.wait_for("tiny")
     text = shown.wait_for(f"Process {process.pid} has ended")
@@ -124,9 +124,9 @@ def test_process_that_ends(lib: Path, program: Path, terminal: Callable[..., Ter
 
 
 def test_choice_among_processes(
-    busy: subprocess.Popen[str], lib: Path, program: Path, terminal: Callable[..., Terminal]
+    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
 ) -> None:
-    with running([program, "300"], lib) as other:
+    with running([busy_program, "300"], lib) as other:
         shown = terminal("top")
         text = shown.wait_for("Which process?")
         assert str(busy.pid) in text
@@ -144,7 +144,7 @@ def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Callabl
     assert "Traceback" not in shown.wait_for("status 0")
 
 
-# ---- by textual's pilot ---------------------------------------------------------------------------------------
+# ---- by textual's pilot -----------------------------------------------------------------------------
 
 
 def by_pilot(pids: list[int], act: Callable[[TopApp, Pilot[None]], object]) -> None:
@@ -245,7 +245,7 @@ def test_leaving_the_choice_leaves_top(busy: subprocess.Popen[str]) -> None:
     by_pilot([busy.pid, busy.pid], act)
 
 
-# ---- without a terminal -------------------------------------------------------------------------------------------
+# ---- without a terminal -----------------------------------------------------------------------------
 
 
 def test_plain_tables(busy: subprocess.Popen[str]) -> None:
