@@ -1,7 +1,8 @@
 """Charts over time as inline SVG: no library, no request, colours from the page's own style.
 
 Every series has a colour by its place: class s0 … s9 in the page's CSS, so that light and dark are the
-page's business.  Missing values (None) leave a gap in a line; in a stack they are taken to lie between their neighbours."""
+page's business.  Missing values (None) leave a gap in a line; in a stack they are taken to lie between
+their neighbours."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ class Chart:
         """What the page's script shows under the pointer."""
         return {
             "times": [round(time, 3) for time in self.times_s],
-            "left": LEFT, "width": WIDTH, "plot": PLOT_WIDTH,
+            "left": LEFT,
+            "width": WIDTH,
+            "plot": PLOT_WIDTH,
             "series": [
                 {
                     "name": series.name,
@@ -92,7 +95,7 @@ class Chart:
                 }
                 for index, series in enumerate(self.series)
             ],
-        }  # fmt: skip
+        }
 
 
 def colour(index: int) -> int:
@@ -164,9 +167,8 @@ def grid(limit: float, step: float, text: Format, y_of: Callable[[float], float]
     for number in range(round(limit / step) + 1):
         y = y_of(number * step)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text(number * step)}</text>'
-        )
+        where = f'x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"'
+        parts.append(f'<text class="tick" {where}>{text(number * step)}</text>')
     return parts
 
 

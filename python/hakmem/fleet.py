@@ -6,12 +6,14 @@ that it executes; what is known to be none of ours is not looked into again."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from hakmem.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.process import Process, all_processes
 from hakmem.target import Target, open_process
 
 Identity = tuple[int, int, str]  # PID, start time, executable
+UPTIME = Path("/proc/uptime")
 SETTLING_TICKS = 200  # a program that has just been started may not have loaded its libraries
 
 
@@ -41,7 +43,7 @@ class Fleet:
 
     def _identity(self, process: Process) -> Identity:
         try:
-            executable = os.readlink(process.path("exe"))
+            executable = str(process.path("exe").readlink())
         except PermissionError:
             executable = ""
         except OSError:
@@ -61,6 +63,5 @@ class Fleet:
 
 def is_settling(process: Process) -> bool:
     """Whether it was started within the last seconds."""
-    with open("/proc/uptime", encoding="ascii") as file:
-        up_ticks = float(file.read().split()[0]) * os.sysconf("SC_CLK_TCK")
-    return up_ticks - process.start_ticks < SETTLING_TICKS
+    up_s = float(UPTIME.read_text().split()[0])
+    return up_s * os.sysconf("SC_CLK_TCK") - process.start_ticks < SETTLING_TICKS

@@ -9,6 +9,7 @@ The kernel names some of them; the others are told by their neighbours:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -38,7 +39,7 @@ def classify(
     """The kind of each mapping, in their order.
 
     `is_library` tells the files that hakmem's code and data are in, `stack_pointers` are the threads' ones
-    as far as they are known."""
+    as far as they are known, in order."""
     kinds: list[Outside] = []
     for index, mapping in enumerate(mappings):
         before = mappings[index - 1] if index else None
@@ -81,7 +82,8 @@ def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[
     """A thread's stack: a stack pointer leads into it, or a guard lies directly below."""
     if not is_writable(mapping):
         return False
-    if any(mapping.start <= pointer < mapping.end for pointer in stack_pointers):
+    place = bisect_left(stack_pointers, mapping.start)
+    if place < len(stack_pointers) and stack_pointers[place] < mapping.end:
         return True
     return (
         before is not None
@@ -122,4 +124,4 @@ def stack_pointers(pid: int) -> list[int]:
             continue
         if len(words) >= SYSCALL_WORDS_MIN:
             pointers.append(int(words[-2], 16))
-    return pointers
+    return sorted(pointers)

@@ -1,8 +1,8 @@
 """hakmem's figures as metrics for Prometheus.
 
-    hakmem_live_bytes{pid,command}                                gauges of memory
-    hakmem_refills_total{pid,command} …                           every counter of the library; ns become seconds
-    hakmem_class_live_blocks{pid,command,class,tier} …            by size class; class: the blocks' size in bytes
+    hakmem_live_bytes{pid,command} …                    gauges of memory
+    hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
+    hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
 
 A metric appears as soon as a library has the figure: names and help texts come from the library itself."""
 
@@ -56,10 +56,11 @@ CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
     "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
     "free_blocks": ("Free blocks in slabs in use.", lambda c: c.free_blocks),
     "cached_blocks": (
-        "Blocks in magazines and outboxes.", lambda c: c.magazine_blocks + (c.outbox_blocks or 0)
+        "Blocks in magazines and outboxes.",
+        lambda c: c.magazine_blocks + (c.outbox_blocks or 0),
     ),
     "slabs": ("Slabs in use.", lambda c: c.slabs),
-}  # fmt: skip
+}
 
 
 class Families:
@@ -133,9 +134,12 @@ class HakmemCollector(Collector):
             seconds = time.monotonic() - began_s
             families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), count)
             families.gauge(
-                "exporter_refused_processes", "Processes that the kernel does not let the exporter look into.", (), (),
+                "exporter_refused_processes",
+                "Processes that the kernel lets the exporter not look into.",
+                (),
+                (),
                 self._fleet.refused,
-            )  # fmt: skip
+            )
             families.gauge("exporter_read_seconds", "Time that reading all processes took.", (), (), seconds)
             return [info, *families.all()]
 
@@ -218,7 +222,7 @@ def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -
             families.gauge(f"class_{name}", CLASS_GAUGES[name][0], CLASS_LABELS, values, value)
 
 
-# ---- where they go -----------------------------------------------------------------------------------
+# ---- where they go ----------------------------------------------------------------------------------
 
 
 def registry(detail: Detail) -> CollectorRegistry:

@@ -11,6 +11,7 @@ import mmap
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +40,23 @@ Integers = NDArray[np.int64]
 class ScanRequest(ctypes.Structure):
     """struct pm_scan_arg."""
 
-    _fields_ = [
+    _fields_: ClassVar = [
         (name, ctypes.c_uint64)
         for name in (
-            "size", "flags", "start", "end", "walk_end", "vec", "vec_len", "max_pages",
-            "category_inverted", "category_mask", "category_anyof_mask", "return_mask",
+            "size",
+            "flags",
+            "start",
+            "end",
+            "walk_end",
+            "vec",
+            "vec_len",
+            "max_pages",
+            "category_inverted",
+            "category_mask",
+            "category_anyof_mask",
+            "return_mask",
         )
-    ]  # fmt: skip
+    ]
 
 
 @dataclass
@@ -155,10 +166,15 @@ def mark_special(
     while low < high:
         wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
         request = ScanRequest(
-            size=ctypes.sizeof(ScanRequest), start=low, end=high, vec=regions.ctypes.data,
-            vec_len=SCAN_REGIONS, category_mask=PAGE_IS_PRESENT, category_anyof_mask=wanted,
+            size=ctypes.sizeof(ScanRequest),
+            start=low,
+            end=high,
+            vec=regions.ctypes.data,
+            vec_len=SCAN_REGIONS,
+            category_mask=PAGE_IS_PRESENT,
+            category_anyof_mask=wanted,
             return_mask=wanted,
-        )  # fmt: skip
+        )
         try:
             found = fcntl.ioctl(file, PAGEMAP_SCAN, request)
         except OSError:

@@ -150,9 +150,13 @@ def samples(target: Target, every_s: float, for_s: float) -> Iterator[Snapshot]:
 def record(target: Target, every_s: float, for_s: float, progress: Callable[[Snapshot], None]) -> Recording:
     """Records until the time is over, the process ends, or the user interrupts; keeps what it has."""
     recording = Recording(
-        pid=target.pid, command=target.command, version=target.schema.version, every_s=every_s, began_s=time.time(),
+        pid=target.pid,
+        command=target.command,
+        version=target.schema.version,
+        every_s=every_s,
+        began_s=time.time(),
         meta=target.schema.counter_meta,
-    )  # fmt: skip
+    )
     try:
         for sample in samples(target, every_s, for_s):
             recording.samples.append(sample)

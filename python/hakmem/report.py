@@ -105,7 +105,7 @@ def render(recording: Recording) -> str:
     )
 
 
-def script_json(value: Any) -> str:
+def script_json(value: dict[str, Any]) -> str:
     """JSON that may stand in a script element: it cannot end the element."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -113,13 +113,20 @@ def script_json(value: Any) -> str:
 def all_charts(timeline: Timeline) -> list[Chart]:
     """The page's figures, those left out that this recording has nothing for."""
     makers = (
-        memory_chart, class_chart, stage_chart, remote_chart, fault_chart, os_call_chart, os_time_chart,
-        thread_chart, cache_chart,
-    )  # fmt: skip
+        memory_chart,
+        class_chart,
+        stage_chart,
+        remote_chart,
+        fault_chart,
+        os_call_chart,
+        os_time_chart,
+        thread_chart,
+        cache_chart,
+    )
     return [chart for chart in (make(timeline) for make in makers) if chart.series]
 
 
-# ---- figures --------------------------------------------------------------------------------------------
+# ---- figures ----------------------------------------------------------------------------------------
 
 
 def memory_chart(timeline: Timeline) -> Chart:
@@ -127,13 +134,18 @@ def memory_chart(timeline: Timeline) -> Chart:
     parts = [timeline.gauge(name, memory_part(key)) for name, key in MEMORY_PARTS]
     rss = timeline.gauge("RSS", lambda sample: sample.process.rss_bytes if sample.process else None, True)
     return Chart(
-        "memory", "Memory and its parts",
-        "Areas: hakmem's memory by what it is used for. Line: what the process holds in RAM. The line above the "
-        "areas is memory that is not hakmem's (code, stacks, files); areas above the line are pages never "
-        "touched. A wide band between live blocks and the line that does not shrink is what to look into "
-        "(hakmem why).",
-        timeline.times_s, [*(part for part in parts if any(part.values)), rss], bytes_text, True, True,
-    )  # fmt: skip
+        "memory",
+        "Memory and its parts",
+        "Areas: hakmem's memory by what it is used for. Line: what the process holds in RAM. The line above "
+        "the areas is memory that is not hakmem's (code, stacks, files); areas above the line are pages "
+        "never touched. A wide band between live blocks and the line that does not shrink is what to look "
+        "into (hakmem why).",
+        timeline.times_s,
+        [*(part for part in parts if any(part.values)), rss],
+        bytes_text,
+        True,
+        True,
+    )
 
 
 def memory_part(key: str) -> Callable[[Snapshot], float | None]:
@@ -155,12 +167,15 @@ def class_chart(timeline: Timeline) -> Chart:
         for number in sorted(busiest)
     ]
     return Chart(
-        "classes", "Blocks fetched, by size class",
-        f"Blocks per second that malloc fetched from below the magazines, for the {CLASSES_SHOWN} busiest size "
-        "classes. Requests that a magazine serves by itself do not appear: they cost nothing but a few "
+        "classes",
+        "Blocks fetched, by size class",
+        f"Blocks per second that malloc fetched from below the magazines, for the {CLASSES_SHOWN} busiest "
+        "size classes. Requests that a magazine serves by itself do not appear: they cost nothing but a few "
         "instructions.",
-        timeline.times_s, series, per_second,
-    )  # fmt: skip
+        timeline.times_s,
+        series,
+        per_second,
+    )
 
 
 def class_rate(number: int) -> Callable[[Rates], float]:
@@ -177,12 +192,16 @@ def stage_chart(timeline: Timeline) -> Chart:
         if any(rates.counters.get(name) for rates in timeline.rates)
     ]
     return Chart(
-        "stages", "Slow paths: what served a refill",
-        "Magazine misses per second by the stage that ended them, from cheap (current) to dear (new: a slab from "
-        "the pool). Much “new” in a steady program means that freed memory does not come back to the threads "
-        "that need it.",
-        timeline.times_s, series, per_second, True,
-    )  # fmt: skip
+        "stages",
+        "Slow paths: what served a refill",
+        "Magazine misses per second by the stage that ended them, from cheap (current) to dear (new: a slab "
+        "from the pool). Much “new” in a steady program means that freed memory does not come back to the "
+        "threads that need it.",
+        timeline.times_s,
+        series,
+        per_second,
+        True,
+    )
 
 
 def remote_chart(timeline: Timeline) -> Chart:
@@ -194,33 +213,43 @@ def remote_chart(timeline: Timeline) -> Chart:
         ("locks that had to be waited for", "lock_waits"),
     )
     return Chart(
-        "remote", "Threads meeting",
-        "Frees of blocks that belong to another thread's slabs, and what they set off. Queued and drained should "
-        "stay together; lock waits should stay near zero.",
-        timeline.times_s, counter_series(timeline, pairs), per_second,
-    )  # fmt: skip
+        "remote",
+        "Threads meeting",
+        "Frees of blocks that belong to another thread's slabs, and what they set off. Queued and drained "
+        "should stay together; lock waits should stay near zero.",
+        timeline.times_s,
+        counter_series(timeline, pairs),
+        per_second,
+    )
 
 
 def fault_chart(timeline: Timeline) -> Chart:
     """Page faults."""
     return Chart(
-        "faults", "Page faults",
+        "faults",
+        "Page faults",
         "Minor faults hand out pages, major ones read from disk. Faults that go on in a program whose RSS is "
         "steady mean that pages are given back and fetched again: a longer HAKMEM_DECAY_MS keeps them.",
         timeline.times_s,
-        [timeline.rate("minor", lambda r: r.minor_faults_per_s), timeline.rate("major", lambda r: r.major_faults_per_s)],
+        [
+            timeline.rate("minor", lambda r: r.minor_faults_per_s),
+            timeline.rate("major", lambda r: r.major_faults_per_s),
+        ],
         per_second,
-    )  # fmt: skip
+    )
 
 
 def os_call_chart(timeline: Timeline) -> Chart:
     """Calls of the system."""
     pairs = (("mmap", "os_maps"), ("munmap", "os_unmaps"), ("madvise", "os_purges"))
     return Chart(
-        "os_calls", "Calls of the operating system",
+        "os_calls",
+        "Calls of the operating system",
         "How often hakmem asked the kernel for memory or gave some back, per second.",
-        timeline.times_s, counter_series(timeline, pairs), per_second,
-    )  # fmt: skip
+        timeline.times_s,
+        counter_series(timeline, pairs),
+        per_second,
+    )
 
 
 def os_time_chart(timeline: Timeline) -> Chart:
@@ -233,10 +262,13 @@ def os_time_chart(timeline: Timeline) -> Chart:
         if any(rates.counters.get(key) for rates in timeline.rates)
     ]
     return Chart(
-        "os_time", "Time in these calls",
-        "Milliseconds spent in the kernel on hakmem's behalf, per second of the run; page faults are not in it.",
-        timeline.times_s, series, lambda value: f"{value:.3g} ms/s",
-    )  # fmt: skip
+        "os_time",
+        "Time in these calls",
+        "Milliseconds spent in the kernel on hakmem's behalf, per second of the run, without page faults.",
+        timeline.times_s,
+        series,
+        lambda value: f"{value:.3g} ms/s",
+    )
 
 
 def thread_chart(timeline: Timeline) -> Chart:
@@ -248,11 +280,15 @@ def thread_chart(timeline: Timeline) -> Chart:
         if any(thread.state == state for sample in timeline.samples for thread in sample.threads)
     ]
     return Chart(
-        "threads", "Heaps by the state of their thread",
-        "Running: the thread allocates. Dormant: it has not for a decay time, others may reuse its slabs. Ended: "
-        "the heap waits for a new thread. Only the threads kept in the recording are counted.",
-        timeline.times_s, series, count_text, True,
-    )  # fmt: skip
+        "threads",
+        "Heaps by the state of their thread",
+        "Running: the thread allocates. Dormant: it has not for a decay time, others may reuse its slabs. "
+        "Ended: the heap waits for a new thread. Only the threads kept in the recording are counted.",
+        timeline.times_s,
+        series,
+        count_text,
+        True,
+    )
 
 
 def heap_count(state: str) -> Callable[[Snapshot], float]:
@@ -270,12 +306,16 @@ def cache_chart(timeline: Timeline) -> Chart:
             names[thread.number] = thread_label(thread)
     shown = [n for n in sorted(most, key=lambda n: -most[n])[:THREADS_SHOWN] if most[n]]
     return Chart(
-        "caches", "Free blocks kept by threads",
-        f"Bytes in magazines and outboxes of the {THREADS_SHOWN} threads that kept most. A thread that keeps much "
-        "and does nothing gives it back when it allocates again, or ends.",
-        timeline.times_s, [timeline.gauge(names[number], cached_by(number)) for number in shown],
-        bytes_text, True, True,
-    )  # fmt: skip
+        "caches",
+        "Free blocks kept by threads",
+        f"Bytes in magazines and outboxes of the {THREADS_SHOWN} threads that kept most. A thread that keeps "
+        "much and does nothing gives it back when it allocates again, or ends.",
+        timeline.times_s,
+        [timeline.gauge(names[number], cached_by(number)) for number in shown],
+        bytes_text,
+        True,
+        True,
+    )
 
 
 def thread_label(thread: ThreadFigures) -> str:
@@ -304,7 +344,7 @@ def per_second(value: float) -> str:
     return f"{count_text(value)}/s"
 
 
-# ---- words and tables ------------------------------------------------------------------------------------
+# ---- words and tables -------------------------------------------------------------------------------
 
 
 def tiles(timeline: Timeline) -> list[Tile]:
@@ -317,10 +357,12 @@ def tiles(timeline: Timeline) -> list[Tile]:
     )
     result = []
     if rss:
+        course = f"{bytes_text(rss[0])} at first, {bytes_text(rss[-1])} at last"
+        live_bytes = last.memory.live_bytes
         result += [
-            Tile("Peak RSS", bytes_text(max(rss)), f"{bytes_text(rss[0])} at first, {bytes_text(rss[-1])} at last"),
-            Tile("Live at last", bytes_text(last.memory.live_bytes), f"{share_text(last.memory.live_bytes, rss[-1])} of RSS"),
-        ]  # fmt: skip
+            Tile("Peak RSS", bytes_text(max(rss)), course),
+            Tile("Live at last", bytes_text(live_bytes), f"{share_text(live_bytes, rss[-1])} of RSS"),
+        ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
     return [
         *result,

@@ -255,9 +255,11 @@ class TopApp(App[None]):
         view, place = VIEWS[number], table.scroll_offset
         cursor = table.cursor_row
         rows = view.sorted_rows(
-            self.watch_.history[-1], self.watch_.target.schema.counter_meta, self.sort_columns[number],
+            self.watch_.history[-1],
+            self.watch_.target.schema.counter_meta,
+            self.sort_columns[number],
             not self.is_reversed[number],
-        )  # fmt: skip
+        )
         table.clear()
         for row in rows:
             table.add_row(

@@ -62,13 +62,15 @@ def with_slab_figures(quick: Snapshot, full: Snapshot) -> Snapshot:
         return replace(item, **{name: getattr(known, name) for name in names}) if known else item
 
     memory = replace(
-        full.memory, live_bytes=quick.memory.live_bytes, cached_bytes=quick.memory.cached_bytes,
+        full.memory,
+        live_bytes=quick.memory.live_bytes,
+        cached_bytes=quick.memory.cached_bytes,
         metadata_bytes=quick.memory.metadata_bytes,
-    )  # fmt: skip
+    )
     return replace(quick, classes=[filled(item) for item in quick.classes], memory=memory)
 
 
-# ---- gauges at the top ------------------------------------------------------------------------------------
+# ---- gauges at the top ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ GAUGES = (
     Gauge("page faults", lambda m: m.rates.minor_faults_per_s + m.rates.major_faults_per_s, rate_text),
 )
 
-# ---- views: the tables below ---------------------------------------------------------------------------------
+# ---- views: the tables below ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -158,13 +160,18 @@ def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
         use = share_text(item.live_blocks or 0, item.capacity_blocks) if item.capacity_blocks else "–"
         rows.append(
             [
-                Cell(bytes_text(item.block_bytes), item.block_bytes), Cell(item.tier, item.tier),
-                rate(now.refilled_per_s), rate(now.flushed_per_s), number(item.live_blocks),
+                Cell(bytes_text(item.block_bytes), item.block_bytes),
+                Cell(item.tier, item.tier),
+                rate(now.refilled_per_s),
+                rate(now.flushed_per_s),
+                number(item.live_blocks),
                 size(item.live_bytes if item.live_blocks is not None else None),
-                number(cached), size(cached * item.block_bytes), number(item.slabs),
+                number(cached),
+                size(cached * item.block_bytes),
+                number(item.slabs),
                 Cell(use, (item.live_blocks or 0) / item.capacity_blocks if item.capacity_blocks else -1.0),
             ]
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -172,25 +179,31 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """Heaps, with the threads that have them."""
     return [
         [
-            Cell(thread.name or "–", thread.name), number(thread.thread_id, lambda n: str(int(n)) if n else "–"),
-            Cell(thread.state, thread.state), size(thread.cached_bytes),
+            Cell(thread.name or "–", thread.name),
+            number(thread.thread_id, lambda n: str(int(n)) if n else "–"),
+            Cell(thread.state, thread.state),
+            size(thread.cached_bytes),
             *(size(thread.magazine_bytes.get(tier, 0)) for tier in ("tiny", "mid", "large")),
-            size(thread.outbox_bytes), size(thread.bytes_out), number(thread.slow_paths),
+            size(thread.outbox_bytes),
+            size(thread.bytes_out),
+            number(thread.slow_paths),
         ]
         for thread in moment.snapshot.threads
-    ]  # fmt: skip
+    ]
 
 
 def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
     """What slow paths count."""
     return [
         [
-            Cell(name, name), rate(moment.rates.counters.get(name, 0.0)), number(value),
+            Cell(name, name),
+            rate(moment.rates.counters.get(name, 0.0)),
+            number(value),
             Cell(meta[name].meaning if name in meta else "", ""),
         ]
         for name, value in moment.snapshot.counters.items()
         if value
-    ]  # fmt: skip
+    ]
 
 
 def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
@@ -202,10 +215,13 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
         spent = rates.counters.get(f"os_{name}_ns", 0.0) / NS_PER_MS
         rows.append(
             [
-                Cell(call, call), rate(rates.counters.get(f"os_{name}s", 0.0)), number(calls),
-                Cell(f"{spent:.3g} ms/s", spent), number(ns, lambda n: f"{n / NS_PER_MS:.4g} ms"),
+                Cell(call, call),
+                rate(rates.counters.get(f"os_{name}s", 0.0)),
+                number(calls),
+                Cell(f"{spent:.3g} ms/s", spent),
+                number(ns, lambda n: f"{n / NS_PER_MS:.4g} ms"),
             ]
-        )  # fmt: skip
+        )
     process = moment.snapshot.process
     if process is not None:
         for kind, per_s, faults in (
@@ -237,14 +253,27 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 CLASSES = View(
     "classes",
-    ("block", "<tier", "fetched", "given back", "live", "live bytes", "cached", "cached bytes", "slabs", "in use"),
-    class_rows, 2,
-)  # fmt: skip
+    (
+        "block",
+        "<tier",
+        "fetched",
+        "given back",
+        "live",
+        "live bytes",
+        "cached",
+        "cached bytes",
+        "slabs",
+        "in use",
+    ),
+    class_rows,
+    2,
+)
 THREADS = View(
     "threads",
     ("<thread", "tid", "<state", "cached", "tiny", "mid", "large", "outbox", "bytes out", "slow paths"),
-    thread_rows, 3,
-)  # fmt: skip
+    thread_rows,
+    3,
+)
 COUNTERS = View("slow paths", ("<counter", "rate", "total", "<meaning"), counter_rows, 1)
 SYSTEM = View("system", ("<call", "rate", "total", "time", "time in all"), os_rows, 1)
 MEMORY = View("memory", ("<part", "bytes", "of RSS"), memory_rows, 1)

@@ -40,8 +40,12 @@ def known(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Pope
 def address() -> Iterator[str]:
     """Where an exporter listens."""
     port = free_port()
-    with subprocess.Popen([*TOOL, "export", "--listen", f"127.0.0.1:{port}"], env=tool_environment(),
-                          stderr=subprocess.PIPE, text=True) as exporter:  # fmt: skip
+    with subprocess.Popen(
+        [*TOOL, "export", "--listen", f"127.0.0.1:{port}"],
+        env=tool_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as exporter:
         try:
             wait_until(lambda: answers(port), "the exporter does not answer")
             yield f"http://127.0.0.1:{port}/metrics"
@@ -140,15 +144,6 @@ def textfile(known: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFact
     return path
 
 
-@pytest.fixture(scope="module")
-def textfile(known: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What --textfile writes, in a folder of its own."""
-    path = tmp_path_factory.mktemp("textfile") / "hakmem.prom"
-    hakmem("export", "--textfile", path)
-    assert known.poll() is None
-    return path
-
-
 def test_textfile(known: subprocess.Popen[str], textfile: Path) -> None:
     assert value(families(textfile.read_text()), "hakmem_live_bytes", known) > 0
     assert textfile.stat().st_mode & 0o777 == 0o644
@@ -192,9 +187,14 @@ def test_address_in_use(address: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--listen", "nowhere"], ["--listen", "127.0.0.1:99999"], ["--listen", ":0", "--textfile", "x"],
-     ["--listen", ":0", "--every", "1s"]],
-)  # fmt: skip
+    [
+        [],
+        ["--listen", "nowhere"],
+        ["--listen", "127.0.0.1:99999"],
+        ["--listen", ":0", "--textfile", "x"],
+        ["--listen", ":0", "--every", "1s"],
+    ],
+)
 def test_wrong_command_lines(words: list[str]) -> None:
     began_s = time.monotonic()
     hakmem("export", *words, status=2)

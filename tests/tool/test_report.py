@@ -19,6 +19,7 @@ from tool.processes import hakmem, running
 PROGRAMS = Path(__file__).parent / "programs"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 CHARTS = ("memory", "classes", "stages", "remote", "faults", "os_calls", "threads", "caches")
+LOADING = ("src", "href", "srcset", "action", "data")
 PAGE_BYTES_MAX = 1 << 20
 
 
@@ -50,7 +51,7 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            if name in ("src", "href", "srcset", "action", "data") and value and not value.startswith("data:"):
+            if name in LOADING and value and not value.startswith("data:"):
                 self.loaded.append(f"{tag} {name}={value}")
             if name == "id" and value:
                 self.ids.append(value)
@@ -104,7 +105,7 @@ def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
     assert "record for longer" in hakmem("report", short, status=1).stderr
 
 
-# ---- in a browser ----------------------------------------------------------------------------------------------
+# ---- in a browser -----------------------------------------------------------------------------------
 
 # Written into the document by the browser itself, and found in what --dump-dom prints.
 PROBE = """
@@ -116,14 +117,15 @@ window.addEventListener("error", event => window.faults.push(event.message));
 LOOK = """
 <script>
 const svg = document.querySelector("svg[data-chart=memory]"), box = svg.getBoundingClientRect();
-svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * 0.6, clientY: box.top + 20}));
+const middle = {clientX: box.left + box.width * 0.6, clientY: box.top + 20};
+svg.dispatchEvent(new PointerEvent("pointermove", middle));
 const colour = () => getComputedStyle(document.body).backgroundColor;
 const before = colour(), tip = document.querySelector("#memory .tip");
 document.getElementById("theme").click();
 const seen = {
   faults: window.faults, requests: performance.getEntriesByType("resource").map(entry => entry.name),
   tip: tip.hidden ? "" : tip.textContent, before, after: colour(),
-  shown: [...document.querySelectorAll("svg[data-chart]")].filter(one => one.getBoundingClientRect().height > 100).length,
+  shown: [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length,
   wide: document.documentElement.scrollWidth <= window.innerWidth,
   areas: document.querySelectorAll("#memory .area").length,
 };
@@ -149,8 +151,11 @@ def seen(page: Path, browser: str, tmp_path_factory: pytest.TempPathFactory) -> 
     words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
     step = subprocess.run(
         [*words, "--window-size=1000,900", "--virtual-time-budget=2000", "--dump-dom", probed.as_uri()],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     found = re.search(r'<pre id="seen">(.*?)</pre>', step.stdout, re.DOTALL)
     assert found is not None, step.stderr[-2000:]
     yield json.loads(found[1])
@@ -175,7 +180,7 @@ def test_button_switches_colours(seen: dict[str, object]) -> None:
     assert seen["before"] != seen["after"]
 
 
-# ---- drawing ------------------------------------------------------------------------------------------------------
+# ---- drawing ----------------------------------------------------------------------------------------
 
 
 def chart(*series: Series, is_stacked: bool = False) -> Chart:
@@ -212,7 +217,9 @@ def test_nothing_happened() -> None:
     assert "polyline" in chart(Series("a", [0.0] * 5)).svg
 
 
-@pytest.mark.parametrize(("peak", "is_binary", "step"), [(100, False, 20), (7, False, 2), (4 << 20, True, 1 << 20)])
+@pytest.mark.parametrize(
+    ("peak", "is_binary", "step"), [(100, False, 20), (7, False, 2), (4 << 20, True, 1 << 20)]
+)
 def test_grid_lines_stand_at_round_values(peak: float, is_binary: bool, step: float) -> None:
     assert tick_step(peak, is_binary) == pytest.approx(step)
 
@@ -223,7 +230,8 @@ def test_moments(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (10 << 20, "10.0 MiB"), (-2048, "-2.00 KiB")]
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (10 << 20, "10.0 MiB"), (-2048, "-2.00 KiB")],
 )
 def test_bytes_for_people(count: int, text: str) -> None:
     assert bytes_text(count) == text

@@ -48,8 +48,11 @@ class Terminal:
         """One command of tmux."""
         step = subprocess.run(
             ["tmux", "-L", self.socket, "-f", "/dev/null", *words],
-            env=environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return step.stdout
 
     def screen(self) -> str:
@@ -109,9 +112,7 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., 
     shown.wait_for("status 0")
 
 
-def test_process_that_ends(
-    lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
-) -> None:
+def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[..., Terminal]) -> None:
     """A clear message, the last figures, and q still leaves."""
     with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -48,7 +49,7 @@ def rss_of(pid: int) -> int:
     return 1024 * int(next(row for row in rollup.splitlines() if row.startswith("Rss:")).split()[1])
 
 
-# ---- a program of known parts ---------------------------------------------------------------------------
+# ---- a program of known parts -----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,7 @@ def test_text_fits_the_terminal(lib: Path, compile_c: Callable[..., Path]) -> No
     assert max(map(len, text.splitlines())) <= 110
 
 
-# ---- whole programs ----------------------------------------------------------------------------------------
+# ---- whole programs ---------------------------------------------------------------------------------
 
 
 def test_python(lib: Path) -> None:
@@ -232,7 +233,35 @@ def test_huge_pages(lib: Path, compile_c: Callable[..., Path]) -> None:
     assert 0 < line(answer, "huge-page fill")["bytes"] < 1024 * huge_kib
 
 
-# ---- refusals -------------------------------------------------------------------------------------------------
+def test_statically_linked(static_lib: Path, lib: Path, compile_c: Callable[..., Path]) -> None:
+    """The library is in the program; its data then count with the program's."""
+    program = compile_c(PROGRAMS / "known.c", static_lib)
+    with running([program], lib, {**NEVER_PURGED, "LD_PRELOAD": ""}) as process:
+        answer = hakmem_json("why", process.pid)
+        assert answer["rss_bytes"] == rss_of(process.pid)
+    assert total(answer) == pytest.approx(answer["rss_bytes"], rel=SUM_TOLERANCE)
+    assert of_blocks(answer, "live data", 64)["bytes"] == pytest.approx(6400000, abs=2 * PAGE)
+
+
+def test_core(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
+    """The same parts out of a dump of the same process, all of them estimates."""
+    if shutil.which("gcore") is None:
+        pytest.skip("gcore is missing (Debian's package gdb)")
+    with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
+        alive = hakmem_json("why", process.pid)
+        words = ["gcore", "-o", str(tmp_path / "core"), str(process.pid)]
+        subprocess.run(words, capture_output=True, check=True, timeout=60)
+    dead = hakmem_json("why", tmp_path / f"core.{process.pid}")
+    assert dead["is_core"]
+    assert not [item for item in dead["lines"] if item["exact"]]
+    assert {item["name"] for item in dead["lines"]} < {item["name"] for item in alive["lines"]}
+    for name in ("live data", "free blocks in used slabs", "cached Large and Big blocks"):
+        assert line(dead, name)["bytes"] == pytest.approx(line(alive, name)["bytes"], rel=0.01)
+    assert "does not tell which pages were resident" in dead["notes"][0]
+    assert "of hakmem's memory is live data" in dead["verdict"]
+
+
+# ---- refusals ---------------------------------------------------------------------------------------
 
 
 def test_what_is_no_target() -> None:
@@ -255,7 +284,7 @@ def test_process_that_is_gone() -> None:
     assert f"{process.pid}" in hakmem("why", process.pid, status=4).stderr
 
 
-# ---- arithmetic -----------------------------------------------------------------------------------------------
+# ---- arithmetic -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
