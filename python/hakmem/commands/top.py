@@ -36,12 +36,17 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --interval 500ms
       hakmem top 1234 --once | head -20
     """
+    from hakmem.errors import ProcessGoneError
     from hakmem.target import open_process
 
     targets = [open_process(pid)] if pid is not None else choices()
     if once or not sys.stdout.isatty():
         for target in targets:
-            print_once(target, interval_s)
+            try:
+                print_once(target, interval_s)
+            except ProcessGoneError:
+                if pid is not None:
+                    raise
         return
     from hakmem.top import TopApp
 
