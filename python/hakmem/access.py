@@ -9,6 +9,7 @@ from pathlib import Path
 from hakmem.errors import AccessRefusedError
 
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+CAP_SYS_PTRACE = 19
 SCOPE_ADVICE = {
     1: "only a process's ancestors may look into it; run the tool with sudo, or allow it until the next boot "
     "with: sudo sysctl kernel.yama.ptrace_scope=0",
@@ -35,11 +36,10 @@ def _why(pid: int) -> str:
     except (OSError, IndexError):
         owner = None
     scope = ptrace_scope()
+    if _may_trace():
+        return f"a security module (SELinux, AppArmor, Yama: kernel.yama.ptrace_scope is {scope}) forbids it"
     if os.geteuid() == 0:
-        return (
-            "root here lacks CAP_SYS_PTRACE; start the container with --cap-add SYS_PTRACE, "
-            f"and see kernel.yama.ptrace_scope (is {scope})"
-        )
+        return "root lacks CAP_SYS_PTRACE here; start the container with --cap-add SYS_PTRACE"
     if owner is not None and int(owner) != os.geteuid():
         return (
             f"it belongs to {_user(int(owner))}, you are {_user(os.geteuid())}; run the tool as its user "
@@ -52,6 +52,12 @@ def _why(pid: int) -> str:
         "it gained rights when it started (setuid, setgid or file capabilities), or asked not to be "
         "looked into (PR_SET_DUMPABLE); run the tool with sudo (CAP_SYS_PTRACE)"
     )
+
+
+def _may_trace() -> bool:
+    """Have we the capability that opens all processes?"""
+    status = Path("/proc/self/status").read_text()
+    return bool(int(status.split("\nCapEff:")[1].split()[0], 16) >> CAP_SYS_PTRACE & 1)
 
 
 def _user(uid: int) -> str:

@@ -174,11 +174,11 @@ def _skip(pieces: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     """What is left of the pieces when their first `count` bytes are done."""
     ends = np.cumsum(pieces[:, 1])
     first = int(np.searchsorted(ends, count, "right"))
-    rest = np.ascontiguousarray(pieces[first:])
+    rest = pieces[first:].copy()
     if len(rest):
         begun = np.uint64(count - (int(ends[first - 1]) if first else 0))
-        rest = rest.copy()
-        rest[0] += np.array([begun, -begun], np.uint64) if begun else np.uint64(0)
+        rest[0, 0] += begun
+        rest[0, 1] -= begun
     return rest
 
 

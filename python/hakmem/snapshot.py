@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hakmem.errors import UnreadableError
+from hakmem.errors import HakmemError
 from hakmem.figures import (
     TIERS,
     BigFigures,
@@ -43,6 +43,6 @@ def take(target: Target, detail: Detail = "full", progress: Progress = no_progre
     """Raises ProcessGoneError when the process ends, or becomes another program, meanwhile."""
     try:
         return take_counters(target) if detail == "counters" else take_full(target, progress)
-    except UnreadableError:
-        target.check_same()  # it ended: that is the better answer
+    except (HakmemError, ValueError, IndexError, MemoryError, OverflowError):
+        target.check_same()  # it ended, or runs another program: that is the better answer
         raise

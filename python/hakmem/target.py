@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.errors import HakmemError
+from hakmem.errors import HakmemError, ProcessGoneError, UnreadableError
 from hakmem.memory import Memory, ProcessMemory
 from hakmem.process import Process
-from hakmem.schema import Schema
+from hakmem.schema import MAGIC, Schema
 
 
 @dataclass
@@ -26,6 +26,7 @@ class Target:
     command: list[str]
     process: Process | None = None  # None for a core
     time_s: float | None = None  # of a core: when it was written
+    address: int = 0  # of the library's block; 0: not looked at again
 
     @property
     def own_pid(self) -> int:
@@ -34,8 +35,19 @@ class Target:
 
     def check_same(self) -> None:
         """Raises when what was read is not, or no longer, the process that was opened."""
-        if self.process is not None:
-            self.process.check_same()
+        if self.process is None:
+            return
+        self.process.check_same()
+        if self.address and not self._has_block():
+            raise ProcessGoneError(
+                f"process {self.pid} runs another program by now: it called exec while it was being read"
+            )
+
+    def _has_block(self) -> bool:
+        try:
+            return self.memory.read(self.address, len(MAGIC)) == MAGIC
+        except UnreadableError:
+            return False
 
 
 def open_process(pid: int) -> Target:
@@ -44,12 +56,13 @@ def open_process(pid: int) -> Target:
     process = Process(pid)
     memory = ProcessMemory(pid)
     try:
-        schema = Schema.read(memory, find_in_process(process, memory))
+        address = find_in_process(process, memory)
+        schema = Schema.read(memory, address)
     except HakmemError:
         process.check_same()  # it ended: that is the better answer
         raise
     process.check_same()
-    return Target(memory, schema, pid, process.command, process)
+    return Target(memory, schema, pid, process.command, process, address=address)
 
 
 def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:

@@ -113,6 +113,21 @@ def test_a_pid_that_the_kernel_gave_again(
         take(target)
 
 
+def test_a_process_that_becomes_another_program(
+    stepper: Callable[..., Stepper],
+) -> None:
+    """exec keeps PID and start time."""
+    program = stepper(["sh", "-c", "echo ready; read line; exec sleep 60"], "ready")
+    target = open_process(program.pid)
+    take(target)
+    program.go_on()
+    while b"sleep" not in Path(f"/proc/{program.pid}/cmdline").read_bytes():
+        time.sleep(0.01)
+    for detail in ("full", "counters"):
+        with pytest.raises(ProcessGoneError, match="exec"):
+            take(target, detail)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("number", [0, 2])
 def test_another_format_is_refused_with_both_numbers(
     tool: Tool,
