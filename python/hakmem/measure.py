@@ -40,6 +40,7 @@ from hakmem.structures import (
     read_superslabs,
 )
 from hakmem.target import Target
+from hakmem.threads import thread_ids
 
 Counts = NDArray[np.int64]
 STATES = {
@@ -105,7 +106,7 @@ def _snapshot(target: Target, read: Read) -> Snapshot:
         options=_options(read),
         classes=classes,
         big=_big(read, totals),
-        threads=_threads(read, process),
+        threads=_threads(read, process, target.pid),
         memory=_memory(read, totals, classes),
         process=process.figures() if process else None,
     )
@@ -249,7 +250,7 @@ def _big(read: Read, totals: dict[str, int]) -> BigFigures:
     return BigFigures(blocks, totals.get("big_live_bytes", 0))
 
 
-def _threads(read: Read, process: Process | None) -> list[ThreadFigures]:
+def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigures]:
     names = process.thread_names() if process else {}
     states = {
         read.schema.constants[key]: state for key, state in STATES.items() if key in read.schema.constants
@@ -260,7 +261,7 @@ def _threads(read: Read, process: Process | None) -> list[ThreadFigures]:
     owners = read.heaps["owner"]
     columns = zip(
         owners["number"].tolist(),
-        read.heaps["thread_id"].tolist(),
+        thread_ids(read.heaps, read.schema, pid),
         owners["state"].tolist(),
         read.heaps["outbox_bytes"].tolist(),
         owners["bytes_out"].tolist(),

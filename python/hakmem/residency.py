@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hakmem.occupancy import bits_of, clip_to_capacity, set_bytes_by_page
 from hakmem.pages import PAGE_BYTES, PageMap
 from hakmem.reading import Addresses, Integers, Reading
+from hakmem.threads import thread_ids
 
 SLABS_AT_ONCE = 4096
 NOWHERE = -1
@@ -204,15 +205,15 @@ class Measuring:
     def measure_heaps(self, cached_bytes: NDArray[np.float64]) -> None:
         """One row per heap."""
         heaps = self.reading.heaps
-        has_id = "thread_id" in (heaps.dtype.names or ())
+        ids = thread_ids(heaps, self.reading.schema, self.reading.target.pid)
         self.result.heaps = [
             HeapResidency(
                 number=int(heap["owner"]["number"]),
-                thread_id=int(heap["thread_id"]) if has_id else 0,
+                thread_id=thread_id,
                 state=int(heap["owner"]["state"]),
                 bytes=int(held),
             )
-            for heap, held in zip(heaps, cached_bytes, strict=True)
+            for heap, thread_id, held in zip(heaps, ids, cached_bytes, strict=True)
         ]
 
     # ---- slabs ----

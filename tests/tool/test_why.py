@@ -131,7 +131,9 @@ def test_magazines_are_told_by_thread(known: tuple[dict[str, int], Answer, int])
     """The second thread keeps at most what it freed last."""
     said, answer, _ = known
     holders = line(answer, "magazines and outboxes")["details"]
-    assert len(holders) == 2
+    assert len({holder["thread_id"] for holder in holders} - {0}) == 2
+    assert answer["pid"] in {holder["thread_id"] for holder in holders}
+    assert {holder["name"] for holder in holders} == {answer["command"][0].rsplit("/", 1)[-1][:15]}
     assert 0 < min(holder["bytes"] for holder in holders) <= said["cached"]
 
 
