@@ -58,6 +58,6 @@ def cause_of_free_blocks(line: Line) -> str:
     worst = line.details[0]
     size = bytes_text(worst["block_bytes"])
     if worst["bytes"] < MOST_SHARE * line.bytes:
-        return f"The free blocks are spread over {len(line.details)} size classes, most of them of {size}."
+        return f"They are spread over {len(line.details)} size classes; those of {size} are the largest part."
     full = share_text(worst["live_blocks_per_slab"], worst["capacity_blocks_per_slab"])
     return f"Most of the free blocks are of {size}: their {worst['slabs']:,} slabs are {full} live."

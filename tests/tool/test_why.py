@@ -166,7 +166,7 @@ def test_python(lib: Path) -> None:
     """Half of a list of long strings deleted: half of their bytes stay as free blocks."""
     code = "x = [bytes(3000) for _ in range(20000)]; del x[::2]; print('ready', flush=True); input()"
     words = ["/usr/bin/python3", "-c", code.replace("input()", "import time; time.sleep(60)")]
-    with running(words, lib) as process:
+    with running(words, lib, NEVER_PURGED) as process:
         answer = hakmem_json("why", process.pid)
         assert answer["rss_bytes"] == rss_of(process.pid)
     assert total(answer) == pytest.approx(answer["rss_bytes"], rel=SUM_TOLERANCE)
@@ -186,7 +186,7 @@ def test_redis_at_rest_and_under_load(lib: Path, program: Callable[[str], Path])
         finally:
             load.kill()
             load.wait()
-        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
         rest = hakmem_json("why", process.pid)
         assert rest["rss_bytes"] == rss_of(process.pid)
     for answer in (busy, rest):
