@@ -143,26 +143,28 @@ class ElfFile:
 
     def slots_of(self, name: str) -> list[int]:
         """Addresses of the GOT slots through which it calls another file's function."""
-        slots = []
-        for section in self._elf.iter_sections():
+        slots: list[int] = []
+        for section in self._sections:
             if section["sh_type"] == "SHT_RELA" and self.is_ours:
-                symbols = self._elf.get_section(section["sh_link"])
-                if symbols is None or symbols["sh_type"] != "SHT_DYNSYM":
-                    continue
-                numbers = self._symbol_table(symbols).numbers_of(name.encode())
-                rows = np.frombuffer(
-                    self._data, RELOCATION, section["sh_size"] // RELOCATION.itemsize, section["sh_offset"]
-                )
-                slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
+                symbols = self._sections[section["sh_link"]]
+                if symbols["sh_type"] == "SHT_DYNSYM":
+                    numbers = self._symbol_table(symbols).numbers_of(name.encode())
+                    rows = self._rows(section, RELOCATION)
+                    slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
         return slots
 
     @cached_property
     def code(self) -> list[CodeSection]:
         return [
-            CodeSection(s["sh_addr"], s.data())
-            for s in self._elf.iter_sections()
+            CodeSection(s["sh_addr"], self._data[s["sh_offset"] : s["sh_offset"] + s["sh_size"]])
+            for s in self._sections
             if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
         ]
+
+    @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
+    def contains(self, data: bytes) -> bool:
+        """Do these bytes stand in the file?"""
+        return self._data.find(data, 0) >= 0
 
     def load_bias(self, mapping: Mapping) -> int | None:
         """What to add to this file's addresses, given where a piece of it is mapped."""
@@ -173,19 +175,22 @@ class ElfFile:
         return None
 
     @cached_property
-    def _symbol_tables(self) -> list[SymbolTable]:
-        return [self._symbol_table(section) for section in self._symbol_sections()] if self.is_ours else []
+    def _sections(self) -> list[Any]:
+        """The headers alone: pyelftools reads all of a hash table when asked for the section."""
+        return [self._elf._get_section_header(number) for number in range(self._elf.num_sections())]
 
-    def _symbol_sections(self) -> list[Any]:
-        return [s for s in self._elf.iter_sections() if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB")]
+    @cached_property
+    def _symbol_tables(self) -> list[SymbolTable]:
+        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"))
+        return [self._symbol_table(section) for section in tables] if self.is_ours else []
 
     def _symbol_table(self, section: Any) -> SymbolTable:  # noqa: ANN401 - pyelftools has no types
-        names = self._elf.get_section(section["sh_link"])
-        count = section["sh_size"] // SYMBOL.itemsize
+        names = self._sections[section["sh_link"]]
         begin, size = names["sh_offset"], names["sh_size"]
-        return SymbolTable(
-            np.frombuffer(self._data, SYMBOL, count, section["sh_offset"]), self._data[begin : begin + size]
-        )
+        return SymbolTable(self._rows(section, SYMBOL), self._data[begin : begin + size])
+
+    def _rows(self, section: Any, dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401 - pyelftools has no types
+        return np.frombuffer(self._data, dtype, section["sh_size"] // dtype.itemsize, section["sh_offset"])
 
 
 def open_elf(path: str | Path) -> ElfFile | None:

@@ -67,7 +67,10 @@ def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: File
         _by_symbol(files[path][0], file_of) for path in (*ours, executable, *others) if path in files
     )
     by_magic = (
-        place for path in (*ours, executable) if path in files for place in _by_magic(memory, files[path])
+        place
+        for path in (*ours, executable)
+        if path in files and _may_hold_block(file_of(files[path][0]))
+        for place in _by_magic(memory, files[path])
     )
     for address in chain(filter(None, by_symbol), by_magic):
         if is_block(memory, address):
@@ -123,6 +126,11 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
         return None
     bias = file.load_bias(mapping)
     return None if bias is None else bias + value
+
+
+def _may_hold_block(file: ElfFile | None) -> bool:
+    """Without the magic in the file there is none in its memory; looking there is quick, and done once."""
+    return file is None or file.contains(MAGIC)
 
 
 def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
