@@ -7,12 +7,12 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug run test bench lab fresh install format lint clean tools-build tools-test tools-bench
+.PHONY: help build release debug tool run test bench lab fresh install format lint clean tools-build tools-test tools-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: release debug ## libhakmem.so and libhakmem.a in build/, debug variants in build/debug/ (the default)
+build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
 release: build/build.ninja
 	@$(call quietly,cmake --build --preset release)
@@ -28,6 +28,9 @@ build/build.ninja build/debug/build.ninja: CMakePresets.json | tools-build
 
 $(VENV)/ready: scripts/requirements.txt | tools-build
 	@scripts/make-venv $(VENV)
+
+tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
+	@scripts/make-tool $(VENV)
 
 tools-build tools-test tools-bench: tools-%:
 	@scripts/install-tools $*

@@ -1,0 +1,125 @@
+"""Limits of the control group that this process is in, and of those above it: the tightest one counts.
+
+v2   /sys/fs/cgroup/a/b/…                  memory.max, memory.current, cpu.max
+v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_quota_us
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+NO_LIMIT_BYTES = 1 << 60  # v1 says so with a number near 2^63
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit."""
+
+    kind: str  # "cgroup v2", "cgroup v1", "no cgroup"
+    memory_setting: str
+    memory_bytes: int | None = None
+    used_bytes: int | None = None
+    oom_kills: int = 0
+    cpus: float | None = None
+
+
+def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
+    groups = _groups(membership)
+    if (root / "cgroup.controllers").exists() and "" in groups:
+        return _version_2(list(_upwards(root, groups[""])))
+    if "memory" in groups or "cpu" in groups:
+        memory = list(_upwards(root / "memory", groups.get("memory", "/")))
+        cpu = list(_upwards(root / "cpu", groups.get("cpu", "/")))
+        return _version_1(memory, cpu)
+    return Limits("no cgroup", "")
+
+
+def _groups(membership: Path) -> dict[str, str]:
+    """Path by controller; that of v2 under the name ""."""
+    groups = {}
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            groups[controller] = path
+    return groups
+
+
+def _upwards(root: Path, path: str) -> Iterator[Path]:
+    """The group's folder and those above.  In a container its path may not be visible: only the root is."""
+    folder = root / path.lstrip("/")
+    while folder != root:
+        if folder.is_dir():
+            yield folder
+        folder = folder.parent
+    yield root
+
+
+def _version_2(folders: list[Path]) -> Limits:
+    limit, folder = _tightest(folders, "memory.max")
+    high, high_folder = _tightest(folders, "memory.high")
+    setting = "memory.max"
+    if high is not None and (limit is None or high < limit):
+        limit, folder, setting = high, high_folder, "memory.high"
+    return Limits(
+        kind="cgroup v2",
+        memory_setting=f"{folder / setting}",
+        memory_bytes=limit,
+        used_bytes=_number(folder / "memory.current"),
+        oom_kills=_oom_kills(folder / "memory.events"),
+        cpus=min(filter(None, map(_quota_2, folders)), default=None),
+    )
+
+
+def _version_1(memory: list[Path], cpu: list[Path]) -> Limits:
+    limit, folder = _tightest(memory, "memory.limit_in_bytes")
+    return Limits(
+        kind="cgroup v1",
+        memory_setting=f"{folder / 'memory.limit_in_bytes'}",
+        memory_bytes=limit,
+        used_bytes=_number(folder / "memory.usage_in_bytes"),
+        oom_kills=_oom_kills(folder / "memory.oom_control"),
+        cpus=min(filter(None, map(_quota_1, cpu)), default=None),
+    )
+
+
+def _tightest(folders: list[Path], name: str) -> tuple[int | None, Path]:
+    limits = [(limit, folder) for folder in folders if (limit := _number(folder / name)) is not None]
+    real = [(limit, folder) for limit, folder in limits if limit < NO_LIMIT_BYTES]
+    return min(real, default=(None, folders[0]), key=lambda pair: pair[0] or 0)
+
+
+def _quota_2(folder: Path) -> float | None:
+    words = _words(folder / "cpu.max")
+    if len(words) < 2 or words[0] == "max":
+        return None
+    return int(words[0]) / int(words[1])
+
+
+def _quota_1(folder: Path) -> float | None:
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    return quota / period if quota and period and quota > 0 else None
+
+
+def _oom_kills(path: Path) -> int:
+    words = _words(path)
+    return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else 0
+
+
+def _number(path: Path) -> int | None:
+    words = _words(path)
+    return int(words[0]) if words and words[0].lstrip("-").isdigit() else None
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []

@@ -1,0 +1,1 @@
+"""One module per command, each with a click command called `command`; listed in cli.py."""

@@ -1,0 +1,66 @@
+"""hakmem doctor: what is in hakmem's way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from hakmem.commands.arguments import JSON
+
+if TYPE_CHECKING:
+    from hakmem.checks import Finding
+
+STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
+
+
+@click.command("doctor", context_settings={"ignore_unknown_options": True})
+@JSON
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENT]…]")
+@click.pass_context
+def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> None:
+    """Look at what may be in hakmem's way: settings of the kernel, the container and this session.
+
+    With PROGRAM also whether hakmem can be preloaded into it, and which of its memory it would not serve. The
+    program is not run; its dynamic loader is asked for its libraries, as ldd does.
+
+    Ends with status 1 when there is a problem.
+
+    \b
+    Examples:
+      hakmem doctor
+      hakmem doctor -- ./server
+      hakmem doctor --json | jq '.findings[] | select(.verdict != "ok")'
+    """
+    from hakmem.checks import Verdict, machine_findings, program_findings
+    from hakmem.screen import print_json
+
+    # The program first: a wrong name should be told at once.
+    findings = [*(program_findings(words) if words else []), *machine_findings()]
+    problems = sum(finding.verdict == Verdict.PROBLEM for finding in findings)
+    if as_json:
+        print_json({"findings": [asdict(finding) for finding in findings], "problems": problems})
+    else:
+        print_findings(findings)
+    context.exit(1 if problems else 0)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    from rich.text import Text
+
+    from hakmem.screen import console, table
+
+    rows = [
+        (
+            Text(finding.verdict, STYLES[finding.verdict]),
+            finding.name,
+            Text(finding.found).append(f"\n→ {finding.advice}" if finding.advice else "", "yellow"),
+        )
+        for finding in findings
+    ]
+    out = console()
+    out.print(table("", ["<verdict", "<what", "<found"], rows))
+    counts = {name: sum(finding.verdict == name for finding in findings) for name in STYLES}
+    out.print(Text(f"\n{counts['ok']} ok, {counts['advice']} advice, {counts['problem']} problems", "dim"))

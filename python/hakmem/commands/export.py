@@ -1,0 +1,80 @@
+"""hakmem export: metrics for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import click
+
+from hakmem.durations import Duration
+
+DEFAULT_HOST = "127.0.0.1"
+PORT_MAX = 65535
+
+
+class Address(click.ParamType):
+    """HOST:PORT, :PORT or [IPv6]:PORT."""
+
+    name = "address"
+
+    def convert(
+        self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Called by click."""
+        if isinstance(value, tuple):
+            return value
+        host, colon, port = value.rpartition(":")
+        if not colon or not port.isdigit() or int(port) > PORT_MAX:
+            self.fail(f"{value!r} is no address; write one like 127.0.0.1:9100 or :9100", param, ctx)
+        return host.strip("[]") or DEFAULT_HOST, int(port)
+
+
+@click.command("export")
+@click.option("--listen", type=Address(), help="Answer GET /metrics at HOST:PORT, until Ctrl-C.")
+@click.option(
+    "--textfile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the metrics into this file, atomically.",
+)
+@click.option(
+    "--every", "every_s", type=Duration(0.1), help="With --textfile: write again and again, until Ctrl-C."
+)
+@click.option(
+    "--quick", is_flag=True, help="Leave out what needs a walk through all slabs: for very large heaps."
+)
+def command(
+    listen: tuple[str, int] | None, textfile: Path | None, every_s: float | None, quick: bool
+) -> None:
+    """Metrics of all hakmem processes of this machine, in the format of Prometheus and OpenMetrics.
+
+    Nothing is needed in the processes. Those of other users are seen only with sudo.
+
+    \b
+    Examples:
+      hakmem export --listen 127.0.0.1:9100
+      hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
+    """
+    from hakmem.files import check_writable
+    from hakmem.metrics import registry, serve, write_textfile
+
+    if (listen is None) == (textfile is None):
+        raise click.UsageError("give either --listen ADDRESS or --textfile FILE")
+    if every_s is not None and textfile is None:
+        raise click.UsageError("--every goes with --textfile; Prometheus itself says how often it asks")
+    detail = "counters" if quick else "full"
+    try:
+        if listen is not None:
+            port = serve(*listen, detail)
+            click.echo(f"listening on http://{listen[0]}:{port}/metrics; Ctrl-C ends it", err=True)
+            threading.Event().wait()
+        elif textfile is not None:
+            check_writable(textfile)
+            metrics = registry(detail)
+            write_textfile(textfile, metrics)
+            while every_s is not None:
+                time.sleep(every_s)
+                write_textfile(textfile, metrics)
+    except KeyboardInterrupt:
+        return

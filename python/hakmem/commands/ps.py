@@ -1,0 +1,140 @@
+"""hakmem ps: which malloc serves which process."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from hakmem.commands.arguments import JSON
+
+if TYPE_CHECKING:
+    from hakmem.process import Process
+
+OTHERS_SHOWN = 15
+COMMAND_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Line:
+    pid: int
+    allocator: str
+    version: str | None
+    is_bundled: bool
+    rss_bytes: int
+    user_id: int
+    command: list[str]
+
+
+@dataclass(frozen=True)
+class Listing:
+    lines: list[Line]  # hakmem's first, then by RSS
+    refused: int  # processes that one may not look into
+
+
+@click.command("ps")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every process, not only hakmem's and the largest others."
+)
+@JSON
+def command(everything: bool, as_json: bool) -> None:
+    """Which processes run on hakmem, which on what else (glibc, musl, jemalloc, mimalloc, tcmalloc …).
+
+    "static" is a program linked statically against a C library's malloc. Processes that the kernel does not
+    let you look into are counted.
+
+    \b
+    Examples:
+      hakmem ps
+      sudo hakmem ps --all
+      hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
+    """
+    from hakmem.screen import print_json
+
+    found = listing()
+    if as_json:
+        print_json({"processes": [asdict(line) for line in found.lines], "refused": found.refused})
+    else:
+        print_listing(found, everything)
+
+
+def listing() -> Listing:
+    from hakmem.errors import AccessRefusedError, ProcessGoneError
+    from hakmem.process import all_processes
+
+    lines, refused = [], 0
+    for process in all_processes():
+        try:
+            if process.has_memory:
+                lines.append(_line(process))
+        except AccessRefusedError:
+            refused += 1
+        except ProcessGoneError:
+            continue
+    lines.sort(key=lambda line: (line.allocator != "hakmem", -line.rss_bytes))
+    return Listing(lines, refused)
+
+
+def _line(process: Process) -> Line:
+    from hakmem.allocators import HAKMEM, Allocator, detect
+    from hakmem.errors import UnreadableError, VersionError
+
+    try:
+        allocator = detect(process)
+    except VersionError:
+        allocator = Allocator(HAKMEM, "not this tool's format")
+    except UnreadableError:
+        process.check_same()
+        allocator = Allocator("unknown")
+    return Line(
+        pid=process.pid,
+        allocator=allocator.name,
+        version=allocator.version,
+        is_bundled=allocator.is_bundled,
+        rss_bytes=process.figures().rss_bytes,
+        user_id=process.path("").stat().st_uid,
+        command=process.command,
+    )
+
+
+def print_listing(found: Listing, everything: bool) -> None:
+    from hakmem.allocators import HAKMEM
+    from hakmem.screen import console, table
+    from hakmem.sizes import bytes_text
+
+    ours = [line for line in found.lines if line.allocator == HAKMEM]
+    others = [line for line in found.lines if line.allocator != HAKMEM]
+    shown = others if everything else others[:OTHERS_SHOWN]
+    rows = [
+        (
+            str(line.pid),
+            _allocator_text(line),
+            bytes_text(line.rss_bytes),
+            _shortened(line.command),
+        )
+        for line in [*ours, *shown]
+    ]
+    out = console()
+    out.print(table("", ["PID", "<malloc", "RSS", "<command"], rows))
+    if len(shown) < len(others):
+        counts = Counter(line.allocator for line in others[len(shown) :])
+        out.print(
+            f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
+        )
+    if found.refused:
+        helps = "" if os.geteuid() == 0 else " (sudo helps)"
+        out.print(f"not looked into, as the kernel refuses: {found.refused}{helps}")
+
+
+def _shortened(command: list[str]) -> str:
+    """In one line, whatever is in the arguments."""
+    return " ".join(" ".join(command).split())[:COMMAND_SHOWN]
+
+
+def _allocator_text(line: Line) -> str:
+    if line.version:
+        return f"{line.allocator} {line.version}"
+    return f"{line.allocator} (bundled)" if line.is_bundled else line.allocator

@@ -1,0 +1,98 @@
+"""hakmem run: launch a program on hakmem."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+STATS_VARIABLE = "HAKMEM_STATS"
+
+
+def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise click.BadParameter(f"{name!r} is no setting; write NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True})
+@click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the report as JSON into FILE; %p in its name becomes the PID, so that each process has one.",
+)
+@click.option(
+    "--env",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_setting,
+    help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
+)
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
+def command(stats: bool, json_file: str | None, settings: dict[str, str], words: tuple[str, ...]) -> None:
+    """Launch PROGRAM on hakmem.
+
+    First it is checked that the library can be preloaded into the program; if not, the reason is told and
+    nothing is run. Then the program takes this process over: signals and the exit status are its own.
+
+    \b
+    Examples:
+      hakmem run -- ./server --port 80
+      hakmem run --stats -- python3 script.py
+      hakmem run --json /tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
+
+    \b
+    Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
+    127 if there is no such program.
+    """
+    from hakmem.errors import CommandError
+    from hakmem.library import VARIABLE, find_library
+    from hakmem.preload import examine
+
+    if stats and json_file:
+        raise click.UsageError("--stats and --json exclude each other: there is one report")
+    library = find_library()
+    examined = examine(words, library)
+    if examined.fatal is not None:
+        message = f"cannot run it on hakmem: {examined.fatal.what}. What helps: {examined.fatal.advice}"
+        raise CommandError(message, CommandError.NOT_EXECUTABLE)
+    environment = os.environ | settings
+    environment.pop(VARIABLE, None)  # ours, no option of the library
+    environment["LD_PRELOAD"] = preload_list(library, environment.get("LD_PRELOAD", ""))
+    if stats:
+        environment[STATS_VARIABLE] = "1"
+    if json_file:
+        environment[STATS_VARIABLE] = f"json:{Path(json_file).absolute()}"
+    launch(words, environment)
+
+
+def preload_list(library: Path, present: str) -> str:
+    """hakmem first, then what was to be preloaded anyway."""
+    others = [name for name in present.replace(":", " ").split() if Path(name).name != library.name]
+    return ":".join([str(library), *others])
+
+
+def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+    """Becomes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
+    from hakmem.errors import CommandError
+    from hakmem.preload import SHELL, resolve
+
+    path = str(resolve(words[0]))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execve(path, list(words), environment)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:  # a script without #!: a shell's
+            os.execve(SHELL, [SHELL, path, *words[1:]], environment)
+        raise CommandError(f"cannot run {path}: {error.strerror}", CommandError.NOT_EXECUTABLE) from None

@@ -1,0 +1,88 @@
+"""hakmem top: a live view of a process."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from hakmem.commands.arguments import complete_pids
+from hakmem.durations import Duration
+
+if TYPE_CHECKING:
+    from hakmem.target import Target
+
+ROWS_SHOWN = 20
+
+
+@click.command("top")
+@click.argument("pid", type=click.IntRange(min=1), required=False, shell_complete=complete_pids)
+@click.option(
+    "--interval", "interval_s", type=Duration(0.1), default="1s", show_default=True, help="How often to look."
+)
+@click.option("--once", is_flag=True, help="One look at the rates over an interval, as plain tables.")
+def command(pid: int | None, interval_s: float, once: bool) -> None:
+    """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads.
+
+    Without PID the hakmem processes of this machine are offered. Keys: 1-5 or Tab switch tables, s sorts by
+    the next column, r reverses, p pauses, + and - change the pace, q leaves. Where standard output is no
+    terminal, the same as with --once.
+
+    \b
+    Examples:
+      hakmem top
+      hakmem top 1234 --interval 500ms
+      hakmem top 1234 --once | head -20
+    """
+    from hakmem.errors import ProcessGoneError
+    from hakmem.target import open_process
+
+    targets = [open_process(pid)] if pid is not None else choices()
+    if once or not sys.stdout.isatty():
+        for target in targets:
+            try:
+                print_once(target, interval_s)
+            except ProcessGoneError:
+                if pid is not None:
+                    raise
+        return
+    from hakmem.top import TopApp
+
+    TopApp(targets, interval_s).run()
+
+
+def choices() -> list[Target]:
+    """All hakmem processes, or the error that there are none."""
+    from hakmem.errors import HakmemError
+    from hakmem.fleet import Fleet
+
+    fleet = Fleet()
+    targets = fleet.targets()
+    if targets:
+        return targets
+    refused = (
+        f" ({fleet.refused} of other users could not be looked into; sudo helps)" if fleet.refused else ""
+    )
+    raise HakmemError(f"no process runs on hakmem{refused}; start one with: hakmem run -- COMMAND")
+
+
+def print_once(target: Target, interval_s: float) -> None:
+    """The gauges and two tables, over one interval."""
+    from hakmem.screen import console, table
+    from hakmem.watching import CLASSES, COUNTERS, GAUGES, Watch
+
+    watch = Watch(target)
+    moment = watch.look()
+    while moment is None:
+        time.sleep(interval_s)
+        moment = watch.look()
+    out = console()
+    out.print(f"[bold]{target.pid}[/] {' '.join(target.command)}", soft_wrap=True, markup=True)
+    out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
+    for view in (CLASSES, COUNTERS):
+        rows = view.sorted_rows(moment, target.schema.counter_meta)
+        out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))
+        if rows[ROWS_SHOWN:]:
+            out.print(f"… and {len(rows) - ROWS_SHOWN} more", style="dim")

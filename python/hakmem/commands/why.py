@@ -1,0 +1,43 @@
+"""hakmem why: RSS in lines that add up to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hakmem.commands.arguments import JSON, complete_pids
+
+
+@click.command("why")
+@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@JSON
+@click.option("--all", "everything", is_flag=True, help="Advice for every line and all details.")
+def command(target: str, as_json: bool, everything: bool) -> None:
+    """Why is the RSS of process PID this high? Lines that add up to it, largest first, each with what could
+    be done, and a verdict in words.
+
+    Of a core file (CORE) only hakmem's part is known, and estimated.
+
+    \b
+    Examples:
+      hakmem why 1234
+      hakmem why $(pgrep -o redis-server) --json | jq '.lines[] | {name, bytes}'
+      hakmem why core.1234
+    """
+    from hakmem.screen import console, print_json
+    from hakmem.target import open_core, open_process
+    from hakmem.why import explain
+    from hakmem.why_text import print_explanation
+
+    if target.isdigit():
+        opened = open_process(int(target))
+    elif Path(target).is_file():
+        opened = open_core(Path(target))
+    else:
+        raise click.BadParameter(f"{target!r} is neither a PID nor a core file", param_hint="PID|CORE")
+    explanation = explain(opened)
+    if as_json:
+        print_json(explanation.to_json())
+    else:
+        print_explanation(console(), explanation, everything)

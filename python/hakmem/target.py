@@ -1,0 +1,75 @@
+"""What is looked into: a running process or a core dump, with the library's description of itself.
+
+target = open_process(PID)           AccessRefusedError, ProcessGoneError, NotHakmemError, VersionError
+target = open_core(Path("core"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.errors import HakmemError, ProcessGoneError, UnreadableError
+from hakmem.memory import Memory, ProcessMemory
+from hakmem.process import Process
+from hakmem.schema import MAGIC, Schema
+
+
+@dataclass
+class Target:
+    """Where to read, and how it is laid out there."""
+
+    memory: Memory
+    schema: Schema
+    pid: int
+    command: list[str]
+    process: Process | None = None  # None for a core
+    time_s: float | None = None  # of a core: when it was written
+    address: int = 0  # of the library's block; 0: not looked at again
+
+    @property
+    def own_pid(self) -> int:
+        """As the program itself knows it; in a container another one than ours."""
+        return self.process.own_id(self.pid) if self.process else self.pid
+
+    def check_same(self) -> None:
+        """Raises when what was read is not, or no longer, the process that was opened."""
+        if self.process is None:
+            return
+        self.process.check_same()
+        if self.address and not self._has_block():
+            raise ProcessGoneError(
+                f"process {self.pid} runs another program by now: it called exec while it was being read"
+            )
+
+    def _has_block(self) -> bool:
+        try:
+            return self.memory.read(self.address, len(MAGIC)) == MAGIC
+        except UnreadableError:
+            return False
+
+
+def open_process(pid: int) -> Target:
+    from hakmem.locate import find_in_process
+
+    process = Process(pid)
+    memory = ProcessMemory(pid)
+    try:
+        address = find_in_process(process, memory)
+        schema = Schema.read(memory, address)
+    except HakmemError:
+        process.check_same()  # it ended: that is the better answer
+        raise
+    process.check_same()
+    return Target(memory, schema, pid, process.command, process, address=address)
+
+
+def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
+    """`executable` and `libraries` stand for the files that the program ran, where those have moved."""
+    from hakmem.corefile import CoreMemory
+    from hakmem.locate import find_in_core
+
+    memory = CoreMemory(path, executable, libraries)
+    schema = Schema.read(memory, find_in_core(memory))
+    return Target(memory, schema, memory.pid, memory.command, time_s=path.stat().st_mtime)

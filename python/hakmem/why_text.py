@@ -1,0 +1,108 @@
+"""How `why` looks in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from hakmem.sizes import bytes_text, share_text
+from hakmem.why import Explanation, Line
+
+BAR_CELLS = 12
+ADVISED_SHARE = 0.05  # of RSS: lines from here on get their advice without --all
+DETAILS_SHOWN = 3
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def print_explanation(console: Console, explanation: Explanation, everything: bool) -> None:
+    """The lines, the notes, the verdict."""
+    what = "hakmem's memory in the core of" if explanation.is_core else "RSS of"
+    console.print(
+        f"[bold]{what} process {explanation.pid}[/] ({escape(short_command(explanation.command))}): "
+        f"[bold]{bytes_text(explanation.rss_bytes)}[/]\n"
+    )
+    console.print(lines_table(explanation, everything))
+    console.print(f"[dim]{'':>2}≈ estimated; all others are exact.[/]\n")
+    for note in explanation.notes:
+        console.print(f"[yellow]{escape(note)}[/]")
+    console.print(Text("Verdict: ", style="bold").append(Text(explanation.verdict, style="not bold")))
+
+
+def short_command(words: list[str]) -> str:
+    """The command line, bounded."""
+    text = " ".join(words)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def lines_table(explanation: Explanation, everything: bool) -> Table:
+    """One row per line; large ones explain themselves."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("bytes", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, width=BAR_CELLS)
+    table.add_column("what it is, and what could be done", overflow="fold")
+    rss_bytes = explanation.rss_bytes
+    for line in explanation.lines:
+        is_large = everything or line.bytes >= ADVISED_SHARE * rss_bytes
+        table.add_row(
+            bytes_text(line.bytes),
+            "" if line.exact else "≈",
+            share_text(line.bytes, rss_bytes),
+            Text(bar(line.bytes / rss_bytes if rss_bytes else 0), style="cyan"),
+            description(line, is_large, len(line.details) if everything else DETAILS_SHOWN),
+        )
+    total = sum(line.bytes for line in explanation.lines)
+    table.add_section()
+    table.add_row(
+        bytes_text(total), "", share_text(total, rss_bytes), "", Text("sum of the lines", style="dim")
+    )
+    return table
+
+
+def description(line: Line, is_large: bool, details: int) -> Text:
+    """The name; for large lines the largest details and the advice."""
+    text = Text(line.name, style="bold" if is_large else "")
+    if not is_large:
+        return text
+    for detail in line.details[:details]:
+        text.append(f"\n{detail_text(detail)}", style="not bold")
+    if line.details[details:]:
+        text.append(f"\n… and {len(line.details) - details} more (--all)", style="not bold dim")
+    return text.append(f"\n{line.advice}", style="not bold dim")
+
+
+def detail_text(detail: dict[str, Any]) -> str:
+    """One line of a detail, by what it is about."""
+    size = bytes_text(detail["bytes"])
+    if "kind" in detail:
+        return f"{size}: {detail['kind']}"
+    if "thread_id" in detail:
+        name = detail["name"] or "thread"
+        return f"{size}: {name} ({detail['thread_id'] or 'heap ' + str(detail['heap'])})"
+    blocks = (
+        "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
+    )
+    if "slabs" in detail:
+        return (
+            f"{size}: {blocks} in {slab_count(detail['slabs'])}, {detail['live_blocks_per_slab']:g} of "
+            f"{detail['capacity_blocks_per_slab']:g} live in each"
+        )
+    if "mean_request_bytes" in detail:
+        return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} bytes on average"
+    return f"{size}: {blocks}" + (f", {detail['live_blocks']:,} of them" if "live_blocks" in detail else "")
+
+
+def slab_count(count: int) -> str:
+    """1 slab, 2 slabs."""
+    return f"{count:,} slab" + ("s" if count != 1 else "")
+
+
+def bar(share: float) -> str:
+    """A bar of eighths of cells."""
+    eighths = round(min(1.0, max(0.0, share)) * BAR_CELLS * 8)
+    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()

@@ -1,0 +1,152 @@
+"""Fixtures of the tests of python/hakmem.
+
+`tool(*arguments)`       runs `hakmem` as a user does; `tool.json(...)` what it printed with --json
+`stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
+`on_hakmem(command)`     any other program on hakmem, ended with the test
+`compiled(name, *flags)` a program of programs/
+`program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from preload import clean_environment, preload_environment
+from real.conftest import program, why_missing
+
+__all__ = ["program", "why_missing"]
+
+PROGRAMS = Path(__file__).parent / "programs"
+TIMEOUT_S = 60.0
+Command = Sequence[str | Path]
+
+# Without a package index `make` leaves the tool out, and says so.
+collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the tool, or a program that it launched, ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The console script beside this Python."""
+
+    path: Path
+    library: Path
+
+    def __call__(self, *arguments: str | Path | int, **variables: str) -> Ended:
+        words = [self.path, *arguments]
+        step = subprocess.run(
+            [str(word) for word in words],
+            env=clean_environment() | {"HAKMEM_LIBRARY": str(self.library)} | variables,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert "Traceback" not in step.stderr, step.stderr
+        return Ended(step.returncode, step.stdout, step.stderr)
+
+    def json(self, *arguments: str | Path | int) -> Any:  # noqa: ANN401 - whatever it printed
+        ended = self(*arguments, "--json")
+        assert ended.status == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+
+@pytest.fixture(scope="session")
+def tool(lib: Path) -> Tool:
+    return Tool(Path(sys.executable).with_name("hakmem"), lib)
+
+
+@pytest.fixture(scope="session")
+def compiled(compile_c: Callable[..., Path]) -> Callable[..., Path]:
+    """compiled("blocks", *flags) -> the program."""
+    return lambda name, *flags: compile_c(PROGRAMS / f"{name}.c", *flags)
+
+
+class Stepper:
+    """A running program of programs/ that uses steps.h."""
+
+    def __init__(self, command: Command, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait_for(self, step: str) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        assert line == step, f"{line!r}, not {step!r}; status {self.process.poll()}"
+
+    def go_on(self, step: str | None = None) -> None:
+        """To the next step; None: it is not waited for."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        if step is not None:
+            self.wait_for(step)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def stepper(lib: Path) -> Iterator[Callable[..., Stepper]]:
+    """stepper(command, first step, preload=True, **variables) -> Stepper, at its first step."""
+    started: list[Stepper] = []
+
+    def start(command: Command, first: str, preload: bool = True, **variables: str) -> Stepper:
+        environment = preload_environment(lib) if preload else clean_environment()
+        started.append(Stepper(command, environment | variables))
+        started[-1].wait_for(first)
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+@pytest.fixture
+def on_hakmem(lib: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """on_hakmem(command, library=lib, **options of Popen) -> Popen.  library=None: on the C library's."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(command: Command, library: Path | None = lib, **options: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401
+        environment = preload_environment(library) if library else clean_environment()
+        words = [str(word) for word in command]
+        started.append(subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

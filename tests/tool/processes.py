@@ -1,0 +1,129 @@
+"""Real processes on hakmem, and the tool as a user calls it.
+
+with running([program], lib) as process: …          a program that prints "ready" and waits
+with running_redis(server, lib) as (process, port): …
+hakmem("why", process.pid, "--json")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from preload import clean_environment, preload_environment
+
+READY = "ready"
+PATIENCE_S = 20.0
+STEP_S = 0.02
+TOOL = [sys.executable, "-m", "hakmem"]
+
+
+def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The tool itself never runs on hakmem."""
+    found = clean_environment() | {"COLUMNS": "110"}
+    return found | dict(environment or {})
+
+
+def hakmem(
+    *arguments: object, status: int = 0, timeout_s: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """Runs `hakmem …`; it has to end with this status."""
+    words = [*TOOL, *map(str, arguments)]
+    step = subprocess.run(
+        words, env=tool_environment(), capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    assert step.returncode == status, f"{words} gave {step.returncode}\n{step.stdout}\n{step.stderr}"
+    return step
+
+
+def hakmem_json(*arguments: object) -> Any:  # noqa: ANN401 - whatever the command prints
+    """What `hakmem … --json` says."""
+    return json.loads(hakmem(*arguments, "--json").stdout)
+
+
+@contextmanager
+def running(
+    command: Sequence[str | Path],
+    lib: Path,
+    environment: Mapping[str, str] | None = None,
+    ready: str | None = READY,
+) -> Iterator[subprocess.Popen[str]]:
+    """A program on hakmem, from the moment that it has printed the line `ready` to the end of the block.
+
+    What it printed before is in `process.said`."""
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        env=preload_environment(lib) | dict(environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        process.said = read_until(process, ready) if ready is not None else []  # type: ignore[attr-defined]
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def read_until(process: subprocess.Popen[str], ready: str) -> list[str]:
+    """The lines before the one that says that the program is ready."""
+    said: list[str] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.rstrip("\n") == ready:
+            return said
+        said.append(line.rstrip("\n"))
+    pytest.fail(f"{process.args} ended with {process.wait()} before it was ready; it said {said}")
+
+
+@contextmanager
+def running_redis(server: Path, lib: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A redis-server that answers, and its port."""
+    port = free_port()
+    words = [server, "--port", str(port), "--bind", "127.0.0.1"]
+    quiet = ["--save", "", "--appendonly", "no", "--logfile", os.devnull]
+    with running([*words, *quiet], lib, ready=None) as process:
+        wait_until(lambda: answers(port), f"redis does not answer at port {port}")
+        yield process, port
+
+
+def redis_load(port: int, *arguments: str) -> subprocess.Popen[bytes]:
+    """A redis-benchmark that runs until somebody ends it."""
+    words = ["redis-benchmark", "-p", str(port), "-q", *arguments]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens."""
+    with socket.socket() as one:
+        one.settimeout(1)
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(is_so: Callable[[], object], complaint: str, patience_s: float = PATIENCE_S) -> Any:  # noqa: ANN401
+    """What `is_so` says as soon as it says something; the test fails if that takes too long."""
+    until_s = time.monotonic() + patience_s
+    while not (answer := is_so()):
+        if time.monotonic() > until_s:
+            pytest.fail(complaint)
+        time.sleep(STEP_S)
+    return answer

@@ -1,0 +1,122 @@
+"""hakmem core: the figures of a dump are those that the process had."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tool.conftest import Stepper, Tool
+
+PATTERN = Path("/proc/sys/kernel/core_pattern")
+# What a dump cannot know, or says differently.
+OF_THE_MOMENT = {"time_s", "monotonic_s", "process", "command", "threads"}
+
+
+def same(core: dict[str, object], process: dict[str, object]) -> None:
+    for key in process.keys() - OF_THE_MOMENT:
+        assert core[key] == process[key], key
+    assert core["process"] is None
+
+
+def dumped_by_kernel(program: Stepper, folder: Path) -> Path:
+    program.go_on()  # it aborts
+    program.process.wait()
+    (core,) = folder.glob("core*")
+    return core
+
+
+def dumped_by_gdb(program: Stepper, folder: Path) -> Path:
+    words = ["gcore", "-o", str(folder / "core"), str(program.pid)]
+    subprocess.run(words, capture_output=True, check=True, timeout=60)
+    return folder / f"core.{program.pid}"
+
+
+def can_kernel() -> bool:
+    """A pattern without a folder means: into the folder of the process."""
+    pattern = PATTERN.read_text().strip()
+    return "|" not in pattern and "/" not in pattern and pattern.startswith("core")
+
+
+DUMPERS = [
+    pytest.param(
+        dumped_by_kernel, id="kernel", marks=pytest.mark.skipif(not can_kernel(), reason="core_pattern")
+    ),
+    pytest.param(
+        dumped_by_gdb, id="gdb", marks=pytest.mark.skipif(not shutil.which("gcore"), reason="no gcore")
+    ),
+]
+
+
+@pytest.mark.parametrize("dump", DUMPERS)
+@pytest.mark.parametrize("linked", ["preloaded", "static"])
+def test_same_figures_as_of_the_process(
+    tool: Tool,
+    compiled: Callable[..., Path],
+    stepper: Callable[..., Stepper],
+    static_lib: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dump: Callable[[Stepper, Path], Path],
+    linked: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        flags = ["-static", "-s", static_lib] if linked == "static" else []
+        words = [compiled("blocks", *flags), "-r", "48:5000", "3000:200", "100000:20", "5000000:2"]
+        program = stepper(words, "begun", preload=linked != "static", HAKMEM_HELPER_THREAD="0")
+        program.go_on("allocated")
+        program.go_on("freed")
+        before = tool.json("stat", program.pid)
+        core = dump(program, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    after = tool.json("core", core)
+    same(after, before)
+    assert after["memory"]["live_bytes"] > 5_000_000
+    shown = tool("core", core)
+    assert shown.status == 0
+    assert f"PID {before['pid']}" in shown.stdout
+
+
+@pytest.mark.skipif(not shutil.which("gcore"), reason="no gcore")
+def test_files_that_have_moved_are_named(
+    tool: Tool,
+    lib: Path,
+    on_hakmem: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path,
+) -> None:
+    """A core of another machine: the library is not where it was."""
+    moved = tmp_path / "there" / "libhakmem.so"
+    moved.parent.mkdir()
+    shutil.copy(lib, moved)
+    process = on_hakmem(["sleep", "60"], library=moved)
+    while "libhakmem" not in Path(f"/proc/{process.pid}/maps").read_text():
+        os.sched_yield()
+    subprocess.run(["gcore", "-o", str(tmp_path / "core"), str(process.pid)], capture_output=True, check=True)
+    core = tmp_path / f"core.{process.pid}"
+    before = tool.json("core", core)
+    shutil.copy(lib, tmp_path / "libhakmem.so")
+    moved.unlink()
+    for library in (tmp_path, tmp_path / "libhakmem.so"):
+        ended = tool("core", core, "--library", library, "--json")
+        assert ended.status == 0, ended.stderr
+        same(json.loads(ended.stdout), before)
+
+
+def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no core")
+    (tmp_path / "empty").touch()
+    for path, words in ((text, "no ELF file"), (lib, "a program or library"), (tmp_path / "empty", "empty")):
+        ended = tool("core", path)
+        assert ended.status == 1, ended
+        assert words in ended.stderr
+    assert tool("core", tmp_path / "nosuch").status == 2

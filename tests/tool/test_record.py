@@ -1,0 +1,147 @@
+"""`hakmem record`: samples at a steady pace, kept whatever ends the recording; and durations."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hakmem.durations import duration_text, parse_duration_s
+from hakmem.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
+from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(scope="module")
+def busy(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    """A process with threads that allocate all the time."""
+    with running([compile_c(PROGRAMS / "busy.c")], lib) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def recorded(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second of it."""
+    path = tmp_path_factory.mktemp("record") / "run.json"
+    step = hakmem("record", busy.pid, "--for", "1s", "--every", "100ms", "-o", path)
+    assert f"hakmem report {path}" in step.stdout
+    return path
+
+
+def test_a_recording(busy: subprocess.Popen[str], recorded: Path) -> None:
+    recording = Recording.read(recorded)
+    times = [sample.monotonic_s for sample in recording.samples]
+    assert recording.pid == busy.pid
+    assert recording.ended == ENDED_IN_TIME
+    assert 3 <= len(times) <= 11
+    assert times[-1] - times[0] <= 2
+    assert times == sorted(times)
+    assert recording.samples[0].detail == "full"
+
+
+def test_counters_never_fall_and_come_with_their_meaning(recorded: Path) -> None:
+    recording = Recording.read(recorded)
+    refills = [sample.counters["refills"] for sample in recording.samples]
+    assert refills == sorted(refills)
+    assert refills[-1] > refills[0]
+    assert recording.meta["refills"].role == "counter"
+    assert "magazine" in recording.meta["refills"].meaning
+
+
+def test_what_is_read_is_what_was_written(recorded: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.json"
+    Recording.read(recorded).write(again)
+    assert json.loads(again.read_text()) == json.loads(recorded.read_text())
+
+
+def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> None:
+    recording, path = Recording.read(recorded), tmp_path / "crowd.json"
+    sample = recording.samples[0]
+    thread = sample.threads[0]
+    recording.samples = [replace(sample, threads=[thread] * 500)]
+    recording.write(path)
+    kept = Recording.read(path).samples[0].threads
+    assert len(kept) == THREADS_KEPT
+    assert sum(item.cached_bytes for item in kept) == 500 * thread.cached_bytes
+
+
+def test_process_that_ends(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with running([compile_c(PROGRAMS / "busy.c"), "1.5"], lib) as process:
+        hakmem("record", process.pid, "--for", "60s", "--every", "50ms", "-o", path)
+    recording = Recording.read(path)
+    assert recording.ended == ENDED_WITH_PROCESS
+    assert recording.samples
+
+
+def test_interrupted_by_the_user(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    words = [*TOOL, "record", str(busy.pid), "--for", "60s", "--every", "50ms", "-o", str(path)]
+    with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
+        wait_until(lambda: reads_memory(recorder.pid), "the recorder does not begin")
+        time.sleep(0.5)
+        recorder.send_signal(signal.SIGINT)
+        output, _ = recorder.communicate(timeout=20)
+    assert recorder.returncode == 0
+    assert ENDED_BY_USER in output
+    assert Recording.read(path).ended == ENDED_BY_USER
+    assert list(tmp_path.iterdir()) == [path]  # nothing half written beside it
+
+
+def reads_memory(pid: int) -> bool:
+    """Whether the tool has loaded all that it needs to take snapshots."""
+    return "numpy" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    began_s = time.monotonic()
+    step = hakmem("record", busy.pid, "--for", "60s", "-o", tmp_path / "none" / "run.json", status=1)
+    assert time.monotonic() - began_s < 20
+    assert "there is no folder" in step.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("no JSON", "is not JSON"),
+        ("[]", "is no recording"),
+        ('{"format": "hakmem-run", "format_version": 99}', "has format 99"),
+        ('{"format": "hakmem-run", "format_version": 1}', "is damaged"),
+    ],
+)
+def test_files_that_are_no_recordings(tmp_path: Path, content: str, complaint: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    assert complaint in hakmem("report", path, status=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60s", 60), ("5m", 300), ("500ms", 0.5), ("1h30m", 5400), ("2", 2), ("1.5s", 1.5)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "5 apples", "-3s", "10x", "3s4", "1.s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="is no duration; write one like"):
+        parse_duration_s(text)
+
+
+@pytest.mark.parametrize(("option", "text"), [("--for", "soon"), ("--for", "0s"), ("--every", "1us")])
+def test_wrong_durations_are_usage_errors(option: str, text: str, tmp_path: Path) -> None:
+    assert text in hakmem("record", "1", "-o", tmp_path / "x", option, text, status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (7.5, "7.5 s"), (60, "1 min"), (135, "2 min 15 s"), (7260, "2 h 1 min")],
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

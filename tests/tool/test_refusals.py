@@ -1,0 +1,159 @@
+"""Who cannot be looked into, and how the tool says so: its exit statuses 1, 3, 4 and 5."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hakmem.errors import ExitCode, ProcessGoneError
+from hakmem.process import Process
+from hakmem.snapshot import open_process, take
+from tool.conftest import Ended, Stepper, Tool
+
+NOBODY = 65534
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
+# Everything is imported before the user changes: nobody may not read this checkout.
+AS_NOBODY = f"""
+import os, sys
+import hakmem.commands.stat, hakmem.locate, hakmem.screen, hakmem.snapshot_text, hakmem.cli
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+hakmem.cli.run_main(sys.argv[1:])
+"""
+
+
+def ends_with(ended: Ended, status: ExitCode, *words: str) -> None:
+    assert ended.status == status, ended
+    assert ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert ended.stderr.startswith("hakmem: ")
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_no_hakmem_in_it(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+    process = on_hakmem(["sleep", "60"], library=None)
+    ends_with(tool("stat", process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
+
+
+def test_a_thread_of_the_kernel(tool: Tool) -> None:
+    kthreadd = 2
+    if not Path(f"/proc/{kthreadd}").exists() or Path(f"/proc/{kthreadd}/cmdline").read_text():
+        pytest.skip("this container sees no threads of the kernel")
+    ends_with(tool("stat", kthreadd), ExitCode.FAILED, "thread of the kernel")
+
+
+def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes]], tool: Tool) -> None:
+    if os.geteuid() != 0:
+        ends_with(tool("stat", 1), ExitCode.REFUSED, "belongs to root", "ptrace_scope", "sudo")
+        return
+    process = on_hakmem(["sleep", "60"])
+    words = [sys.executable, "-c", AS_NOBODY, "stat", str(process.pid)]
+    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    ended = Ended(step.returncode, step.stdout, step.stderr)
+    ends_with(
+        ended, ExitCode.REFUSED, "belongs to root, you are nobody", "ptrace_scope", "CAP_SYS_PTRACE", "sudo"
+    )
+
+
+def test_no_such_process(tool: Tool) -> None:
+    ends_with(tool("stat", PID_MAX + 1), ExitCode.GONE, f"no process {PID_MAX + 1}")
+
+
+def test_zombie(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+    process = on_hakmem(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    ends_with(tool("stat", process.pid), ExitCode.GONE, "ended")
+
+
+@pytest.mark.parametrize("detail", ["full", "counters"])
+def test_dying_process(compiled: Callable[..., Path], stepper: Callable[..., Stepper], detail: str) -> None:
+    """It is killed while it is being read again and again: at some moment, in the middle of a reading."""
+    for delay_ms in range(5):
+        program = stepper([compiled("crowd"), 200], "ready")
+        target = open_process(program.pid)
+        threading.Timer(0.02 + delay_ms / 1000, os.kill, (program.pid, signal.SIGKILL)).start()
+        with pytest.raises(ProcessGoneError):
+            for _ in range(10_000):
+                take(target, detail)  # type: ignore[arg-type]
+
+
+def test_a_pid_that_was_reused_is_told_by_the_start_time() -> None:
+    mine = Process(os.getpid())
+    other = Process(mine.pid, mine.start_ticks - 1)
+    mine.check_same()
+    with pytest.raises(ProcessGoneError, match="PID belongs to another"):
+        other.check_same()
+
+
+@pytest.mark.skipif(not os.access(LAST_PID, os.W_OK) or os.geteuid() != 0, reason="needs root to choose PIDs")
+def test_a_pid_that_the_kernel_gave_again(
+    compiled: Callable[..., Path],
+    stepper: Callable[..., Stepper],
+    on_hakmem: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    old = stepper([compiled("blocks")], "begun")
+    target = open_process(old.pid)
+    old.end()
+    for _ in range(50):  # others may take the number first
+        time.sleep(0.02)  # the clock of start times has steps of 10 ms
+        LAST_PID.write_text(str(old.pid - 1))
+        new = on_hakmem(["sleep", "60"])
+        if new.pid == old.pid:
+            break
+    assert new.pid == old.pid
+    with pytest.raises(ProcessGoneError):
+        take(target)
+
+
+def test_a_process_that_becomes_another_program(
+    stepper: Callable[..., Stepper],
+) -> None:
+    """exec keeps PID and start time."""
+    program = stepper(["sh", "-c", "echo ready; read line; exec sleep 60"], "ready")
+    target = open_process(program.pid)
+    take(target)
+    program.go_on()
+    while b"sleep" not in Path(f"/proc/{program.pid}/cmdline").read_bytes():
+        time.sleep(0.01)
+    for detail in ("full", "counters"):
+        with pytest.raises(ProcessGoneError, match="exec"):
+            take(target, detail)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_another_format_is_refused_with_both_numbers(
+    tool: Tool,
+    compiled: Callable[..., Path],
+    on_hakmem: Callable[..., subprocess.Popen[bytes]],
+    number: int,
+) -> None:
+    library = compiled("other_format", f"-DFORMAT={number}", "-shared", "-fPIC")
+    process = on_hakmem(["sleep", "60"], library=library)
+    while library.name not in Path(f"/proc/{process.pid}/maps").read_text():
+        time.sleep(0.01)
+    words = (f"hakmem 9.9.9, which describes itself in format {number}", "reads format 1")
+    ends_with(tool("stat", process.pid), ExitCode.VERSIONS, *words)
+    listed = tool.json("ps")["processes"]
+    assert next(line for line in listed if line["pid"] == process.pid)["allocator"] == "hakmem"
+
+
+def test_wrong_command_lines(tool: Tool) -> None:
+    for arguments in (
+        ["stat"],
+        ["stat", "x"],
+        ["stat", "0"],
+        ["nosuch"],
+        ["run"],
+        ["run", "--env", "x", "true"],
+    ):
+        ended = tool(*arguments)
+        assert ended.status == ExitCode.USAGE, arguments
+        assert "Usage:" in ended.stderr

@@ -1,0 +1,242 @@
+"""`hakmem report`: the page in a real browser, without a request, in both colour schemes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hakmem.charts import Chart, Series, moment, tick_step
+from hakmem.recording import Recording
+from hakmem.sizes import bytes_text, count_text, sparkline
+from tool.processes import hakmem, running
+
+PROGRAMS = Path(__file__).parent / "programs"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+CHARTS = ("memory", "classes", "stages", "remote", "faults", "os_calls", "threads", "caches")
+LOADING = ("src", "href", "srcset", "action", "data")
+PAGE_BYTES_MAX = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def run(lib: Path, compile_c: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of threads that allocate."""
+    path = tmp_path_factory.mktemp("report") / "run.json"
+    with running([compile_c(PROGRAMS / "busy.c"), "60"], lib) as process:
+        hakmem("record", process.pid, "--for", "1500ms", "--every", "100ms", "-o", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(run: Path) -> Path:
+    """Its page."""
+    step = hakmem("report", run)
+    path = run.with_suffix(".html")
+    assert str(path) in step.stdout
+    return path
+
+
+class Elements(HTMLParser):
+    """The elements of a page that load something, and what stays open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in LOADING and value and not value.startswith("data:"):
+                self.loaded.append(f"{tag} {name}={value}")
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def test_page_loads_nothing(page: Path) -> None:
+    text = page.read_text()
+    elements = Elements()
+    elements.feed(text)
+    assert elements.loaded == []
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert len(text) < PAGE_BYTES_MAX
+
+
+def test_page_has_every_chart_and_its_explanation(page: Path) -> None:
+    elements = Elements()
+    elements.feed(page.read_text())
+    assert [name for name in CHARTS if name not in elements.ids] == []
+    sections = page.read_text().split("<section")[1:]
+    for section in sections:
+        explanation = re.search(r"<p>(.*?)</p>", section, re.DOTALL)
+        assert explanation is not None
+        assert len(explanation[1]) > 40
+
+
+def test_page_tells_the_counters_of_the_recording(run: Path, page: Path) -> None:
+    samples = Recording.read(run).samples
+    grown = samples[-1].counters["refills"] - samples[0].counters["refills"]
+    row = re.search(r"<code>refills</code></td><td class=\"n\">(.*?)</td>", page.read_text())
+    assert row is not None
+    assert row[1] == count_text(grown)
+
+
+def test_text_of_the_program_is_only_text(run: Path, tmp_path: Path) -> None:
+    """A command line may hold anything."""
+    data = json.loads(run.read_text())
+    data["command"] = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
+    evil = tmp_path / "evil.json"
+    evil.write_text(json.dumps(data))
+    hakmem("report", evil)
+    text = evil.with_suffix(".html").read_text()
+    assert "<script>alert" not in text
+    assert "<img" not in text
+
+
+def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
+    data = json.loads(run.read_text())
+    data["samples"] = data["samples"][:1]
+    short = tmp_path / "short.json"
+    short.write_text(json.dumps(data))
+    assert "record for longer" in hakmem("report", short, status=1).stderr
+
+
+# ---- in a browser -----------------------------------------------------------------------------------
+
+# Written into the document by the browser itself, and found in what --dump-dom prints.
+PROBE = """
+<script>
+window.faults = [];
+window.addEventListener("error", event => window.faults.push(event.message));
+</script>
+"""
+LOOK = """
+<script>
+const svg = document.querySelector("svg[data-chart=memory]"), box = svg.getBoundingClientRect();
+const middle = {clientX: box.left + box.width * 0.6, clientY: box.top + 20};
+svg.dispatchEvent(new PointerEvent("pointermove", middle));
+const colour = () => getComputedStyle(document.body).backgroundColor;
+const before = colour(), tip = document.querySelector("#memory .tip");
+document.getElementById("theme").click();
+const seen = {
+  faults: window.faults, requests: performance.getEntriesByType("resource").map(entry => entry.name),
+  tip: tip.hidden ? "" : tip.textContent, before, after: colour(),
+  shown: [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length,
+  wide: document.documentElement.scrollWidth <= window.innerWidth,
+  areas: document.querySelectorAll("#memory .area").length,
+};
+document.body.innerHTML = "<pre id=seen></pre>";
+document.getElementById("seen").textContent = JSON.stringify(seen);
+</script>
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(program: Callable[[str], Path]) -> str:
+    """A Chromium: any that is there, else Debian's, else the reason why there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None) or str(program("chromium"))
+
+
+@pytest.fixture(scope="module")
+def seen(page: Path, browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
+    """What the page is in a browser, told by the browser."""
+    folder = tmp_path_factory.mktemp("browser")
+    probed = folder / "probed.html"
+    text = page.read_text()
+    probed.write_text(text.replace("<head>", "<head>" + PROBE).replace("</body>", LOOK + "</body>"))
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    step = subprocess.run(
+        [*words, "--window-size=1000,900", "--virtual-time-budget=2000", "--dump-dom", probed.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found = re.search(r'<pre id="seen">(.*?)</pre>', step.stdout, re.DOTALL)
+    assert found is not None, step.stderr[-2000:]
+    yield json.loads(found[1])
+
+
+def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:
+    assert seen["faults"] == []
+    assert seen["requests"] == []
+
+
+def test_charts_are_drawn(seen: dict[str, object]) -> None:
+    assert int(str(seen["shown"])) >= len(CHARTS)
+    assert int(str(seen["areas"])) >= 3
+    assert seen["wide"]
+
+
+def test_pointer_shows_values(seen: dict[str, object]) -> None:
+    assert re.search(r"RSS.*(KiB|MiB)", str(seen["tip"]))
+
+
+def test_button_switches_colours(seen: dict[str, object]) -> None:
+    assert seen["before"] != seen["after"]
+
+
+# ---- drawing ----------------------------------------------------------------------------------------
+
+
+def chart(*series: Series, is_stacked: bool = False) -> Chart:
+    """A chart of five moments."""
+    return Chart("x", "A title", "How to read it.", [0, 1, 2, 3, 4], series, count_text, is_stacked)
+
+
+def heights(svg: str, kind: str) -> list[list[float]]:
+    """The y coordinates of each shape."""
+    return [
+        [float(point.split(",")[1]) for point in points.split()]
+        for points in re.findall(rf'class="{kind}[^"]*" points="([^"]*)"', svg)
+    ]
+
+
+def test_missing_values_leave_a_gap() -> None:
+    svg = chart(Series("a", [1, 2, None, 4, 5])).svg
+    assert [len(ys) for ys in heights(svg, "stroke")] == [2, 2]
+
+
+def test_lone_values_are_dots() -> None:
+    assert chart(Series("a", [None, 2, None, None, None])).svg.count("<circle") == 1
+
+
+def test_layers_stand_on_each_other() -> None:
+    svg = chart(Series("a", [1] * 5), Series("b", [3] * 5), is_stacked=True).svg
+    lower, upper = heights(svg, "area")
+    assert min(upper) < min(lower)  # y grows downwards
+    assert max(upper) == pytest.approx(min(lower))
+
+
+def test_nothing_happened() -> None:
+    """A chart of zeros is drawn, not divided by."""
+    assert "polyline" in chart(Series("a", [0.0] * 5)).svg
+
+
+@pytest.mark.parametrize(
+    ("peak", "is_binary", "step"), [(100, False, 20), (7, False, 2), (4 << 20, True, 1 << 20)]
+)
+def test_grid_lines_stand_at_round_values(peak: float, is_binary: bool, step: float) -> None:
+    assert tick_step(peak, is_binary) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (90, "1:30"), (3660, "1:01 h")])
+def test_moments(seconds: float, text: str) -> None:
+    assert moment(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (10 << 20, "10.0 MiB"), (-2048, "-2.00 KiB")],
+)
+def test_bytes_for_people(count: int, text: str) -> None:
+    assert bytes_text(count) == text
+
+
+def test_sparkline() -> None:
+    assert sparkline([0, 1, 2, 4], 6) == "  ▁▃▅█"
+    assert sparkline([0, 0], 2) == "▁▁"

@@ -1,0 +1,203 @@
+"""hakmem run: the program is the program, on hakmem; or it is said why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tool.conftest import PROGRAMS, Tool
+
+MALLOCS = r"lib[a-z]*(?:hakmem|malloc)\S*"
+PRINT_MAPS = f"import re; print(sorted(set(re.findall({MALLOCS!r}, open('/proc/self/maps').read()))))"
+E_MACHINE_AT, AARCH64 = 18, b"\xb7\x00"
+
+
+def test_it_runs_on_hakmem_with_its_arguments(tool: Tool) -> None:
+    ended = tool(
+        "run", "--", "/usr/bin/python3", "-c", "import sys; print(sys.argv[1:]);" + PRINT_MAPS, "-x", "--json"
+    )
+    assert ended.stdout == "['-x', '--json']\n['libhakmem.so']\n", ended
+
+
+@pytest.mark.parametrize("status", [0, 3, 255])
+def test_exit_status_is_its_own(tool: Tool, status: int) -> None:
+    assert tool("run", "sh", "-c", f"exit {status}").status == status
+
+
+def test_signals_reach_it(tool: Tool) -> None:
+    """It has the tool's own PID: nothing stands in between."""
+    script = "import os, signal, sys; print(os.getpid(), flush=True); signal.pause()"
+    words = [tool.path, "run", "--", "/usr/bin/python3", "-c", script]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, env=os.environ | {"HAKMEM_LIBRARY": str(tool.library)}
+    )
+    assert process.stdout is not None
+    assert int(process.stdout.readline()) == process.pid
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == -signal.SIGTERM
+    process.stdout.close()
+
+
+def test_no_signal_is_left_ignored(tool: Tool) -> None:
+    """Python ignores SIGPIPE; `yes | head` would never end."""
+    ended = tool("run", "grep", "SigIgn", "/proc/self/status")
+    assert int(ended.stdout.split()[1], 16) == 0
+
+
+def test_what_was_preloaded_before_stays(tool: Tool, compiled: Callable[..., Path]) -> None:
+    other = compiled("other_format", "-DFORMAT=1", "-shared", "-fPIC")
+    for before in (str(other), f"{tool.library}:{other}", f"/nowhere/libhakmem.so {other}"):
+        ended = tool("run", "--", "/usr/bin/env", LD_PRELOAD=before)
+        assert f"\nLD_PRELOAD={tool.library}:{other}\n" in f"\n{ended.stdout}"
+
+
+def test_env_and_reports(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = tool("run", "--env", "HAKMEM_DECAY_MS=7", "--env", "A=b=c", "env")
+    assert {"HAKMEM_DECAY_MS=7", "A=b=c"} <= set(ended.stdout.splitlines())
+    assert "HAKMEM_LIBRARY" not in ended.stdout, "the tool's own variable"
+    assert "fetched past the magazines" in tool("run", "--stats", "ls").stderr
+    report = tmp_path / "report.json"
+    monkeypatch.chdir(tmp_path)
+    assert tool("run", "--json", "report.json", "--", "sh", "-c", "cd / && exec ls").status == 0
+    assert json.loads(report.read_text())["counters"]["refills"] > 0
+    assert tool("run", "--stats", "--json", "x", "ls").status == 2
+
+
+def test_names_that_are_no_programs(tool: Tool, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    for word, status, sentence in (
+        ("nosuchprogram", 127, "in no folder of PATH"),
+        (tmp_path / "nosuch", 127, "no such file"),
+        (tmp_path / "text", 126, "not executable"),
+        (tmp_path, 126, "is a folder"),
+    ):
+        ended = tool("run", word)
+        assert (ended.status, ended.stdout) == (status, "")
+        assert sentence in ended.stderr
+
+
+@pytest.mark.parametrize("first_line", ["#!/bin/sh\n", "#!/usr/bin/env -S sh -e\n", ""])
+def test_scripts(tool: Tool, tmp_path: Path, first_line: str) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"{first_line}grep -c libhakmem.so /proc/self/maps\n")
+    script.chmod(0o755)
+    ended = tool("run", script)
+    assert int(ended.stdout) > 0, ended
+
+
+def setuid(folder: Path, _: Callable[..., Path]) -> Path:
+    path = folder / "sleep"
+    shutil.copy("/bin/sleep", path)
+    os.chown(path, 65534, 65534)
+    path.chmod(0o4755)
+    return path
+
+
+def static(_: Path, compiled: Callable[..., Path]) -> Path:
+    return compiled("crowd", "-static")
+
+
+def static_pie(_: Path, compiled: Callable[..., Path]) -> Path:
+    return compiled("crowd", "-static-pie")
+
+
+def of_musl(_: Path, compiled: Callable[..., Path]) -> Path:
+    return compiled("crowd", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+
+
+def of_another_machine(folder: Path, _: Callable[..., Path]) -> Path:
+    path = folder / "program"
+    data = bytearray(Path("/bin/true").read_bytes())
+    here = data[E_MACHINE_AT : E_MACHINE_AT + 2]
+    data[E_MACHINE_AT : E_MACHINE_AT + 2] = AARCH64 if here != AARCH64 else b"\x3e\x00"
+    path.write_bytes(data)
+    path.chmod(0o755)
+    return path
+
+
+def script_of_a_static_shell(folder: Path, compiled: Callable[..., Path]) -> Path:
+    path = folder / "script"
+    path.write_text(f"#!{compiled('crowd', '-static')}\n")
+    path.chmod(0o755)
+    return path
+
+
+def with_own_malloc(_: Path, compiled: Callable[..., Path]) -> Path:
+    return compiled("own_malloc", "-rdynamic")
+
+
+TRAPS = {
+    setuid: ("setuid", "ignores LD_PRELOAD"),
+    static: ("static", "linked statically"),
+    static_pie: ("static", "linked statically"),
+    of_musl: ("libc", "runs on musl"),
+    of_another_machine: ("machine", "is a aarch64 program"),
+    script_of_a_static_shell: ("static", "linked statically"),
+    with_own_malloc: ("own malloc", "(mimalloc)"),
+}
+
+
+@pytest.mark.parametrize("make", TRAPS, ids=lambda make: make.__name__)
+def test_what_cannot_be_preloaded_is_not_run(
+    tool: Tool, compiled: Callable[..., Path], tmp_path: Path, make: Callable[..., Path]
+) -> None:
+    if make is setuid and os.geteuid() != 0:
+        pytest.skip("only root makes a program that gains rights")
+    program = make(tmp_path, compiled)
+    name, sentence = TRAPS[make]
+    ended = tool("run", program)
+    assert ended.status == 126, ended
+    assert sentence in ended.stderr
+    assert "What helps: " in ended.stderr
+    doctor = tool("doctor", "--json", "--", program)
+    findings = json.loads(doctor.stdout)["findings"]
+    assert doctor.status == 1
+    assert [f for f in findings if f["name"] == name and f["verdict"] == "problem" and f["advice"]]
+
+
+def test_a_program_linked_with_hakmem_is_no_trap(
+    tool: Tool, compiled: Callable[..., Path], static_lib: Path
+) -> None:
+    ended = tool("run", compiled("crowd", "-static", static_lib), "1")
+    assert (ended.status, ended.stdout) == (0, "ready\n")
+
+
+def finding(tool: Tool, name: str, words: Sequence[str | Path]) -> list[dict[str, str]]:
+    ended = tool("doctor", "--json", "--", *words)
+    return [f for f in json.loads(ended.stdout)["findings"] if f["name"] == name]
+
+
+@pytest.mark.parametrize(
+    ("flags", "asks"),
+    [("RTLD_NOW|RTLD_DEEPBIND", True), ("RTLD_LAZY|RTLD_GLOBAL|RTLD_DEEPBIND", True), ("RTLD_NOW", False)],
+)
+@pytest.mark.parametrize("plt", ["-fplt", "-fno-plt"])
+def test_deepbind_is_seen(
+    tool: Tool, compiled: Callable[..., Path], flags: str, asks: bool, plt: str
+) -> None:
+    program = compiled("plugins", f"-DFLAGS=({flags})", plt)
+    assert bool(finding(tool, "deepbind", [program])) == asks
+
+
+def test_a_library_with_an_allocator_is_advice(
+    tool: Tool, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    library = tmp_path / "libpool.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, PROGRAMS / "own_malloc.c"], check=True)
+    program = compiled("crowd", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}")
+    (found,) = finding(tool, "bundled allocator", [program])
+    assert found["verdict"] == "advice"
+    assert "libpool.so brings an allocator (mimalloc)" in found["found"]
+    assert tool("run", program, "1").status == 0
+
+
+def test_a_missing_library_is_named(tool: Tool) -> None:
+    ended = tool("run", "true", HAKMEM_LIBRARY="/nowhere/libhakmem.so")
+    assert ended.status == 1
+    assert "HAKMEM_LIBRARY names /nowhere/libhakmem.so" in ended.stderr

@@ -1,0 +1,236 @@
+"""A snapshot tells what the program holds: to the block when it is quiet, to the batch when it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hakmem.figures import Snapshot
+from hakmem.snapshot import open_process, take
+from tool.conftest import Stepper, Tool
+
+# Sizes of every tier, and how many blocks of each.
+SHADOW = {8: 5000, 16: 300, 24: 999, 64: 20000, 100: 1234, 1000: 777, 1024: 100}
+SHADOW |= {1025: 50, 4000: 321, 32768: 40, 32769: 30, 200_000: 7, 1_000_000: 3, 3_000_000: 5}
+LARGE_MAX_BYTES = 1 << 20
+ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
+
+THREADS, READ_QUICKLY_MS = 1000, 100
+# What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
+# src/heap/capacity.c) and an outbox (OUTBOX_MAX_BLOCKS of src/heap/heap.h) for each thread.
+CACHED_BLOCKS_MAX = 2048 + 256
+
+STATIC = {
+    "static": ["-static"],
+    "stripped": ["-static", "-s"],
+    "static-pie": ["-static-pie", "-s"],
+    "dynamic": ["-rdynamic", "-s"],
+}
+
+
+# hakmem's helper thread would come meanwhile, and with it what the C library allocates for a thread.
+QUIET = {"HAKMEM_HELPER_THREAD": "0"}
+
+
+def snapshot_of(pid: int) -> Snapshot:
+    return take(open_process(pid))
+
+
+def expected(sizes: dict[int, int], snapshot: Snapshot) -> dict[int, int]:
+    """Blocks by class for what a program asked for."""
+    counts: dict[int, int] = {}
+    for size, count in sizes.items():
+        if size <= LARGE_MAX_BYTES:
+            number = next(c.number for c in snapshot.classes if c.block_bytes >= size)
+            counts[number] = counts.get(number, 0) + count
+    return counts
+
+
+def grown(before: Snapshot, after: Snapshot) -> dict[int, int]:
+    """Classes whose live blocks changed, and by how much."""
+    pairs = zip(before.classes, after.classes, strict=True)
+    changes = {new.number: (new.live_blocks or 0) - (old.live_blocks or 0) for old, new in pairs}
+    return {number: change for number, change in changes.items() if change}
+
+
+def check_law(snapshot: Snapshot) -> None:
+    """Whatever moment it is of: nothing is negative, nothing is more than there is."""
+    for figures in snapshot.classes:
+        parts = [figures.free_blocks, figures.remote_blocks, figures.magazine_blocks, figures.live_blocks]
+        assert all(part is not None and part >= 0 for part in parts), figures
+        assert (figures.live_blocks or 0) <= (figures.capacity_blocks or 0), figures
+    assert all(value >= 0 for value in [*snapshot.counters.values(), *snapshot.totals.values()])
+    assert all(thread.bytes_out >= 0 and thread.cached_bytes >= 0 for thread in snapshot.threads)
+    memory = snapshot.memory
+    assert memory.live_bytes <= (memory.mapped_bytes or 0)
+
+
+def check_shadow(program: Stepper) -> None:
+    before = snapshot_of(program.pid)
+    program.go_on("allocated")
+    after = snapshot_of(program.pid)
+    check_law(after)
+    assert grown(before, after) == expected(SHADOW, after)
+    assert (after.big.blocks or 0) - (before.big.blocks or 0) == SHADOW[3_000_000]
+    program.go_on("freed")
+    half = snapshot_of(program.pid)
+    check_law(half)
+    kept = {size: count - (count + 1) // 2 for size, count in SHADOW.items()}
+    assert grown(before, half) == expected(kept, half)
+    assert (half.big.blocks or 0) - (before.big.blocks or 0) == kept[3_000_000]
+
+
+@pytest.mark.parametrize("who", ["same thread", "other thread"])
+def test_live_blocks_match_a_shadow_count(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str
+) -> None:
+    remote = ["-r"] if who == "other thread" else []
+    check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
+
+
+@pytest.mark.parametrize("kind", STATIC)
+def test_linked_programs_are_read_by_symbol_or_magic(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], static_lib: Path, kind: str
+) -> None:
+    linked = compiled("blocks", *STATIC[kind], static_lib)
+    check_shadow(stepper([linked, *ARGUMENTS], "begun", preload=False, **QUIET))
+
+
+@pytest.mark.parametrize("who", ["same thread", "other thread"])
+def test_both_forms_agree(compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str) -> None:
+    """But for what other threads freed and the owner has not collected: heaps count that as out."""
+    remote = ["-r"] if who == "other thread" else []
+    program = stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET)
+    program.go_on("allocated")
+    program.go_on("freed")
+    target = open_process(program.pid)
+    quick, full = take(target, "counters"), take(target)
+    assert quick.counters == full.counters
+    assert quick.memory.cached_bytes == full.memory.cached_bytes > 0
+    waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
+    assert (waiting_bytes > 0) == (who == "other thread")
+    assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
+
+
+def test_json_brings_the_same_snapshot_back(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+) -> None:
+    snapshot = snapshot_of(stepper([compiled("blocks")], "begun").pid)
+    assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
+
+
+def test_under_load_figures_stay_within_the_batches(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+) -> None:
+    threads, blocks, size = 4, 50_000, 64
+    target = open_process(stepper([compiled("churn"), threads, blocks, size], "ready").pid)
+    last: Snapshot | None = None
+    for _ in range(20):
+        snapshot = take(target)
+        check_law(snapshot)
+        live = next(c.live_blocks for c in snapshot.classes if c.block_bytes == size)
+        assert live == pytest.approx(threads * blocks, abs=(threads + 1) * CACHED_BLOCKS_MAX)
+        if last is not None:
+            assert all(snapshot.counters[name] >= value for name, value in last.counters.items())
+        last = snapshot
+    assert last is not None
+    assert last.counters["refills"] > 0
+
+
+def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+) -> None:
+    target = open_process(stepper([compiled("crowd"), THREADS], "ready").pid)
+    times_ms = {}
+    for detail in ("counters", "full"):
+        runs = []
+        for _ in range(5):
+            start = time.perf_counter()
+            snapshot = take(target, detail)  # type: ignore[arg-type]
+            runs.append((time.perf_counter() - start) * 1000)
+        times_ms[detail] = min(runs)
+        assert sum(thread.thread_id != 0 for thread in snapshot.threads) >= THREADS
+    print(f"{THREADS} threads: {times_ms['counters']:.1f} ms, in full {times_ms['full']:.1f} ms")
+    assert times_ms["counters"] < READ_QUICKLY_MS
+
+
+def test_a_stopped_process_is_read_and_stays_stopped(
+    tool: Tool, compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+) -> None:
+    program = stepper([compiled("blocks"), "100:1000"], "begun")
+    program.go_on("allocated")
+    os.kill(program.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+    snapshot = tool.json("stat", program.pid)
+    assert next(c for c in snapshot["classes"] if c["block_bytes"] == 112)["live_blocks"] >= 1000
+    assert Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.parametrize(("words", "step"), [(["blocks", "8:1"], "begun"), (["crowd", "3"], "ready")])
+def test_threads_are_named(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], words: list[str], step: str
+) -> None:
+    """The first thread, too: it allocates before there are others."""
+    program = stepper([compiled(words[0]), *words[1:]], step)
+    if step == "begun":
+        program.go_on("allocated")
+    threads = {thread.thread_id: thread for thread in snapshot_of(program.pid).threads}
+    for task in Path(f"/proc/{program.pid}/task").iterdir():
+        assert threads[int(task.name)].name == (task / "comm").read_text().strip()
+        assert threads[int(task.name)].state in ("running", "dormant")
+
+
+@pytest.fixture
+def redis(
+    program: Callable[[str], Path], on_hakmem: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> tuple[int, list[str]]:
+    """A server's PID, and the words that lead its clients to it."""
+    server = program("redis-server")
+    settings = ["--port", "0", "--save", "", "--unixsocket", "s"]
+    process = on_hakmem([server, *settings], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "s").exists():
+        assert time.monotonic() < deadline, "redis-server does not answer"
+        time.sleep(0.05)
+    return process.pid, ["-s", str(tmp_path / "s")]
+
+
+def test_redis_under_load(
+    redis: tuple[int, list[str]],
+    program: Callable[[str], Path],
+    on_hakmem: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    pid, socket = redis
+    work = ["-n", "200000", "-r", "50000", "-d", "100", "-P", "16", "-q", "-t", "set,lpush,lpop,hset"]
+    load = on_hakmem([program("redis-benchmark"), *socket, *work], library=None, stdout=subprocess.DEVNULL)
+    target = open_process(pid)
+    taken = 0
+    while load.poll() is None:
+        check_law(take(target))
+        taken += 1
+    assert taken > 3
+    info = subprocess.run(
+        [program("redis-cli"), *socket, "info", "memory"], capture_output=True, text=True, check=True
+    ).stdout
+    used = int(info.split("used_memory:")[1].split()[0])
+    live = take(target).memory.live_bytes
+    assert used <= live <= used + (8 << 20), "what redis counts itself, and a little for its libraries"
+
+
+def test_python_on_hakmem(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+    script = "x = [bytes(5000) for _ in range(10000)]; print(1, flush=True); import time; time.sleep(60)"
+    process = on_hakmem(["/usr/bin/python3", "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"1\n"
+    snapshot = tool.json("stat", process.pid)
+    assert next(c for c in snapshot["classes"] if c["block_bytes"] == 5120)["live_blocks"] >= 10000
+    shown = tool("stat", process.pid, COLUMNS="80")
+    assert shown.status == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert all(title in shown.stdout for title in ("Memory", "Tiers", "Classes", "Threads", "System calls"))

@@ -1,0 +1,266 @@
+"""`hakmem top`: in a real terminal (tmux), by textual's own pilot, and as plain tables."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.target import open_process
+from hakmem.top import ChooseProcess, TopApp
+from hakmem.watching import VIEWS
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
+from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+
+PROGRAMS = Path(__file__).parent / "programs"
+COLUMNS, ROWS = 100, 30
+
+
+@pytest.fixture(scope="module")
+def busy_program(compile_c: Callable[..., Path]) -> Path:
+    """Threads that allocate, and free each other's blocks."""
+    return compile_c(PROGRAMS / "busy.c")
+
+
+@pytest.fixture(scope="module")
+def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
+    """It runs all the time."""
+    with running([busy_program, "300"], lib) as process:
+        yield process
+
+
+class Terminal:
+    """A command in a terminal of its own."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.socket = f"hakmem-{uuid.uuid4().hex[:8]}"
+        line = f"{shlex.join(command)}; echo status $?; sleep 60"
+        environment = tool_environment() | {"TERM": "xterm-256color"}
+        environment.pop("COLUMNS")  # the terminal knows its width itself
+        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), line, environment=environment)
+
+    def tmux(self, *words: str, environment: dict[str, str] | None = None) -> str:
+        """One command of tmux."""
+        step = subprocess.run(
+            ["tmux", "-L", self.socket, "-f", "/dev/null", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return step.stdout
+
+    def screen(self) -> str:
+        """What it shows now."""
+        return self.tmux("capture-pane", "-p")
+
+    def press(self, *keys: str) -> None:
+        """As a user does."""
+        self.tmux("send-keys", *keys)
+
+    def wait_for(self, text: str) -> str:
+        """The screen as soon as it shows this."""
+        shown = [""]
+
+        def is_there() -> bool:
+            shown[0] = self.screen()
+            return text in shown[0]
+
+        wait_until(is_there, f"the terminal never shows {text!r}")
+        return shown[0]
+
+
+@pytest.fixture
+def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
+    """terminal("top", …): the tool in a terminal; ended with the test."""
+    program("tmux")
+    opened: list[Terminal] = []
+
+    def start(*arguments: object) -> Terminal:
+        opened.append(Terminal([*TOOL, *map(str, arguments)]))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.tmux("kill-server")
+
+
+# ---- in a terminal ----------------------------------------------------------------------------------
+
+
+def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+    shown = terminal("top", busy.pid, "--interval", "200ms")
+    first = shown.wait_for("tiny")
+    assert str(busy.pid) in first.splitlines()[0]
+    for gauge in ("RSS", "live", "caches", "slow paths", "remote frees", "page faults"):
+        assert gauge in first
+    assert "█" in first
+    shown.press("2")
+    assert "running" in shown.wait_for("bytes out")
+    shown.press("3")
+    assert "magazine misses of malloc" in shown.wait_for("refills")
+    shown.press("4")
+    assert "page faults, minor" in shown.wait_for("madvise")
+    shown.press("Tab")
+    assert "live blocks" in shown.wait_for("of RSS")
+    shown.press("q")
+    shown.wait_for("status 0")
+
+
+def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[..., Terminal]) -> None:
+    """A clear message, the last figures, and q still leaves."""
+    with running([busy_program, "300"], lib) as process:
+        shown = terminal("top", process.pid, "--interval", "200ms")
+        shown.wait_for("tiny")
+    text = shown.wait_for(f"Process {process.pid} has ended")
+    assert "The last figures stay here; q leaves." in text
+    assert "tiny" in text
+    shown.press("q")
+    shown.wait_for("status 0")
+
+
+def test_choice_among_processes(
+    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
+) -> None:
+    with running([busy_program, "300"], lib) as other:
+        shown = terminal("top")
+        text = shown.wait_for(f"{other.pid} ")
+        assert "Which process?" in text
+        offered = re.findall(r"^\W+(\d+) +(?:[\d.]+ \S*B|ended) ", text, re.MULTILINE)
+        assert str(busy.pid) in offered
+        shown.press(*["Down"] * offered.index(str(other.pid)), "Enter")
+        assert shown.wait_for("tiny").splitlines()[0].split()[0] == str(other.pid)
+        shown.press("q")
+        shown.wait_for("status 0")
+
+
+def test_interrupt_leaves_cleanly(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+    shown = terminal("top", busy.pid)
+    shown.wait_for("RSS")
+    shown.press("C-c")
+    assert "Traceback" not in shown.wait_for("status 0")
+
+
+# ---- by textual's pilot -----------------------------------------------------------------------------
+
+
+def by_pilot(pids: list[int], act: Callable[[TopApp, Pilot[None]], object]) -> None:
+    """Runs the app without a terminal; `act` is a coroutine function of it and its pilot."""
+
+    async def run() -> None:
+        app = TopApp([open_process(pid) for pid in pids], 0.1)
+        async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
+            if len(pids) == 1:
+                await until(pilot, lambda: app.query_one(DataTable).row_count > 0)
+            await act(app, pilot)  # type: ignore[misc]
+
+    asyncio.run(run())
+
+
+async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
+    """Waits for what the app does by itself."""
+    for _ in range(200):
+        if is_so():
+            return
+        await pilot.pause(0.05)
+    pytest.fail("the app did not come so far")
+
+
+def column(app: TopApp, place: int) -> list[str]:
+    """The texts of a column."""
+    table = app.query_one(DataTable)
+    return [str(table.get_row_at(row)[place]) for row in range(table.row_count)]
+
+
+def test_every_view_has_its_columns_and_rows(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        for number, view in enumerate(VIEWS):
+            await pilot.press(str(number + 1))
+            table = app.query_one(DataTable)
+            assert len(table.columns) == len(view.columns)
+            assert table.row_count > 0, view.name
+
+    by_pilot([busy.pid], act)
+
+
+def test_sorting(busy: subprocess.Popen[str]) -> None:
+    """By the next column, and the other way round."""
+
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("p", "3", "s", "s", "s")  # around to the names
+        names = column(app, 0)
+        assert names == sorted(names, reverse=True)
+        await pilot.press("r")
+        assert column(app, 0) == sorted(names)
+
+    by_pilot([busy.pid], act)
+
+
+def test_pausing(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("p")
+        await until(pilot, lambda: not app.is_looking)
+        assert app.watch_ is not None
+        seen = app.watch_.history[-1]
+        await pilot.pause(0.5)
+        assert app.watch_.history[-1] is seen
+        assert "paused" in str(app.query_one("#head", Static).render())
+        await pilot.press("p")
+        await until(pilot, lambda: app.watch_ is not None and app.watch_.history[-1] is not seen)
+
+    by_pilot([busy.pid], act)
+
+
+def test_pace(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("minus", "minus")
+        assert app.interval_s == pytest.approx(0.4)
+        await pilot.press("plus")
+        assert app.interval_s == pytest.approx(0.2)
+
+    by_pilot([busy.pid], act)
+
+
+def test_rates_are_those_of_the_process(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: app.watch_ is not None and len(app.watch_.history) >= 3)
+        assert app.watch_ is not None
+        rates = app.watch_.history[-1].rates
+        assert rates.slow_paths_per_s > 0
+        assert rates.remote_frees_per_s > 0
+        assert all(rate >= 0 for rate in rates.counters.values())
+
+    by_pilot([busy.pid], act)
+
+
+def test_leaving_the_choice_leaves_top(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, ChooseProcess))
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.is_running)
+
+    by_pilot([busy.pid, busy.pid], act)
+
+
+# ---- without a terminal -----------------------------------------------------------------------------
+
+
+def test_plain_tables(busy: subprocess.Popen[str]) -> None:
+    """Also without --once: standard output is a pipe."""
+    text = hakmem("top", busy.pid, "--interval", "200ms").stdout
+    assert "RSS" in text
+    assert "refills" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_process_that_is_gone() -> None:
+    with subprocess.Popen(["/bin/true"]) as process:
+        process.wait()
+    hakmem("top", process.pid, status=4)
