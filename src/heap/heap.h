@@ -43,9 +43,20 @@ struct reuse {
   uint16_t granted; /* the lease when it was set last */
 };
 
+/* Which requests get a guarded block: heap/sampler.h. */
+struct sampler {
+  uint64_t random;    /* 0: not begun yet */
+  uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
+  bool is_sampling;
+};
+
 struct heap {
-  /* The fast paths' part. */
-  uint32_t tag; /* of our entries in the owner map */
+  /* The fast paths' part: free asks it.  Else the same as owner.tag, which all others ask. */
+  union {
+    uint32_t tag; /* of our entries in the owner map */
+    ATOMIC(uint32_t)
+    tag_for_ticker; /* of heap/sampler.c, which makes free fall into its slow path */
+  };
 
   /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
@@ -68,6 +79,7 @@ struct heap {
   void **spare_arrays[SPARE_ARRAY_KINDS];
   uint64_t next_trim_ms;    /* when its own idle caches are looked at again */
   struct heap *next_parked; /* under the lock of the list of heaps */
+  struct sampler sampler;
 
   struct owner owner;
 

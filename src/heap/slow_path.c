@@ -3,12 +3,14 @@
 #include <errno.h>
 
 #include "guard/pointer.h"
+#include "guard/sampled.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/class_figures.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "slab/slab.h"
 #include "tier/big.h"
@@ -33,7 +35,7 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
       .class = class,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
-      .tag = heap->tag,
+      .tag = heap->owner.tag,
       .home = heap->owner.number,
   };
   capacity_note_refill(heap, class);
@@ -94,8 +96,10 @@ COLD static void *fail_without_memory(struct heap *heap) {
 }
 
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  void *block = sampler_take(heap, allocation);
+  if (UNLIKELY(block)) return block;
   heap_enter(heap);
-  void *block = try_allocate(heap, allocation);
+  block = try_allocate(heap, allocation);
   if (UNLIKELY(!block)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
@@ -169,7 +173,7 @@ static void free_without_heap(void *block, unsigned class) {
 /* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
 static void adopt_large(struct heap *heap, unsigned class, void *block) {
   if (!range_block_begins_at((uintptr_t)block)) pointer_fail("free", (uintptr_t)block);
-  owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
+  owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
   push(heap, class, block);
 }
 
@@ -186,7 +190,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool went_beyond = true;
   heap_enter(heap);
-  if ((entry & ~MAP_CLASS_MASK) == heap->tag)
+  if ((entry & ~MAP_CLASS_MASK) == heap->owner.tag)
     push(heap, class, block);
   else if (goes_home(heap, class))
     went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
@@ -194,6 +198,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
+  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
   heap_leave(heap);
   return went_beyond;
 }
@@ -223,7 +228,10 @@ static void free_foreign(void *block) {
 static NOINLINE void free_the_long_way(void *block) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
-    free_foreign(block);
+    if (sampled_covers((uintptr_t)block))
+      sampled_give((uintptr_t)block, "free");
+    else
+      free_foreign(block);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -258,9 +266,10 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry)) return false;
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || sampler_has_diverted(heap))
+    return false;
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
-  return (entry & ~MAP_CLASS_MASK) != heap->tag && keep_tiny(heap, class, block);
+  return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }
 
 NOINLINE void heap_free_slow(void *block) {
@@ -278,6 +287,7 @@ size_t heap_usable_bytes(const void *block, const char *verb, bool *is_foreign) 
   uintptr_t address = (uintptr_t)block;
   *is_foreign = false;
   if (!is_in_window((uintptr_t)block)) {
+    if (sampled_covers(address)) return sampled_bytes(address, verb);
     if (!os_libc_malloc()->free || !pointer_is_libc_block(address)) pointer_fail(verb, address);
     *is_foreign = true;
     return 0;
@@ -309,7 +319,7 @@ void *heap_move_big(void *target, void *source, size_t bytes) {
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count)) return false;
+  if (granule >= load_relaxed(&window.granule_count)) return sampled_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
   return map_entry_is_live(owner_map_entry((uintptr_t)address));

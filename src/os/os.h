@@ -38,6 +38,14 @@ bool os_move_pages(void *target, void *source, size_t bytes);
 /* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments). */
 bool os_remap(void *address, size_t bytes);
 
+/* Address space whose pages are closed, and are opened and closed one by one: by guard regions where the
+ * kernel has them (one mapping altogether), else by protection.  One per process; NULL when refused. */
+void *os_reserve_closed(size_t bytes);
+/* Makes pages of it readable and writable; false when refused. */
+bool os_open_pages(void *address, size_t bytes);
+/* Whoever touches them from now on gets SIGSEGV.  False when the kernel refused. */
+bool os_close_pages(void *address, size_t bytes);
+
 /* ---- process and machine ---------------------------------------------------------------------- */
 
 /* The address-space limit in bytes, UINT64_MAX when there is none. */
@@ -103,16 +111,40 @@ NORETURN void os_abort(void);
 
 /* ---- crashes ------------------------------------------------------------------------------------ */
 
+enum os_access { OS_ACCESS_UNKNOWN, OS_ACCESS_READ, OS_ACCESS_WRITE };
+
 struct os_crash {
   const char *signal_name;
   uintptr_t instruction; /* where the thread was; 0 when the kernel does not say */
   uintptr_t address;     /* what it touched */
-  bool is_in_library;    /* the instruction is the shared library's; false when linked statically */
+  enum os_access access;
+  bool is_in_library; /* the instruction is the shared library's; false when linked statically */
+  bool is_handled;    /* the program has a handler of its own, which is called next */
 };
 
 /* Calls `look` on the thread for which SIGSEGV or SIGBUS is about to end the process, as long as the
  * program has no handler of its own; then the signal takes its default course. */
 void os_watch_crashes(void (*look)(const struct os_crash *crash));
+/* From now on SIGSEGV is seen before the program's own handler, which is called next.  A program that
+ * sets one later comes before us again, until the next call of this.  os_watch_crashes before. */
+void os_watch_first(void);
+
+/* ---- call stacks ---------------------------------------------------------------------------------- */
+
+/* What os_backtrace needs is loaded, which allocates; until then it finds nothing. */
+void os_backtrace_prepare(void);
+/* The return addresses of this thread's callers, innermost first, `frames_max` at most, and how many.
+ * They begin with `from`, if it is among them; with 0 at the first that is not the shared library's.
+ * None where libc cannot tell. */
+unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from);
+
+struct os_place {
+  const char *module; /* path of the file that the code is from; NULL when unknown */
+  uintptr_t module_base;
+  const char *symbol; /* NULL when unknown */
+  uintptr_t symbol_base;
+};
+void os_find_place(uintptr_t instruction, struct os_place *place);
 
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 
