@@ -26,9 +26,10 @@ static struct guard_slot *slots;
 
 /* Slots that no block lives in: a ring, the longest free first. */
 static struct lock lock = {.rank = LOCK_RANK_GUARD};
-static uint16_t *ring;                  /* under the lock, as are the next two */
-static unsigned ring_first, free_count; /* from ring_first on */
-static struct counters lock_counters;   /* of waits that are nobody's business */
+static uint16_t *ring;                /* under the lock, as is the next */
+static unsigned ring_first;           /* where the free ones begin */
+static ATOMIC(unsigned) free_count;   /* single writer under the lock; read as a hint */
+static struct counters lock_counters; /* of waits that are nobody's business */
 
 /* ---- the region ------------------------------------------------------------------------------------- */
 
@@ -59,7 +60,7 @@ bool sampled_start(void) {
   void *region = reserve_outside_window(bytes);
   if (!region) return false;
   for (unsigned index = 0; index < count; index++) ring[index] = (uint16_t)index;
-  free_count = count;
+  store_relaxed(&free_count, count);
   sampled_region.bytes = bytes;
   sampled_region.slot_bytes = slot_bytes;
   sampled_region.slot_count = count;
@@ -74,10 +75,10 @@ enum { NO_SLOT = UINT16_MAX };
 static unsigned pop_slot(void) {
   unsigned index = NO_SLOT;
   lock_take(&lock, &lock_counters);
-  if (free_count) {
+  if (load_relaxed(&free_count)) {
     index = ring[ring_first];
     ring_first = (ring_first + 1) % sampled_region.slot_count;
-    free_count--;
+    store_relaxed(&free_count, load_relaxed(&free_count) - 1);
   }
   lock_give(&lock);
   return index;
@@ -85,9 +86,15 @@ static unsigned pop_slot(void) {
 
 static void push_slot(unsigned index) {
   lock_take(&lock, &lock_counters);
-  ring[(ring_first + free_count) % sampled_region.slot_count] = (uint16_t)index;
-  free_count++;
+  unsigned count = load_relaxed(&free_count);
+  ring[(ring_first + count) % sampled_region.slot_count] = (uint16_t)index;
+  store_relaxed(&free_count, count + 1);
   lock_give(&lock);
+}
+
+unsigned sampled_tenths_used(void) {
+  unsigned count = sampled_region.slot_count;
+  return count ? 10 * (count - load_relaxed(&free_count)) / count : 0;
 }
 
 void sampled_fork_prepare(void) { lock_fork_take(&lock); }

@@ -39,6 +39,9 @@ bool sampled_fits(size_t size, size_t alignment);
  * side the guard is near. */
 uintptr_t sampled_take(size_t size, size_t alignment, bool is_at_end);
 
+/* How many tenths of the slots have live blocks, about. */
+unsigned sampled_tenths_used(void);
+
 /* All of these for an address that sampled_covers: end the program with a report unless a block begins
  * there.  `verb` is what the program tried. */
 void sampled_give(uintptr_t block, const char *verb);
