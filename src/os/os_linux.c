@@ -167,10 +167,13 @@ static bool has_guard_regions;
 /* Set when a guard region was refused (locked memory): some pages are closed by protection. */
 static ATOMIC(bool) has_protected_pages;
 
+/* Emulators take advice that they do not know for granted: the kernel itself is asked to read there. */
+static bool is_closed(const void *page) { return access(page, F_OK) != 0 && errno == EFAULT; }
+
 static void *reserve_guard_regions(size_t bytes) {
   void *reserved = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
   if (!reserved) return NULL;
-  if (madvise(reserved, bytes, MADV_GUARD_INSTALL) == 0) return reserved;
+  if (madvise(reserved, bytes, MADV_GUARD_INSTALL) == 0 && is_closed(reserved)) return reserved;
   munmap(reserved, bytes);
   return NULL;
 }
@@ -195,14 +198,14 @@ bool os_open_pages(void *address, size_t bytes) {
 
 bool os_close_pages(void *address, size_t bytes) {
   int saved_errno = errno;
-  bool is_closed = has_guard_regions && madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
-  if (!is_closed) {
+  bool closed = has_guard_regions && madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
+  if (!closed) {
     store_relaxed(&has_protected_pages, true); /* read after the page came back to its pool */
-    is_closed = mprotect(address, bytes, PROT_NONE) == 0;
+    closed = mprotect(address, bytes, PROT_NONE) == 0;
     madvise(address, bytes, MADV_DONTNEED); /* locked pages stay */
   }
   errno = saved_errno;
-  return is_closed;
+  return closed;
 }
 
 uint64_t os_address_space_limit(void) {
@@ -422,7 +425,7 @@ static bool is_in_library(uintptr_t instruction) {
 #if defined(__aarch64__)
 /* The kernel's record of the fault among the extra ones of the context, each with a magic number. */
 static enum os_access access_of(const ucontext_t *context) {
-  enum { ESR_MAGIC = 0x45535201, ESR_IS_WRITE = 1 << 6 };
+  enum { SYNDROME_IS_WRITE = 1 << 6 };
   const unsigned char *at = context->uc_mcontext.__reserved;
   const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
   uint32_t head[2]; /* magic, bytes */
@@ -432,7 +435,7 @@ static enum os_access access_of(const ucontext_t *context) {
     if (head[0] != ESR_MAGIC) continue;
     uint64_t syndrome;
     memcpy(&syndrome, at + sizeof head, sizeof syndrome);
-    return syndrome & ESR_IS_WRITE ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+    return syndrome & SYNDROME_IS_WRITE ? OS_ACCESS_WRITE : OS_ACCESS_READ;
   }
   return OS_ACCESS_UNKNOWN;
 }
@@ -474,9 +477,7 @@ static bool is_called_by_kernel(uintptr_t return_address) {
 #else
   static const unsigned char ending[] = {0};
 #endif
-  unsigned char found[sizeof ending];
-  return os_read_safely(found, (const void *)return_address, sizeof found) &&
-         memcmp(found, ending, sizeof ending) == 0;
+  return memcmp((const void *)return_address, ending, sizeof ending) == 0;
 }
 
 /* The default action comes next: by the same instruction, or by the same signal sent again. */
