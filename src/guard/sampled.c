@@ -146,7 +146,8 @@ static void fill_around(uintptr_t block, size_t size, struct pages pages) {
 
 bool sampled_fits(size_t size, size_t alignment) {
   if (!load_acquire(&sampled_region.begin)) return false; /* pairs with sampled_start */
-  return size <= sampled_region.slot_bytes && alignment <= os_page_bytes();
+  bool has_room = size <= sampled_region.slot_bytes && alignment <= os_page_bytes();
+  return has_room && size <= MID_MAX_BYTES; /* what is larger, others take for a range */
 }
 
 uintptr_t sampled_take(size_t size, size_t alignment, bool is_at_end) {

@@ -12,9 +12,8 @@ enum { TICKER_NONE, TICKER_RUNNING };
 static ATOMIC(uint32_t) ticker_state;
 
 static void divert(struct owner *owner) {
-  struct heap *heap = heap_of_owner(owner);
-  if (load_relaxed(&owner->state) != OWNER_RUNNING || !load_relaxed(&heap->thread_id)) return;
-  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
+  if (load_relaxed(&owner->state) == OWNER_RUNNING)
+    store_relaxed(&heap_of_owner(owner)->tag_for_ticker, MAP_TAG_UNOWNED);
 }
 
 static void *ticker_body(void *unused) {

@@ -4,6 +4,7 @@
 #include "heap/heap.h"
 #include "heaps.h"
 #include "map/window.h"
+#include "workload.h"
 
 #define PAGE os_page_bytes()
 
@@ -127,6 +128,26 @@ static int lose_no_slot(const void *unused) {
   return 0;
 }
 CHILD_TEST(lose_no_slot)
+
+/* A program whose every miss is guarded, refused one call; then all of it works. */
+static int work_refused(const void *argument) {
+  struct workload load = {0}, again = {.must_succeed = true};
+  options.guard = true;
+  options.guard_rate = 1;
+  uint64_t call = *(const uint64_t *)argument;
+  os_fake_fail(OS_CALLS_ALL, call, call);
+  workload_run(&load);
+  os_fake_fail_none();
+  workload_run(&again);
+  REQUIRE(sampled_tenths_used() == 0);
+  return 0;
+}
+
+static void test_work_refused(void **state) {
+  (void)state;
+  for (uint64_t call = 1; call < 400; call += call < 40 ? 1 : 7)
+    assert_child_succeeds(work_refused, &call);
+}
 
 /* ---- what is said -------------------------------------------------------------------------------------- */
 
@@ -338,11 +359,17 @@ CHILD_TEST(follow_the_ticker)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reuse_the_oldest),   cmocka_unit_test(test_close_what_is_free),
-      cmocka_unit_test(test_place_at_both_ends), cmocka_unit_test(test_go_without_address_space),
-      cmocka_unit_test(test_lose_no_slot),       cmocka_unit_test(test_misuse),
-      cmocka_unit_test(test_tell_faults_apart),  cmocka_unit_test(test_sample_every_miss),
-      cmocka_unit_test(test_sample_at_the_rate), cmocka_unit_test(test_keep_the_gap),
+      cmocka_unit_test(test_reuse_the_oldest),
+      cmocka_unit_test(test_close_what_is_free),
+      cmocka_unit_test(test_place_at_both_ends),
+      cmocka_unit_test(test_go_without_address_space),
+      cmocka_unit_test(test_lose_no_slot),
+      cmocka_unit_test(test_work_refused),
+      cmocka_unit_test(test_misuse),
+      cmocka_unit_test(test_tell_faults_apart),
+      cmocka_unit_test(test_sample_every_miss),
+      cmocka_unit_test(test_sample_at_the_rate),
+      cmocka_unit_test(test_keep_the_gap),
       cmocka_unit_test(test_follow_the_ticker),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
