@@ -34,7 +34,7 @@ INLINE void heap_free(void *block) {
     heap_free_slow(block);
     return;
   }
-  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap->tag;
+  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap_tag(heap);
   if (UNLIKELY(class >= CLASS_COUNT)) {
     heap_free_slow(block);
     return;
