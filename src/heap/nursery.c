@@ -54,7 +54,7 @@ unsigned nursery_take(struct heap *heap, unsigned class, void **blocks, unsigned
 
 bool nursery_give(uint32_t entry, void *block) {
   struct heap *shared = nursery_if_any();
-  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->tag || !enter(shared)) return false;
+  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;
   batch_free(&shared->owner, &block, 1, &shared->owner.counters);
   latch_give(&shared->owner);
   return true;
