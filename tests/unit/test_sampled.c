@@ -305,10 +305,10 @@ static int sample_at_the_rate(const void *unused) {
   options.guard_gap_ms = 0;
   options.guard_slots = 4096;
   start_library();
-  uint64_t refills = counted(COUNT_refills), samples = samples_of(200000);
+  uint64_t refills = counted(COUNT_refills), samples = samples_of(20000);
   uint64_t requests = counted(COUNT_refills) - refills + samples;
   REQUIRE(requests > 1000);
-  REQUIRE(samples > requests / 10 * 8 / 10 && samples < requests / 10 * 12 / 10);
+  REQUIRE(samples > requests / 10 * 9 / 10 && samples < requests / 10 * 11 / 10);
   return 0;
 }
 CHILD_TEST(sample_at_the_rate)
