@@ -12,7 +12,7 @@ enum { ROUTE_P_PROBES = 8 };
 static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(!slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
-  from->bins[slab->class].slab_count--;
+  bin_loses_slab(&from->bins[slab->class]);
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);
