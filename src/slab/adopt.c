@@ -55,7 +55,8 @@ static struct slab *detach_slab(struct owner *ended, unsigned class) {
 }
 
 static bool is_adoptable(const struct owner *candidate) {
-  uint32_t state = load_relaxed(&candidate->state); /* looked at again under the latch */
+  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Looked at again under the latch. */
+  uint32_t state = load_seq(&candidate->state);
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 
