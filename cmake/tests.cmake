@@ -36,3 +36,5 @@ endforeach()
 add_test(NAME test_concurrency_guarded COMMAND test_concurrency)
 set_tests_properties(test_concurrency_guarded PROPERTIES
   TIMEOUT 400 ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
+
+include(cmake/models.cmake)

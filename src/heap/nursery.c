@@ -20,8 +20,8 @@ static struct heap *nursery_if_any(void) { return load_acquire(&nursery); }
 
 static bool is_new_to(const struct heap *heap, unsigned class) {
   return class < TINY_CLASS_COUNT && heap->nursery_batches[class] < NURSERY_BATCHES_MAX &&
-         !heap->owner.bins[class].slab_count && heap->owner.number != FIRST_HEAP_NUMBER &&
-         os_is_multi_threaded();
+         !load_relaxed(&heap->owner.bins[class].slab_count) &&
+         heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted.  Who has waited for longer
