@@ -1,8 +1,10 @@
 /* src/heap/life.c and batch.c: heaps that their threads leave and others take over, with slabs into which
  * blocks are freed meanwhile. */
 #include "heap/batch.h"
+#include "heap/class_figures.h"
 #include "heap/fast_path.h"
 #include "heap/life.h"
+#include "heap/nursery.h"
 #include "heap/slow_path.h"
 #include "slabs.h"
 
@@ -203,6 +205,53 @@ static const struct model_mutant life_mutants[] = {
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
+/* ---- new threads' first blocks: the heap that they share -------------------------------------- */
+
+static struct heap *heaps[2];
+
+static void set_up_nursery(void) {
+  set_up_heap();
+  heaps[0] = heap_make();
+  heaps[1] = heap_make();
+  class_figures_need(heaps[0]);
+  class_figures_need(heaps[1]);
+}
+
+/* Takes a block and gives it home; takes another. */
+static void use_nursery(void) {
+  struct heap *heap = heaps[model_self()];
+  void *slots[4], *block;
+  MODEL_REQUIRE(nursery_take(heap, CLASS_1K, slots, 4) == 1);
+  block = slots[0];
+  *(int *)block = model_self(); /* nobody else has it */
+  blocks[model_self()] = block;
+  if (model_self() == 0) {
+    MODEL_REQUIRE(nursery_give(owner_map_entry((uintptr_t)block), block));
+    blocks[0] = NULL;
+  }
+}
+
+static void check_nursery(void) {
+  struct slab *shared = slab_of_block((uintptr_t)blocks[1]);
+  struct owner *owner = load_relaxed(&shared->owner);
+  MODEL_REQUIRE(heap_of_owner(owner) != heaps[0] && heap_of_owner(owner) != heaps[1]);
+  unsigned nurseries = 0; /* the second one, made in vain, is parked */
+  for (struct owner *each = owners_first(); each; each = each->next_of_all) {
+    require_ready(each);
+    bool is_user = heap_of_owner(each) == heaps[0] || heap_of_owner(each) == heaps[1];
+    nurseries +=
+        !is_user && each != &first_heap->owner && load_relaxed(&each->state) == OWNER_RUNNING;
+  }
+  MODEL_REQUIRE(nurseries == 1);
+  MODEL_REQUIRE(shared->free_local + 1 == shared->capacity);
+}
+
+static const struct model_mutant nursery_mutants[] = {
+    {"made in two steps", {{"make_nursery", "cas", "nursery", MODEL_SPLIT, 0}}},
+    {"found without acquire", {{"nursery_if_any", "load", "nursery", MODEL_WEAKEN, 0}}},
+    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
 /* ---- the first calls of a process ------------------------------------------------------------------------------------ */
 
 static void set_up_nothing(void) {
@@ -274,6 +323,13 @@ int main(int count, char **arguments) {
        .check = check_life,
        .always = no_spinning,
        .mutants = life_mutants},
+      {.name = "heap-nursery",
+       .set_up = set_up_nursery,
+       .threads = {use_nursery, use_nursery},
+       .check = check_nursery,
+       .in_order = true,
+       .always = no_spinning,
+       .mutants = nursery_mutants},
       {.name = "heap-start",
        .set_up = set_up_nothing,
        .threads = {first_call, first_call, first_call},
