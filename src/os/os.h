@@ -67,6 +67,29 @@ char **os_environment(void);
 /* False only when the process is known to have one thread: set by libc before it starts a second. */
 bool os_is_multi_threaded(void);
 
+/* The first bytes of a small file as text; "" when it cannot be read. */
+void os_read_file(const char *path, char *buffer, size_t buffer_bytes);
+
+/* ---- the cgroup (cgroup.c) --------------------------------------------------------------------- */
+
+#define OS_CGROUP_NONE UINT64_MAX
+enum { OS_CGROUP_PROCESSOR = 1000, OS_CGROUP_PATH_BYTES = 512 };
+
+/* The tightest limits of the process's cgroups and of those above them, as far as they can be seen. */
+struct os_cgroup {
+  uint64_t memory_max_bytes; /* memory.max; v1: memory.limit_in_bytes; OS_CGROUP_NONE without one */
+  uint64_t memory_high_bytes; /* memory.high, of v2 only */
+  uint64_t processor_quota;   /* in thousandths of a processor */
+
+  char memory_path[OS_CGROUP_PATH_BYTES]; /* where the tightest memory limit was found */
+  bool is_v1;
+};
+/* Reads them.  One thread at a time; what it returns is overwritten by the next call. */
+const struct os_cgroup *os_cgroup_read(void);
+/* What the cgroup with that limit uses.  Pages of files, which the kernel can drop, are left out when it is more
+ * than `calm_bytes`: below that nobody needs to know exactly. */
+uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes);
+
 /* ---- time ------------------------------------------------------------------------------------- */
 
 uint64_t os_now_ns(void);
