@@ -110,12 +110,13 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
-void os_unmap(void *address, size_t bytes) {
+bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
-  munmap(address, bytes);
+  bool unmapped = munmap(address, bytes) == 0;
   count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
   errno = saved_errno;
+  return unmapped;
 }
 
 bool os_purge(void *address, size_t bytes) {

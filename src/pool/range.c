@@ -569,8 +569,7 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   struct range *head = record(first);
   void *address = (void *)granule_address(first);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
-  if (give_addresses) {
-    os_unmap(address, bytes);
+  if (give_addresses && os_unmap(address, bytes)) {
     head->was_moved = false;
     return RANGE_UNMAPPED;
   }
@@ -578,24 +577,33 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
     head->was_moved = false;
     return RANGE_CLEAN;
   }
+  if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
+}
+
+/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
+ * the same ranges again. */
+static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  bool is_taken = false;
+  lock_take(&arena->lock, counters);
+  unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
+  lock_give(&arena->lock);
+  for (unsigned index = 0; index < found; index++) {
+    enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
+    if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
+      commit_give((size_t)record(batch[index])->info.granules << GRANULE_SHIFT);
+    is_taken |= now != kind;
+    put_back(batch[index], now, counters);
+  }
+  return is_taken && found == PURGE_BATCH && purge->bytes_left;
 }
 
 static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
                         struct counters *counters) {
-  uint32_t batch[PURGE_BATCH];
-  unsigned found;
-  do {
-    lock_take(&arena->lock, counters);
-    found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
-    lock_give(&arena->lock);
-    for (unsigned index = 0; index < found; index++) {
-      enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
-      if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
-        commit_give((size_t)record(batch[index])->info.granules << GRANULE_SHIFT);
-      put_back(batch[index], now, counters);
-    }
-  } while (found == PURGE_BATCH && purge->bytes_left);
+  while (purge_batch(purge, arena, kind, counters)) {
+  }
 }
 
 void range_purge(struct purge *purge, struct counters *counters) {

@@ -119,6 +119,32 @@ static int count_refused_purges(const void *unused) {
   return 0;
 }
 
+/* Many ranges that live ones keep apart, and a system that takes none back, neither pages nor addresses (locked
+ * memory, an exhausted count of mappings): the round ends, and nothing is lost. */
+static int end_when_all_is_refused(const void *unused) {
+  (void)unused;
+  enum { PAIRS = 200 };
+  static void *blocks[2 * PAIRS];
+  start(NULL);
+  for (unsigned index = 0; index < 2 * PAIRS; index++) blocks[index] = must_malloc(300000);
+  for (unsigned index = 0; index < 2 * PAIRS; index += 2) hak_free(blocks[index]);
+  os_fake_fail(1u << OS_CALL_PURGE | 1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
+  hak_purge(true);
+  require_exact();
+  REQUIRE(!hak_malloc((size_t)1 << 32)); /* gives addresses back, in vain */
+  require_exact();
+  os_fake_fail(1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
+  REQUIRE(!hak_malloc((size_t)1 << 32)); /* pages at least */
+  require_exact();
+  REQUIRE(look().dirty_free_bytes == 0);
+  for (unsigned index = 0; index < 2 * PAIRS; index += 2) blocks[index] = must_malloc(300000);
+  os_fake_fail_none();
+  for (unsigned index = 0; index < 2 * PAIRS; index++) hak_free(blocks[index]);
+  hak_purge(true);
+  require_exact();
+  return 0;
+}
+
 /* A system that refuses anything at any time leaves no trace in the sum. */
 static int count_when_refused(const void *unused) {
   (void)unused;
@@ -408,6 +434,7 @@ CHILD_TEST(count_exactly)
 CHILD_TEST(count_exactly_under_strict_overcommit)
 CHILD_TEST(count_ranges_exactly)
 CHILD_TEST(count_refused_purges)
+CHILD_TEST(end_when_all_is_refused)
 CHILD_TEST(count_when_refused)
 CHILD_TEST(fill_to_the_hard_limit)
 CHILD_TEST(grow_to_the_hard_limit)
@@ -431,6 +458,7 @@ int main(void) {
       cmocka_unit_test(test_count_exactly_under_strict_overcommit),
       cmocka_unit_test(test_count_ranges_exactly),
       cmocka_unit_test(test_count_refused_purges),
+      cmocka_unit_test(test_end_when_all_is_refused),
       cmocka_unit_test(test_count_when_refused),
       cmocka_unit_test(test_fill_to_the_hard_limit),
       cmocka_unit_test(test_grow_to_the_hard_limit),
