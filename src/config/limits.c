@@ -41,7 +41,7 @@ static uint64_t read_limit(const char *name, const char *text) {
 }
 
 void limits_read(void) {
-  limits.soft_bytes = read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft);
+  store_relaxed(&limits.soft_bytes, read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft));
   limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
 }
 
@@ -59,8 +59,9 @@ static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
   return cut < CACHE_CUT_MAX ? cut : CACHE_CUT_MAX;
 }
 
-/* Of the memory limit no cache of free memory takes more than an eighth. */
-enum { CACHE_DIVISOR = 8 };
+/* Of the memory limit no cache of free memory takes more than a sixteenth: there are three, of SuperSlabs, of Large
+ * blocks and of ranges, and what waits in one is of no use to what another serves. */
+enum { CACHE_DIVISOR = 16 };
 
 /* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to what
  * is left, to a sixteenth at the limit: less would cost page faults without end where other processes fill the
@@ -75,11 +76,18 @@ static uint32_t decay_cut_for(uint64_t used_bytes, uint64_t limit_bytes) {
   return cut < DECAY_CUT_MAX ? (uint32_t)cut : DECAY_CUT_MAX;
 }
 
+static uint64_t calm_bytes(uint64_t limit_bytes) {
+  return limit_bytes - limit_bytes / KEEN_DIVISOR;
+}
+
+/* A program may pass all of it between two rounds, so what it holds itself has a soft limit there too. */
 static const struct os_cgroup *look_at_limits(void) {
   const struct os_cgroup *cgroup = os_cgroup_read();
+  uint64_t limit = memory_limit(cgroup);
   store_relaxed(&limits.cache_cut, cache_cut_for(cgroup));
-  if (memory_limit(cgroup) != OS_CGROUP_NONE)
-    store_relaxed(&limits.cache_end_bytes, memory_limit(cgroup) / CACHE_DIVISOR + 1);
+  if (limit == OS_CGROUP_NONE) return cgroup;
+  store_relaxed(&limits.cache_end_bytes, limit / CACHE_DIVISOR + 1);
+  if (!load_relaxed(&limits.soft_bytes)) store_relaxed(&limits.soft_bytes, calm_bytes(limit));
   return cgroup;
 }
 
@@ -88,6 +96,6 @@ void limits_look(void) {
   if (!cgroup) cgroup = look_at_limits();
   uint64_t limit = memory_limit(cgroup);
   if (limit == OS_CGROUP_NONE) return;
-  uint64_t calm_bytes = limit - limit / KEEN_DIVISOR;
-  store_relaxed(&limits.decay_cut, decay_cut_for(os_cgroup_used_bytes(cgroup, calm_bytes), limit));
+  uint64_t used = os_cgroup_used_bytes(cgroup, calm_bytes(limit));
+  store_relaxed(&limits.decay_cut, decay_cut_for(used, limit));
 }

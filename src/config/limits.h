@@ -13,13 +13,14 @@
 #include "base/compiler.h"
 
 struct limits {
-  uint64_t soft_bytes, hard_bytes; /* 0: none; constant after limits_read */
+  uint64_t hard_bytes;         /* 0: none; constant after limits_read */
+  ATOMIC(uint64_t) soft_bytes; /* 0: none; without the option what the cgroup teaches */
 
   /* What the cgroup has taught; 0 before. */
   ATOMIC(uint32_t)
   decay_cut; /* parts of LIMITS_WHOLE less: the age at which free memory goes back */
   ATOMIC(uint32_t) cache_cut;       /* parts of LIMITS_WHOLE less: the budgets of caches */
-  ATOMIC(uint64_t) cache_end_bytes; /* no cache has more, whatever its budget */
+  ATOMIC(uint64_t) cache_end_bytes; /* no cache has more, whatever its budget; 0: no memory limit */
 };
 extern struct limits limits;
 

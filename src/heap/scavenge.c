@@ -125,6 +125,16 @@ static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
   range_purge(&purge, heap_counters(heap));
 }
 
+/* Likewise SuperSlabs where a cgroup's limit is near; without one the next round is soon enough. */
+static void purge_kept(void) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = UINT32_MAX,
+                        .bytes_left = ROUND_MAX_BYTES};
+  if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
+  slab_pool_purge_kept(&purge);
+  store_release(&is_running, 0);
+}
+
 /* The first slow path after memory was freed sets the time of the next round. */
 static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
@@ -178,6 +188,7 @@ void scavenge_when_due(struct heap *heap) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
   uint64_t excess_bytes = range_excess_bytes();
   if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
+  if (slab_pool_is_over_limit()) purge_kept();
   uint64_t now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);

@@ -32,7 +32,8 @@ INLINE void commit_settle(size_t taken, size_t needed) {
 
 /* More than the soft limit. */
 INLINE bool commit_is_too_much(void) {
-  return UNLIKELY(limits.soft_bytes) && load_relaxed(&totals.committed_bytes) > limits.soft_bytes;
+  uint64_t soft_bytes = load_relaxed(&limits.soft_bytes);
+  return UNLIKELY(soft_bytes != 0) && load_relaxed(&totals.committed_bytes) > soft_bytes;
 }
 
 #endif

@@ -472,15 +472,22 @@ static void push_kept(struct superslab *superslab) {
   tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
 }
 
+static bool are_too_many_kept(void) {
+  return load_relaxed(&totals.superslabs_kept) * CHUNK_BYTES >
+         limits_budget(options.superslab_keep * CHUNK_BYTES);
+}
+
+bool slab_pool_is_over_limit(void) {
+  return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && are_too_many_kept();
+}
+
 /* The LRU's old end, and whatever exceeds its budget, loses its pages. */
 static void age_kept_superslabs(struct purge *purge) {
   uint32_t number = tagged_chain_reverse(tagged_stack_pop_all(&pool.kept), superslab_link);
   while (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
     number = load_relaxed(&superslab->link);
-    bool over_budget = load_relaxed(&totals.superslabs_kept) * CHUNK_BYTES >
-                       limits_budget(options.superslab_keep * CHUNK_BYTES);
-    if (over_budget || purge_is_due(purge, superslab->stamp_ms)) {
+    if (are_too_many_kept() || purge_is_due(purge, superslab->stamp_ms)) {
       fetch_sub_relaxed(&totals.superslabs_kept, 1);
       purge_superslab(purge, superslab);
       tagged_stack_push(&pool.clean, superslab_link, (uint32_t)superslab->chunk);
@@ -489,6 +496,8 @@ static void age_kept_superslabs(struct purge *purge) {
     }
   }
 }
+
+void slab_pool_purge_kept(struct purge *purge) { age_kept_superslabs(purge); }
 
 /* Under memory pressure clean SuperSlabs give their addresses back as well. */
 static void unmap_clean_superslabs(struct purge *purge) {

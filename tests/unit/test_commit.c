@@ -311,7 +311,7 @@ static void read_options_from(char *soft, char *hard) {
 static int read_bytes(const void *unused) {
   (void)unused;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=3G"}, (char[]){"HAKMEM_LIMIT_HARD=12345"});
-  REQUIRE(limits.soft_bytes == UINT64_C(3) << 30 && limits.hard_bytes == 12345);
+  REQUIRE(load_relaxed(&limits.soft_bytes) == UINT64_C(3) << 30 && limits.hard_bytes == 12345);
   REQUIRE(load_relaxed(&os_fake.files_read) == 0);
   return os_fake.written_bytes != 0;
 }
@@ -320,7 +320,8 @@ static int read_percentages(const void *unused) {
   (void)unused;
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, (char[]){"HAKMEM_LIMIT_HARD=100%"});
-  REQUIRE(limits.soft_bytes / MIB == 50 - 1 || limits.soft_bytes / MIB == 50);
+  REQUIRE(load_relaxed(&limits.soft_bytes) / MIB == 50 - 1 ||
+          load_relaxed(&limits.soft_bytes) / MIB == 50);
   REQUIRE(limits.hard_bytes > 100 * MIB - 100 && limits.hard_bytes <= 100 * MIB);
   return os_fake.written_bytes != 0;
 }
@@ -328,7 +329,7 @@ static int read_percentages(const void *unused) {
 static int miss_the_cgroup(const void *unused) {
   (void)unused;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, NULL);
-  REQUIRE(limits.soft_bytes == 0);
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 0);
   REQUIRE(strcmp(os_fake.written,
                  "hakmem: warning: HAKMEM_LIMIT_SOFT=50%: no memory limit of a cgroup is known to "
                  "take a part of; ignored\n") == 0);
@@ -392,7 +393,7 @@ static int follow_the_quota(const void *unused) {
   REQUIRE(limits_budget(1000) == 1000);
   limits_look();
   REQUIRE(limits_budget(1000) == 500); /* one of two */
-  REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 8 + 1);
+  REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 16 + 1);
   return 0;
 }
 
@@ -414,6 +415,24 @@ static int ignore_a_quota_of_more(const void *unused) {
   return 0;
 }
 
+/* Three quarters of the cgroup's limit are a soft limit, unless there is one. */
+static int take_three_quarters(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  limits_look();
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 75 * MIB);
+  return 0;
+}
+
+static int prefer_the_option(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=90M"}, NULL);
+  limits_look();
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 90 * MIB);
+  return 0;
+}
+
 /* A small process does not look, a large one before its caches fill. */
 static int look_when_large(const void *unused) {
   (void)unused;
@@ -426,7 +445,7 @@ static int look_when_large(const void *unused) {
   REQUIRE(load_relaxed(&os_fake.files_read) == 0);
   swing_by_48_mib();
   REQUIRE(load_relaxed(&os_fake.files_read) > 0);
-  REQUIRE(look().dirty_free_bytes <= 100 * MIB / 8 + 4 * MIB);
+  REQUIRE(look().dirty_free_bytes <= 100 * MIB / 16 + 4 * MIB);
   return 0;
 }
 
@@ -450,6 +469,8 @@ CHILD_TEST(grow_keener)
 CHILD_TEST(follow_the_quota)
 CHILD_TEST(keep_a_quarter)
 CHILD_TEST(ignore_a_quota_of_more)
+CHILD_TEST(take_three_quarters)
+CHILD_TEST(prefer_the_option)
 CHILD_TEST(look_when_large)
 
 int main(void) {
@@ -474,6 +495,8 @@ int main(void) {
       cmocka_unit_test(test_follow_the_quota),
       cmocka_unit_test(test_keep_a_quarter),
       cmocka_unit_test(test_ignore_a_quota_of_more),
+      cmocka_unit_test(test_take_three_quarters),
+      cmocka_unit_test(test_prefer_the_option),
       cmocka_unit_test(test_look_when_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
