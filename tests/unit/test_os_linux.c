@@ -155,9 +155,10 @@ static int look_at_the_stack(const void *unused) {
   REQUIRE(os_backtrace(frames, FRAMES, 0) == 0); /* not prepared */
   os_backtrace_prepare();
   unsigned count = os_backtrace(frames, FRAMES, 0);
-  REQUIRE(count >= 3);
-  uintptr_t third = frames[2], second = frames[1];
-  REQUIRE(os_backtrace(frames, FRAMES, third) == count - 2 && frames[0] == third);
+  REQUIRE(count >= 5);
+  /* Callers of this function: a sanitizer has frames of its own in front. */
+  uintptr_t caller = frames[4], second = frames[1];
+  REQUIRE(os_backtrace(frames, FRAMES, caller) == count - 4 && frames[0] == caller);
   REQUIRE(os_backtrace(frames, 1, 0) == 1);
   os_find_place(second, &place);
   REQUIRE(place.module && second - place.module_base < 1u << 30);
