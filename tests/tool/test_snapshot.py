@@ -34,6 +34,10 @@ STATIC = {
 }
 
 
+TRAILER_BYTES = 8  # of src/guard/trailer.h: what hardened mode adds to each block
+SLAB_MAX_BYTES = 32 << 10
+QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
+
 # hakmem's helper thread would come meanwhile, and with it what the C library allocates for a thread.
 QUIET = {"HAKMEM_HELPER_THREAD": "0"}
 
@@ -92,6 +96,40 @@ def test_live_blocks_match_a_shadow_count(
 ) -> None:
     remote = ["-r"] if who == "other thread" else []
     check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
+
+
+@pytest.mark.parametrize("who", ["same thread", "other thread"])
+def test_hardened_blocks_match_a_shadow_count(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str
+) -> None:
+    """What is freed waits in its thread's quarantine, and is not live; blocks above 32 KiB are Big ones."""
+    is_remote = who == "other thread"
+    words = [compiled("blocks"), *(["-r"] if is_remote else []), *ARGUMENTS]
+    program = stepper(words, "begun", **QUIET, HAKMEM_HARDEN="1")
+    before = snapshot_of(program.pid)
+    kept = {size: count - (count + 1) // 2 for size, count in SHADOW.items()}
+    for step, counts in (("allocated", SHADOW), ("freed", kept)):
+        program.go_on(step)
+        after = snapshot_of(program.pid)
+        check_law(after)
+        room = {size + TRAILER_BYTES: count for size, count in counts.items()}
+        in_slabs = {size: count for size, count in room.items() if size <= SLAB_MAX_BYTES}
+        assert grown(before, after) == expected(in_slabs, after)
+        assert (after.big.blocks or 0) - (before.big.blocks or 0) == sum(counts.values()) - sum(
+            in_slabs.values()
+        )
+    target = open_process(program.pid)
+    quick, full = take(target, "counters"), take(target)
+    for snapshot in (quick, full):
+        held = sum(item.quarantine_blocks * item.block_bytes for item in snapshot.classes)
+        assert snapshot.memory.quarantine_bytes == snapshot.memory.cached_bytes == held
+        assert sum(thread.quarantine_bytes for thread in snapshot.threads) == held
+        # The thread that freed has ended, and let everything go.
+        assert held == 0 if is_remote else QUARANTINE_BYTES * 0.9 < held <= QUARANTINE_BYTES
+    waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
+    assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
+    del target.schema.records["quarantine"]  # a library from before there was one
+    assert take(target).memory.quarantine_bytes == 0
 
 
 @pytest.mark.parametrize("kind", STATIC)

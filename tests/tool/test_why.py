@@ -99,6 +99,7 @@ def test_blocks_are_where_they_belong(
     ("part", "name", "slack"),
     [
         ("big_freed", "cached Large and Big blocks", 2 * PAGE),
+        ("range_freed", "free ranges waiting for purge", 2 * PAGE),
         ("stack", "thread stacks", 256 * 1024),
         ("brk", "other malloc", 2 * PAGE),
         ("anonymous", "other anonymous", 64 * 1024),
@@ -158,6 +159,25 @@ def test_text_fits_the_terminal(lib: Path, compile_c: Callable[..., Path]) -> No
     assert "sum of the lines" in text
     assert "Verdict:" in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_hardened(lib: Path, compile_c: Callable[..., Path]) -> None:
+    """What waits in quarantine has a line of its own; quarantined ranges have no pages."""
+    hardened = {**NEVER_PURGED, "HAKMEM_HARDEN": "1"}
+    with running([compile_c(PROGRAMS / "known.c")], lib, hardened) as process:
+        said = {name: int(size) for name, size in (row.split() for row in process.said)}
+        answer = hakmem_json("why", process.pid)
+        assert answer["rss_bytes"] == rss_of(process.pid)
+    assert total(answer) == pytest.approx(answer["rss_bytes"], rel=SUM_TOLERANCE)
+    waiting = line(answer, "blocks in quarantine")
+    assert 0.9 * QUARANTINE_BYTES < waiting["bytes"] < 2 * QUARANTINE_BYTES
+    assert waiting["exact"]
+    assert {answer["pid"]} < {holder["thread_id"] for holder in waiting["details"]}
+    assert not line(answer, "magazines and outboxes")["bytes"]
+    assert line(answer, "cached Large and Big blocks")["bytes"] == 0
+    assert of_blocks(answer, "live data", 80)["live_blocks"] == said["small"] // 64
+    holed = of_blocks(answer, "live data", 1024)
+    assert holed["live_blocks"] == pytest.approx(said["holed_live"] // 1000, abs=2)
 
 
 # ---- whole programs ---------------------------------------------------------------------------------
