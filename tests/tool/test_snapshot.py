@@ -21,7 +21,7 @@ SHADOW |= {1025: 50, 4000: 321, 32768: 40, 32769: 30, 200_000: 7, 1_000_000: 3, 
 LARGE_MAX_BYTES = 1 << 20
 ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
 
-THREADS, READ_QUICKLY_MS = 1000, 100
+THREADS, READ_QUICKLY_MS, TRIES = 1000, 100, 30
 # What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
 # src/heap/capacity.c) and an outbox (OUTBOX_MAX_BLOCKS of src/heap/heap.h) for each thread.
 CACHED_BLOCKS_MAX = 2048 + 256
@@ -184,18 +184,18 @@ def test_under_load_figures_stay_within_the_batches(
 def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
     compiled: Callable[..., Path], stepper: Callable[..., Stepper]
 ) -> None:
+    """The best of several tries: others may be using the machine."""
     target = open_process(stepper([compiled("crowd"), THREADS], "ready").pid)
-    times_ms = {}
-    for detail in ("counters", "full"):
-        runs = []
-        for _ in range(5):
-            start = time.perf_counter()
-            snapshot = take(target, detail)  # type: ignore[arg-type]
-            runs.append((time.perf_counter() - start) * 1000)
-        times_ms[detail] = min(runs)
+    assert sum(thread.thread_id != 0 for thread in take(target).threads) >= THREADS
+    best_ms = float("inf")
+    for _ in range(TRIES):
+        start = time.perf_counter()
+        snapshot = take(target, "counters")
+        best_ms = min(best_ms, (time.perf_counter() - start) * 1000)
         assert sum(thread.thread_id != 0 for thread in snapshot.threads) >= THREADS
-    print(f"{THREADS} threads: {times_ms['counters']:.1f} ms, in full {times_ms['full']:.1f} ms")
-    assert times_ms["counters"] < READ_QUICKLY_MS
+        if best_ms < READ_QUICKLY_MS:
+            break
+    assert best_ms < READ_QUICKLY_MS
 
 
 def test_a_stopped_process_is_read_and_stays_stopped(
