@@ -31,3 +31,10 @@ foreach(source ${unit_tests})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120)
 endforeach()
+
+# Once more with every block that can be guarded guarded, and the ticker beside it.
+add_test(NAME test_concurrency_guarded COMMAND test_concurrency)
+set_tests_properties(test_concurrency_guarded PROPERTIES
+  TIMEOUT 400 ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
+
+include(cmake/models.cmake)

@@ -139,8 +139,8 @@ static void *allocate_range(struct heap *heap, const struct allocation *allocati
   info->site = allocation->site;
   info->colour_bytes = (uint16_t)place_in(granule, &layout, size, allocation->alignment);
   uintptr_t block = range_block(granule);
-  if (layout.front_bytes) os_guard((void *)granule_address(granule), page_bytes);
-  os_guard((void *)end_of_range(granule), page_bytes);
+  if (layout.front_bytes) os_close_pages((void *)granule_address(granule), page_bytes);
+  os_close_pages((void *)end_of_range(granule), page_bytes);
   trailer_write(block, end_of_range(granule) - block, size);
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
@@ -258,12 +258,12 @@ static void free_range(struct heap *heap, uintptr_t block, uint32_t entry) {
   check_end(block, entry, "free");
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
   void *begin = (void *)granule_address(granule);
-  if (!os_guard(begin, bytes)) memset((void *)block, 0, capacity_of(block, entry));
+  if (!os_close_pages(begin, bytes)) memset((void *)block, 0, capacity_of(block, entry));
   if (heap) {
     quarantine_add_range(heap, granule);
     return;
   }
-  os_unguard(begin, bytes);
+  os_open_pages(begin, bytes);
   range_give(granule, (uint32_t)os_now_coarse_ms(), &stray_counters);
 }
 

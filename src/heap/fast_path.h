@@ -34,7 +34,7 @@ INLINE void heap_free(void *block) {
     heap_free_slow(block);
     return;
   }
-  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap->tag;
+  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap_tag(heap);
   if (UNLIKELY(class >= CLASS_COUNT)) {
     heap_free_slow(block);
     return;
@@ -59,7 +59,7 @@ INLINE void heap_free_sized(void *block, size_t size) {
   size_t class = tiny_class_of_size(size);
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
-  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap->tag | (uint32_t) class) ||
+  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap_tag(heap) | (uint32_t) class) ||
                top == magazine->end)) {
     heap_free_sized_slow(block, size);
     return;

@@ -45,9 +45,20 @@ struct reuse {
 
 struct quarantine; /* heap/quarantine.h */
 
+/* Which requests get a guarded block: heap/sampler.h. */
+struct sampler {
+  uint64_t random;    /* 0: not begun yet */
+  uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
+  bool is_sampling;
+};
+
 struct heap {
-  /* The fast paths' part. */
-  uint32_t tag; /* of our entries in the owner map */
+  /* The fast paths' part: free asks it.  Else the same as owner.tag, which all others ask. */
+  union {
+    uint32_t tag; /* of our entries in the owner map */
+    ATOMIC(uint32_t)
+    tag_for_ticker; /* of heap/sampler.c, which makes free fall into its slow path */
+  };
 
   /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
@@ -70,12 +81,21 @@ struct heap {
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
   uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
   struct heap *next_parked;      /* under the lock of the list of heaps */
+  struct sampler sampler;
 
   struct owner owner;
 
   /* Last: a thread that does a little touches few of them. */
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
+
+/* The tag as free's fast path asks it: a plain load, which is an operand of another instruction and not
+ * one of its own, beside the ticker's atomic store.  The race is meant; the sanitizer cannot know. */
+#ifdef __SANITIZE_THREAD__
+INLINE uint32_t heap_tag(const struct heap *heap) { return load_relaxed(&heap->tag_for_ticker); }
+#else
+INLINE uint32_t heap_tag(const struct heap *heap) { return heap->tag; }
+#endif
 
 extern THREAD_LOCAL struct heap *heap_of_thread;
 extern const struct heap empty_heap; /* of a thread that has not allocated yet */

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "guard/sampled.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/checked.h"
 #include "heap/nursery.h"
+#include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
@@ -63,6 +65,7 @@ static bool start_library(void) {
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
   if (!load_relaxed(&first_record) || !slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
+  if (options.guard && !sampled_start()) warn_no_guards();
   return true;
 }
 
@@ -97,6 +100,7 @@ static struct heap *unpark(void) {
   latch_take(&heap->owner); /* somebody may be adopting from it */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
+  store_relaxed(&heap->tag_for_ticker, heap->owner.tag); /* the ticker may have come too late */
   count(&heap->owner.counters, COUNT_heaps_recycled);
   return heap;
 }
@@ -186,6 +190,7 @@ static void before_fork(void) {
   if (!is_needed) return;
   if (heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
   lock_fork_take(&heaps_lock);
+  sampled_fork_prepare();
   range_fork_prepare();
   lock_fork_begin();
 }
@@ -194,6 +199,7 @@ static void after_fork_in_parent(void) {
   if (!fork_is_guarded) return;
   lock_fork_end();
   range_fork_release(false);
+  sampled_fork_release(false);
   lock_fork_give(&heaps_lock);
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
 }
@@ -230,10 +236,12 @@ static void after_fork_in_child(void) {
   if (!fork_is_guarded) return;
   lock_fork_end();
   range_fork_release(true);
+  sampled_fork_release(true);
   lock_fork_reset(&heaps_lock);
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   scavenge_after_fork();
   nursery_after_fork();
+  sampler_after_fork();
   survivor = heap_of_thread;
   give_up_broken_heaps();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */

@@ -20,8 +20,8 @@ static struct heap *nursery_if_any(void) { return load_acquire(&nursery); }
 
 static bool is_new_to(const struct heap *heap, unsigned class) {
   return class < TINY_CLASS_COUNT && heap->nursery_batches[class] < NURSERY_BATCHES_MAX &&
-         !heap->owner.bins[class].slab_count && heap->owner.number != FIRST_HEAP_NUMBER &&
-         os_is_multi_threaded();
+         !load_relaxed(&heap->owner.bins[class].slab_count) &&
+         heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted.  Who has waited for longer
@@ -54,7 +54,7 @@ unsigned nursery_take(struct heap *heap, unsigned class, void **blocks, unsigned
 
 bool nursery_give(uint32_t entry, void *block) {
   struct heap *shared = nursery_if_any();
-  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->tag || !enter(shared)) return false;
+  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;
   batch_free(&shared->owner, &block, 1, &shared->owner.counters);
   latch_give(&shared->owner);
   return true;

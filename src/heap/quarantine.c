@@ -89,7 +89,7 @@ void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes) {
 
 static void give_range(struct heap *heap, size_t granule) {
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
-  os_unguard((void *)granule_address(granule), bytes);
+  os_open_pages((void *)granule_address(granule), bytes);
   range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
 }
 

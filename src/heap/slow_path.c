@@ -4,6 +4,7 @@
 
 #include "config/options.h"
 #include "guard/pointer.h"
+#include "guard/sampled.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/checked.h"
@@ -12,6 +13,7 @@
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "report/report.h"
 #include "slab/slab.h"
@@ -37,7 +39,7 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
       .class = class,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
-      .tag = heap->tag,
+      .tag = heap->owner.tag,
       .home = heap->owner.number,
   };
   capacity_note_refill(heap, class);
@@ -99,8 +101,10 @@ COLD static void *fail_without_memory(struct heap *heap) {
 }
 
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  void *block = sampler_take(heap, allocation);
+  if (UNLIKELY(block)) return block;
   heap_enter(heap);
-  void *block = try_allocate(heap, allocation);
+  block = try_allocate(heap, allocation);
   if (UNLIKELY(!block)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
@@ -178,7 +182,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  owner_map_set(granule_of((uintptr_t)block), heap->tag | class);
+  owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
   push(heap, class, block);
 }
 
@@ -195,7 +199,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool went_beyond = true;
   heap_enter(heap);
-  if ((entry & ~MAP_CLASS_MASK) == heap->tag)
+  if ((entry & ~MAP_CLASS_MASK) == heap->owner.tag)
     push(heap, class, block);
   else if (goes_home(heap, class))
     went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
@@ -203,6 +207,7 @@ static bool free_into(struct heap *heap, uint32_t entry, void *block) {
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
+  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
   heap_leave(heap);
   return went_beyond;
 }
@@ -235,7 +240,10 @@ static void free_foreign(void *block) {
 static NOINLINE void free_the_long_way(void *block) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
-    free_foreign(block);
+    if (sampled_covers((uintptr_t)block))
+      sampled_give((uintptr_t)block, "free");
+    else
+      free_foreign(block);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -275,9 +283,10 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry)) return false;
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || sampler_has_diverted(heap))
+    return false;
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
-  return (entry & ~MAP_CLASS_MASK) != heap->tag && keep_tiny(heap, class, block);
+  return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }
 
 NOINLINE void heap_free_slow(void *block) {
@@ -316,10 +325,13 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
                        });
 }
 
-/* The checked path knows what was asked for. */
-static bool fits_size(size_t size, size_t alignment, bool is_exact, size_t usable_bytes) {
-  if (options.harden) return size == usable_bytes;
+/* The checked path knows what was asked for.  A guarded block knows what it was made for. */
+static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
+                      size_t usable_bytes) {
+  bool is_guarded = !is_in_window((uintptr_t)block);
+  if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
+  if (is_guarded) return may_be_size(size, usable_bytes);
   return usable_bytes == usable_bytes_for(size, alignment) ||
          (!is_exact && may_be_size(size, usable_bytes));
 }
@@ -329,7 +341,7 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
-  if (UNLIKELY(kind == BLOCK_OWN && !fits_size(size, alignment, is_exact, usable_bytes)))
+  if (UNLIKELY(kind == BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
     fail_size((uintptr_t)block, size, usable_bytes);
   heap_free(block);
 }
@@ -355,14 +367,16 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
   return BLOCK_NONE;
 }
 
-static enum block_kind ask_foreign(uintptr_t address, const char *verb) {
+static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
+  if (sampled_covers(address))
+    return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
 }
 
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
-  if (!is_in_window(address)) return ask_foreign(address, verb);
+  if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
   uint32_t entry = owner_map_entry(address);
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
@@ -378,6 +392,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
 }
 
 bool heap_resize(void *block, size_t size) {
+  if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   if (UNLIKELY(options.harden)) return checked_resize((uintptr_t)block, size);
   struct heap *heap = heap_of_this_thread();
   int64_t large_bytes;
@@ -395,7 +410,7 @@ void *heap_move_big(void *target, void *source, size_t bytes) {
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count)) return false;
+  if (granule >= load_relaxed(&window.granule_count)) return sampled_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
   return map_entry_is_live(owner_map_entry((uintptr_t)address));

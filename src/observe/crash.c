@@ -1,18 +1,26 @@
 #include "observe/crash.h"
 
 #include "config/options.h"
+#include "guard/sampled.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "report/report.h"
 
 /* Inside: on our own code, or in something that a slow path has called. */
-static void look(const struct os_crash *crash) {
+static bool is_inside(const struct os_crash *crash) {
   struct heap *heap = heap_of_thread;
-  bool is_in_slow_path = heap_is_real(heap) && load_relaxed(&heap->is_busy);
-  if (crash->is_in_library || is_in_slow_path)
-    report_crash(crash->signal_name, crash->instruction, crash->address);
+  return crash->is_in_library || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
+}
+
+static void look(const struct os_crash *crash) {
+  if (sampled_report_fault(crash) || crash->is_handled || !options.crash_line) return;
+  if (is_inside(crash)) report_crash(crash->signal_name, crash->instruction, crash->address);
 }
 
 void crash_watch(void) {
-  if (options.crash_line) os_watch_crashes(look);
+  if (!options.crash_line && !options.guard) return;
+  os_watch_crashes(look);
+  if (!options.guard) return;
+  os_backtrace_prepare();
+  os_watch_first();
 }

@@ -1,6 +1,6 @@
 /* lock.h: a small mutex over the kernel's wait queue, and the order in which locks may be taken.
  *
- * Only slow paths use it: the range arenas and the list of heaps.  It is never held across a system
+ * Only slow paths use it: the range arenas, the guarded slots and the list of heaps.  It is never held across a system
  * call that maps, unmaps or purges memory.  Word: 0 free, 1 held, 2 held and somebody may be waiting
  * (U. Drepper, "Futexes Are Tricky", 2011, mutex 2). */
 #ifndef HAK_OS_LOCK_H
@@ -11,7 +11,7 @@
 
 /* Ranks: a thread that holds a lock may take only locks of lower rank.  Debug builds check.  0 is that
  * of the many, so that they need no page of initial values. */
-enum lock_rank { LOCK_RANK_RANGES, LOCK_RANK_HEAPS };
+enum lock_rank { LOCK_RANK_RANGES, LOCK_RANK_GUARD, LOCK_RANK_HEAPS };
 
 struct lock {
   ATOMIC(uint32_t) word;

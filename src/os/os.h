@@ -35,13 +35,16 @@ void os_advise_huge(void *address, size_t bytes, bool want);
 /* Moves the pages from `source` to `target`, both mapped and of the same size, without copying.
  * Afterwards source is mapped and zero.  False when the kernel cannot: nothing changed then. */
 bool os_move_pages(void *target, void *source, size_t bytes);
-/* Makes mapped pages inaccessible and drops their content; false when the kernel cannot.  By a guard region where it
- * has them, which divides no mapping, else by protection. */
-bool os_guard(void *address, size_t bytes);
-/* Makes them accessible again; they read as zero. */
-bool os_unguard(void *address, size_t bytes);
 /* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments). */
 bool os_remap(void *address, size_t bytes);
+
+/* Mapped pages that nobody may touch: by guard regions where the kernel has them (Linux 6.13), which divide no mapping,
+ * else by protection.  Whoever touches them gets SIGSEGV; their content is dropped.  False when refused. */
+bool os_close_pages(void *address, size_t bytes);
+/* Makes closed pages readable and writable; they read as zero.  False when refused. */
+bool os_open_pages(void *address, size_t bytes);
+/* Address space whose pages are closed, of a mapping of its own; NULL when refused. */
+void *os_reserve_closed(size_t bytes);
 
 /* ---- process and machine ---------------------------------------------------------------------- */
 
@@ -108,16 +111,40 @@ NORETURN void os_abort(void);
 
 /* ---- crashes ------------------------------------------------------------------------------------ */
 
+enum os_access { OS_ACCESS_UNKNOWN, OS_ACCESS_READ, OS_ACCESS_WRITE };
+
 struct os_crash {
   const char *signal_name;
   uintptr_t instruction; /* where the thread was; 0 when the kernel does not say */
   uintptr_t address;     /* what it touched */
-  bool is_in_library;    /* the instruction is the shared library's; false when linked statically */
+  enum os_access access;
+  bool is_in_library; /* the instruction is the shared library's; false when linked statically */
+  bool is_handled;    /* the program has a handler of its own, which is called next */
 };
 
 /* Calls `look` on the thread for which SIGSEGV or SIGBUS is about to end the process, as long as the
  * program has no handler of its own; then the signal takes its default course. */
 void os_watch_crashes(void (*look)(const struct os_crash *crash));
+/* From now on SIGSEGV is seen before the program's own handler, which is called next.  A program that
+ * sets one later comes before us again, until the next call of this.  os_watch_crashes before. */
+void os_watch_first(void);
+
+/* ---- call stacks ---------------------------------------------------------------------------------- */
+
+/* What os_backtrace needs is loaded, which allocates; until then it finds nothing. */
+void os_backtrace_prepare(void);
+/* The return addresses of this thread's callers, innermost first, `frames_max` at most, and how many.
+ * They begin with `from`, if it is among them; with 0 at the first that is not the shared library's.
+ * None where libc cannot tell. */
+unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from);
+
+struct os_place {
+  const char *module; /* path of the file that the code is from; NULL when unknown */
+  uintptr_t module_base;
+  const char *symbol; /* NULL when unknown */
+  uintptr_t symbol_base;
+};
+void os_find_place(uintptr_t instruction, struct os_place *place);
 
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 

@@ -224,21 +224,25 @@ bool os_move_pages(void *target, void *source, size_t bytes) {
   return moved == target;
 }
 
-bool os_guard(void *address, size_t bytes) {
-  check_preconditions(address, bytes);
-  if (madvise(address, bytes, MADV_DONTNEED) != 0) abort();
-  return mprotect(address, bytes, PROT_NONE) == 0;
-}
-
-bool os_unguard(void *address, size_t bytes) {
-  check_preconditions(address, bytes);
-  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
-}
-
 bool os_remap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
   if (is_refused(OS_CALL_REMAP)) return false;
   return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
+}
+
+void *os_reserve_closed(size_t bytes) { return os_reserve(bytes); }
+
+bool os_open_pages(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_OPEN_PAGES)) return false;
+  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool os_close_pages(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_CLOSE_PAGES)) return false;
+  madvise(address, bytes, MADV_DONTNEED);
+  return mprotect(address, bytes, PROT_NONE) == 0;
 }
 
 /* ---- process and machine ------------------------------------------------------------------------ */
@@ -342,6 +346,27 @@ const struct os_libc_malloc *os_libc_malloc(void) { return &os_fake.libc_malloc;
 
 /* Tests that crash on purpose watch themselves. */
 void os_watch_crashes(void (*look)(const struct os_crash *crash)) { (void)look; }
+
+void os_watch_first(void) {}
+
+/* ---- call stacks ------------------------------------------------------------------------------------------ */
+
+void os_backtrace_prepare(void) {}
+
+/* One that tells where it was taken: 0x1000, 0x1001, … */
+unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
+  (void)from;
+  for (unsigned index = 0; index < frames_max && index < OS_FAKE_FRAMES; index++)
+    frames[index] = OS_FAKE_FIRST_FRAME + index;
+  return frames_max < OS_FAKE_FRAMES ? frames_max : OS_FAKE_FRAMES;
+}
+
+void os_find_place(uintptr_t instruction, struct os_place *place) {
+  *place = (struct os_place){.module = "fake.so",
+                             .module_base = OS_FAKE_FIRST_FRAME / 2,
+                             .symbol = instruction == OS_FAKE_FIRST_FRAME ? "first" : NULL,
+                             .symbol_base = OS_FAKE_FIRST_FRAME};
+}
 
 bool os_is_in_break(uintptr_t address) {
   return address >= os_fake.break_begin && address < os_fake.break_end;

@@ -16,12 +16,15 @@ enum os_call {
   OS_CALL_PURGE,
   OS_CALL_MOVE_PAGES,
   OS_CALL_REMAP,
+  OS_CALL_OPEN_PAGES,
+  OS_CALL_CLOSE_PAGES,
   OS_CALL_THREAD_START,
   OS_CALL_COUNT
 };
 #define OS_CALLS_ALL ((1u << OS_CALL_COUNT) - 1)
 
 enum { OS_FAKE_WRITTEN_BYTES = 8192 };
+enum { OS_FAKE_FRAMES = 3, OS_FAKE_FIRST_FRAME = 0x1000 }; /* of every call stack */
 
 struct os_fake {
   /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last

@@ -162,28 +162,59 @@ bool os_remap(void *address, size_t bytes) {
   return mapped;
 }
 
-/* Some guards are protected pages.  Relaxed: set before the pages that are come to anybody's hands. */
+/* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked memory). */
 static ATOMIC(bool) has_protected_pages;
 
-bool os_guard(void *address, size_t bytes) {
-  int saved_errno = errno;
-  bool is_guarded = madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
-  if (!is_guarded) {
-    store_relaxed(&has_protected_pages, true);
-    is_guarded =
-        madvise(address, bytes, MADV_DONTNEED) == 0 && mprotect(address, bytes, PROT_NONE) == 0;
-  }
-  errno = saved_errno;
-  return is_guarded;
+/* Emulators take advice that they do not know for granted: the kernel itself is asked to read there. */
+static bool is_closed(const void *page) { return access(page, F_OK) != 0 && errno == EFAULT; }
+
+static bool try_guard_regions(void) {
+  void *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (!page) return false;
+  bool they_work = madvise(page, os_page_bytes(), MADV_GUARD_INSTALL) == 0 && is_closed(page);
+  munmap(page, os_page_bytes());
+  return they_work;
 }
 
-bool os_unguard(void *address, size_t bytes) {
+static bool has_guard_regions(void) {
+  enum { UNKNOWN, THEY_WORK, THEY_DO_NOT };
+  static ATOMIC(char) known; /* relaxed: any thread finds the same */
+  char found = load_relaxed(&known);
+  if (UNLIKELY(found == UNKNOWN))
+    store_relaxed(&known, found = try_guard_regions() ? THEY_WORK : THEY_DO_NOT);
+  return found == THEY_WORK;
+}
+
+bool os_close_pages(void *address, size_t bytes) {
   int saved_errno = errno;
-  bool is_open = madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
+  bool closed = has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
+  if (!closed) {
+    store_relaxed(&has_protected_pages, true); /* read after the pages came to other hands */
+    closed = mprotect(address, bytes, PROT_NONE) == 0;
+    madvise(address, bytes, MADV_DONTNEED); /* locked pages stay */
+  }
+  errno = saved_errno;
+  return closed;
+}
+
+bool os_open_pages(void *address, size_t bytes) {
+  int saved_errno = errno;
+  bool is_open = !has_guard_regions() || madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
   if (load_relaxed(&has_protected_pages))
-    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0 && is_open;
   errno = saved_errno;
   return is_open;
+}
+
+void *os_reserve_closed(size_t bytes) {
+  int saved_errno = errno;
+  void *reserved = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (reserved && !os_close_pages(reserved, bytes)) {
+    munmap(reserved, bytes);
+    reserved = NULL;
+  }
+  errno = saved_errno;
+  return reserved;
 }
 
 uint64_t os_address_space_limit(void) {
@@ -400,34 +431,200 @@ static bool is_in_library(uintptr_t instruction) {
   return !is_program && instruction >= start && instruction < (uintptr_t)etext;
 }
 
+#if defined(__aarch64__)
+/* The kernel's record of the fault among the extra ones of the context, each with a magic number. */
+static enum os_access access_of(const ucontext_t *context) {
+  enum { SYNDROME_IS_WRITE = 1 << 6 };
+  const unsigned char *at = context->uc_mcontext.__reserved;
+  const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
+  uint32_t head[2]; /* magic, bytes */
+  for (; at + 16 <= end; at += head[1]) {
+    memcpy(head, at, sizeof head);
+    if (!head[0] || head[1] < sizeof head) break;
+    if (head[0] != ESR_MAGIC) continue;
+    uint64_t syndrome;
+    memcpy(&syndrome, at + sizeof head, sizeof syndrome);
+    return syndrome & SYNDROME_IS_WRITE ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+  }
+  return OS_ACCESS_UNKNOWN;
+}
+#elif defined(__x86_64__)
+static enum os_access access_of(const ucontext_t *context) {
+  enum { PAGE_FAULT_IS_WRITE = 2 };
+  bool is_write = context->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_IS_WRITE;
+  return is_write ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+}
+#else
+static enum os_access access_of(const ucontext_t *context) {
+  (void)context;
+  return OS_ACCESS_UNKNOWN;
+}
+#endif
+
+enum { WATCHED_SIGNALS = 2 };
+static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
+
+/* Whom a signal goes to after us: what was there when we came, and before whom we put ourselves last. */
+static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_behind[WATCHED_SIGNALS];
+
+static unsigned watched_index(int signal) { return signal != watched_signals[0]; }
+
+static bool is_function(const struct sigaction *action) {
+  return action->sa_flags & SA_SIGINFO ||
+         (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool is_ours(const struct sigaction *action);
+
+/* A program that set its handler after us may call us as the one before it, instead of the kernel.  The
+ * kernel returns to the instructions that end a signal. */
+static bool is_called_by_kernel(uintptr_t return_address) {
+#if defined(__x86_64__)
+  static const unsigned char ending[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+#elif defined(__aarch64__)
+  static const unsigned char ending[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+#else
+  static const unsigned char ending[] = {0};
+#endif
+  return memcmp((const void *)return_address, ending, sizeof ending) == 0;
+}
+
 /* The default action comes next: by the same instruction, or by the same signal sent again. */
-static void on_crash(int signal, siginfo_t *info, void *context) {
+static void take_default(int signal, const siginfo_t *info) {
   struct sigaction by_default = {.sa_handler = SIG_DFL};
   sigaction(signal, &by_default, NULL);
-  if (info->si_code <= 0) { /* sent by a process, not a fault */
-    raise(signal);          /* delivered when this handler returns */
+  if (info->si_code <= 0)
+    raise(signal); /* sent by a process: delivered when this handler returns */
+}
+
+static void hand_on(const struct sigaction *action, int signal, siginfo_t *info, void *context) {
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  if (!is_function(action)) {
+    take_default(signal, info);
     return;
   }
+  if ((unsigned)action->sa_flags & SA_RESETHAND) sigaction(signal, &by_default, NULL);
+  if (action->sa_flags & SA_SIGINFO)
+    action->sa_sigaction(signal, info, context);
+  else
+    action->sa_handler(signal);
+}
+
+static void look_at_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
   uintptr_t instruction = instruction_of(context);
   struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
                            .instruction = instruction,
                            .address = (uintptr_t)info->si_addr,
-                           .is_in_library = is_in_library(instruction)};
+                           .access = access_of(context),
+                           .is_in_library = is_in_library(instruction),
+                           .is_handled = is_handled};
   crash_look(&crash);
 }
 
+static void on_crash(int signal, siginfo_t *info, void *context) {
+  unsigned index = watched_index(signal);
+  int saved_errno = errno;
+  struct sigaction now;
+  sigaction(signal, NULL, &now);
+  bool is_first = is_called_by_kernel(CALLER_ADDRESS());
+  const struct sigaction *next = is_first ? &handler_behind[index] : &handler_at_first[index];
+  /* Who calls us, and is the first itself, was not seen before. */
+  bool is_fault = info->si_code > 0;
+  if (is_fault && (is_first || !is_ours(&now)))
+    look_at_crash(signal, info, context, is_function(next) || !is_first);
+  errno = saved_errno;
+  hand_on(next, signal, info, context);
+}
+
+static bool is_ours(const struct sigaction *action) {
+  return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_crash;
+}
+
+/* As the handler behind us would be called. */
+static bool watch_before(unsigned index, const struct sigaction *behind) {
+  struct sigaction watch = {
+      .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  if (is_function(behind))
+    watch.sa_flags = (int)((unsigned)behind->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
+  handler_behind[index] = *behind; /* several threads may write the same */
+  return sigaction(watched_signals[index], &watch, NULL) == 0;
+}
+
 void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
-  static const int signals[] = {SIGSEGV, SIGBUS};
   int saved_errno = errno;
   crash_look = look;
-  for (unsigned index = 0; index < sizeof signals / sizeof signals[0]; index++) {
+  for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    struct sigaction watch = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    if (sigaction(signals[index], &watch, &before) != 0) continue;
-    bool was_default = !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL;
-    if (!was_default) sigaction(signals[index], &before, NULL);
+    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
+    handler_at_first[index] = before;
+    if (!is_function(&before) && before.sa_handler == SIG_DFL) watch_before(index, &before);
   }
   errno = saved_errno;
+}
+
+void os_watch_first(void) {
+  int saved_errno = errno;
+  struct sigaction now;
+  bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
+  if (is_known && !is_ours(&now) && (is_function(&now) || now.sa_handler == SIG_DFL))
+    watch_before(0, &now);
+  errno = saved_errno;
+}
+
+/* Weak: musl has none, and a fully static program has it only if it uses it. */
+extern int backtrace(void **frames, int frames_max) WEAK;
+extern int dladdr(const void *address, Dl_info *info) WEAK;
+
+static ATOMIC(bool) can_backtrace; /* relaxed: whoever sees it late finds nothing */
+
+void os_backtrace_prepare(void) {
+  void *frames[2];
+  if (!&backtrace) return;
+  int saved_errno = errno;
+  backtrace(frames, 2); /* loads what it needs */
+  store_relaxed(&can_backtrace, true);
+  errno = saved_errno;
+}
+
+/* More than are ever left out: those of hakmem itself, or of a signal handler. */
+enum { BACKTRACE_FRAMES_MAX = 40, OWN_FRAMES_MAX = 8 };
+
+/* Where the stack begins that a reader wants to see: behind hakmem's own code, or behind a handler. */
+static unsigned first_of_interest(void *const *frames, unsigned frame_count, uintptr_t from) {
+  unsigned first = 0;
+  if (!from) {
+    while (first < frame_count && is_in_library((uintptr_t)frames[first])) first++;
+    return first;
+  }
+  while (first < frame_count && (uintptr_t)frames[first] != from) first++;
+  return first < frame_count ? first : 0;
+}
+
+unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
+  void *found[BACKTRACE_FRAMES_MAX];
+  unsigned count = 0;
+  if (!load_relaxed(&can_backtrace)) return 0;
+  int saved_errno = errno;
+  int wanted = from ? BACKTRACE_FRAMES_MAX : (int)frames_max + OWN_FRAMES_MAX;
+  if (wanted > BACKTRACE_FRAMES_MAX) wanted = BACKTRACE_FRAMES_MAX;
+  unsigned found_count = (unsigned)backtrace(found, wanted);
+  unsigned first = first_of_interest(found, found_count, from);
+  while (first + count < found_count && count < frames_max) {
+    frames[count] = (uintptr_t)found[first + count];
+    count++;
+  }
+  errno = saved_errno;
+  return count;
+}
+
+void os_find_place(uintptr_t instruction, struct os_place *place) {
+  Dl_info info;
+  *place = (struct os_place){0};
+  if (!&dladdr || !dladdr((const void *)instruction, &info)) return;
+  *place = (struct os_place){.module = info.dli_fname,
+                             .module_base = (uintptr_t)info.dli_fbase,
+                             .symbol = info.dli_sname,
+                             .symbol_base = (uintptr_t)info.dli_saddr};
 }
 
 /* Weak: a fully static program has no dynamic linker, and no other malloc either. */

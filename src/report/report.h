@@ -1,12 +1,14 @@
 /* report.h: everything hakmem ever says, one named function each.
  *
- * Each message is one line on standard error that begins "hakmem: ".  A misuse then ends the program by
+ * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/sampled.h)
+ * more such lines follow, with the call stacks.  A misuse then ends the program by
  * abort, unless misuse_action says otherwise: then the function returns, and whoever found the misuse leaves
  * the block alone.  Warnings let the program go on.  Nothing here allocates. */
 #ifndef HAK_REPORT_REPORT_H
 #define HAK_REPORT_REPORT_H
 
 #include "base/compiler.h"
+#include "os/os.h"
 
 /* What follows a misuse; set once, when the options are read. */
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
@@ -40,6 +42,35 @@ COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bo
 COLD void report_write_after_free(uintptr_t address, size_t offset,
                                   const struct block_description *block);
 
+enum { CALL_STACK_FRAMES = 16 };
+struct call_stack {
+  uint32_t thread;
+  uint32_t frame_count;
+  uintptr_t frames[CALL_STACK_FRAMES];
+};
+
+/* What is known of a guarded block. */
+struct guarded_block {
+  uintptr_t base;
+  size_t size;                        /* as asked for */
+  const struct call_stack *allocated; /* by whom */
+  const struct call_stack *freed;     /* NULL while it lives */
+};
+
+/* A fault at or around a guarded block; NULL when none ever was there.  The program goes on to its own
+ * handler, or dies by the signal. */
+COLD void report_guarded_fault(const struct os_crash *crash, const struct guarded_block *block,
+                               const struct call_stack *here);
+COLD void report_guarded_double_free(const char *verb, uintptr_t address,
+                                     const struct guarded_block *block,
+                                     const struct call_stack *here);
+COLD void report_guarded_interior(const char *verb, uintptr_t address,
+                                  const struct guarded_block *block, const struct call_stack *here);
+/* `verb` found that the byte at `address`, outside the block, had been written. */
+COLD void report_guarded_overwrite(const char *verb, uintptr_t address,
+                                   const struct guarded_block *block,
+                                   const struct call_stack *here);
+
 /* The process is about to die by `signal_name`, inside the allocator. */
 COLD void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address);
 
@@ -47,5 +78,6 @@ COLD void warn_unknown_option(const char *name);
 COLD void warn_malformed_option(const char *name, const char *value, const char *expected);
 COLD void warn_stats_file(const char *path);
 COLD void warn_no_helper_thread(void);
+COLD void warn_no_guards(void);
 
 #endif

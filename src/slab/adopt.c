@@ -12,7 +12,7 @@ enum { ROUTE_P_PROBES = 8 };
 static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(!slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
-  from->bins[slab->class].slab_count--;
+  bin_loses_slab(&from->bins[slab->class]);
   add_single_writer(&from->bytes_out, -bytes);
   add_single_writer(&owner->bytes_out, bytes);
   slab_own(slab, owner);
@@ -55,7 +55,8 @@ static struct slab *detach_slab(struct owner *ended, unsigned class) {
 }
 
 static bool is_adoptable(const struct owner *candidate) {
-  uint32_t state = load_relaxed(&candidate->state); /* looked at again under the latch */
+  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Looked at again under the latch. */
+  uint32_t state = load_seq(&candidate->state);
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 

@@ -36,8 +36,15 @@ struct bin {
   uint32_t partial_count;
   uint32_t
       free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
-  uint32_t slab_count; /* slabs of the class that the owner owns */
+  /* Slabs of the class that the owner owns: single writer; its thread looks without the latch. */
+  ATOMIC(uint32_t) slab_count;
 };
+
+/* A slab of the bin's class has found its owner, or is no longer his. */
+INLINE void bin_gains_slab(struct bin *bin) { add_single_writer(&bin->slab_count, 1); }
+INLINE void bin_loses_slab(struct bin *bin) {
+  store_relaxed(&bin->slab_count, load_relaxed(&bin->slab_count) - 1);
+}
 
 struct owner {
   /* Constant. */

@@ -41,7 +41,9 @@ void pending_enqueue(struct slab *slab, struct counters *counters) {
 
 struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  if (!bin->taken && load_relaxed(&owner->pending[class])) {
+  /* seq: who found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
+   * which looks at the mask after it queued. */
+  if (!bin->taken && load_seq(&owner->pending[class])) {
     fetch_and_seq(&owner->ready_mask, ~class_bit(class));
     /* acquire (seq): the slabs' links; pairs with push. */
     bin->taken = exchange_seq(&owner->pending[class], NULL);

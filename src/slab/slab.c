@@ -11,7 +11,7 @@ static void set_map_entries(const struct slab *slab, uint32_t tag) {
 }
 
 void slab_own(struct slab *slab, struct owner *owner) {
-  owner->bins[slab->class].slab_count++;
+  bin_gains_slab(&owner->bins[slab->class]);
   set_map_entries(slab, owner->tag);
   /* seq: everything make_slab wrote before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
@@ -140,7 +140,7 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 
 static unsigned free_slabs_to_keep(const struct bin *bin) {
-  return FREE_SLABS_KEPT + bin->slab_count / FREE_SLABS_DIVISOR;
+  return FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
 }
 
 /* After blocks came back: where the slab belongs now. */
@@ -256,7 +256,7 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
-  owner->bins[slab->class].slab_count--;
+  bin_loses_slab(&owner->bins[slab->class]);
   set_map_entries(slab, MAP_TAG_NONE);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that nobody owns
    * the slab, or that somebody does again. */

@@ -258,7 +258,8 @@ static int free_twice(const void *unused) {
 static void test_double_free_in_the_outbox(void **state) {
   (void)state;
   static const char *const said[] = {
-      "hakmem: double free of 0x", ": the block of 32 bytes is free already (tiny class 2, of thread ", NULL};
+      "hakmem: double free of 0x",
+      ": the block of 32 bytes is free already (tiny class 2, of thread ", NULL};
   assert_child_reports(free_twice, NULL, said);
 }
 
@@ -276,7 +277,8 @@ static int free_twice_around_a_release(const void *unused) {
 
 static void test_double_free_around_a_release(void **state) {
   (void)state;
-  static const char *const said[] = {"hakmem: double free of 0x", "(mid class 40, of thread ", NULL};
+  static const char *const said[] = {"hakmem: double free of 0x", "(mid class 40, of thread ",
+                                     NULL};
   assert_child_reports(free_twice_around_a_release, NULL, said);
 }
 

@@ -1,6 +1,7 @@
 /* src/os/os_linux: the contract of os.h, on the real system. */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/bits.h"
@@ -75,6 +76,99 @@ static void test_move_pages(void **state) {
     assert_int_equal(source[at], 0); /* still mapped, and empty */
   }
   os_unmap(source, 2 * PAGES);
+}
+
+/* ---- pages that are closed ------------------------------------------------------------------------- */
+
+static void require_closed(const unsigned char *page, bool is_closed) {
+  REQUIRE(os_read_safely(&(char){0}, page, 1) != is_closed);
+}
+
+static int open_and_close(const void *unused) {
+  (void)unused;
+  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
+  REQUIRE(pages);
+  errno = 77;
+  for (unsigned time = 0; time < 3; time++) {
+    require_closed(page, true);
+    REQUIRE(os_open_pages(page, os_page_bytes()));
+    require_closed(page - 1, true);
+    require_closed(page, false);
+    require_closed(page + os_page_bytes(), true);
+    REQUIRE(page[0] == 0);
+    page[0] = 1;
+    REQUIRE(os_close_pages(page, os_page_bytes()));
+  }
+  require_closed(page, true);
+  REQUIRE(errno == 77);
+  os_unmap(pages, PAGES);
+  return 0;
+}
+
+/* Locked pages have no guard regions; they are closed all the same. */
+static int open_and_close_locked(const void *unused) {
+  (void)unused;
+  unsigned char *pages = os_reserve_closed(PAGES), *page = pages + os_page_bytes();
+  REQUIRE(pages && os_open_pages(page, os_page_bytes()));
+  page[0] = 1;
+  if (mlock(page, os_page_bytes()) != 0) return 0; /* not allowed here */
+  for (unsigned time = 0; time < 3; time++) {
+    REQUIRE(os_close_pages(page, os_page_bytes()));
+    require_closed(page, true);
+    REQUIRE(os_open_pages(page, os_page_bytes()));
+    require_closed(page, false);
+    page[1] = 1;
+  }
+  return 0;
+}
+
+static int keep_closed_in_child(const void *unused) {
+  (void)unused;
+  unsigned char *pages = os_reserve_closed(PAGES);
+  REQUIRE(pages && os_open_pages(pages, os_page_bytes()));
+  pages[0] = 7;
+  pid_t child = fork();
+  if (child == 0) {
+    require_closed(pages + os_page_bytes(), true);
+    REQUIRE(pages[0] == 7);
+    _exit(0);
+  }
+  int status;
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  return 0;
+}
+
+static void test_closed_pages(void **state) {
+  (void)state;
+  assert_child_succeeds(open_and_close, NULL);
+  assert_child_succeeds(open_and_close_locked, NULL);
+  assert_child_succeeds(keep_closed_in_child, NULL);
+}
+
+/* ---- call stacks ------------------------------------------------------------------------------------- */
+
+static int look_at_the_stack(const void *unused) {
+  enum { FRAMES = 30 };
+  uintptr_t frames[FRAMES];
+  struct os_place place;
+  (void)unused;
+  REQUIRE(os_backtrace(frames, FRAMES, 0) == 0); /* not prepared */
+  os_backtrace_prepare();
+  unsigned count = os_backtrace(frames, FRAMES, 0);
+  REQUIRE(count >= 3);
+  uintptr_t third = frames[2], second = frames[1];
+  REQUIRE(os_backtrace(frames, FRAMES, third) == count - 2 && frames[0] == third);
+  REQUIRE(os_backtrace(frames, 1, 0) == 1);
+  os_find_place(second, &place);
+  REQUIRE(place.module && second - place.module_base < 1u << 30);
+  os_find_place(8, &place);
+  REQUIRE(!place.module && !place.symbol);
+  return 0;
+}
+
+static void test_backtrace(void **state) {
+  (void)state;
+  assert_child_succeeds(look_at_the_stack, NULL);
 }
 
 static int limit_address_space(const void *unused) {
@@ -173,6 +267,8 @@ int main(void) {
       cmocka_unit_test(test_map_at),
       cmocka_unit_test(test_purge),
       cmocka_unit_test(test_move_pages),
+      cmocka_unit_test(test_closed_pages),
+      cmocka_unit_test(test_backtrace),
       cmocka_unit_test(test_address_space_limit),
       cmocka_unit_test(test_machine),
       cmocka_unit_test(test_time),

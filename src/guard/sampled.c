@@ -1,0 +1,280 @@
+#include "guard/sampled.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "config/options.h"
+#include "map/metadata.h"
+#include "map/window.h"
+#include "os/lock.h"
+#include "report/report.h"
+
+enum { PATTERN = 0xA5, SMALL_ALIGNMENT = 8, USUAL_ALIGNMENT = 16 };
+
+/* Who moves a slot from one state to another by CAS may write the rest of its record. */
+enum slot_state { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
+
+struct guard_slot {
+  ATOMIC(uint32_t) phase; /* enum slot_state */
+  uintptr_t block;
+  size_t size; /* as asked for */
+  struct call_stack allocated, freed;
+};
+
+struct sampled_region sampled_region;
+static struct guard_slot *slots;
+
+/* Slots that no block lives in: a ring, the longest free first. */
+static struct lock lock = {.rank = LOCK_RANK_GUARD};
+static uint16_t *ring;                /* under the lock, as is the next */
+static unsigned ring_first;           /* where the free ones begin */
+static ATOMIC(unsigned) free_count;   /* single writer under the lock; read as a hint */
+static struct counters lock_counters; /* of waits that are nobody's business */
+
+/* ---- the region ------------------------------------------------------------------------------------- */
+
+static size_t stride(void) { return sampled_region.slot_bytes + os_page_bytes(); }
+
+static uintptr_t slot_begin(size_t index) {
+  return load_relaxed(&sampled_region.begin) + os_page_bytes() + index * stride();
+}
+
+/* The window takes its addresses as it grows: nothing of others may lie there. */
+static void *reserve_outside_window(size_t bytes) {
+  void *reserved = os_reserve_closed(bytes);
+  if (!reserved) return NULL;
+  uintptr_t begin = (uintptr_t)reserved;
+  if (!is_in_window(begin) && !is_in_window(begin + bytes - 1)) return reserved;
+  os_unmap(reserved, bytes);
+  return NULL;
+}
+
+bool sampled_start(void) {
+  unsigned count = (unsigned)options.guard_slots;
+  size_t slot_bytes = round_up(options.guard_slot_bytes, os_page_bytes());
+  size_t bytes = count * (slot_bytes + os_page_bytes()) + os_page_bytes();
+  if (load_relaxed(&sampled_region.begin)) return true;
+  if (!slots) slots = metadata_allocate(count * sizeof *slots);
+  if (!ring) ring = metadata_allocate(count * sizeof *ring);
+  if (!slots || !ring) return false;
+  void *region = reserve_outside_window(bytes);
+  if (!region) return false;
+  for (unsigned index = 0; index < count; index++) ring[index] = (uint16_t)index;
+  store_relaxed(&free_count, count);
+  sampled_region.bytes = bytes;
+  sampled_region.slot_bytes = slot_bytes;
+  sampled_region.slot_count = count;
+  store_release(&sampled_region.begin, (uintptr_t)region); /* pairs with sampled_covers */
+  return true;
+}
+
+/* ---- free slots ------------------------------------------------------------------------------------- */
+
+enum { NO_SLOT = UINT16_MAX };
+
+static unsigned pop_slot(void) {
+  unsigned index = NO_SLOT;
+  lock_take(&lock, &lock_counters);
+  if (load_relaxed(&free_count)) {
+    index = ring[ring_first];
+    ring_first = (ring_first + 1) % sampled_region.slot_count;
+    store_relaxed(&free_count, load_relaxed(&free_count) - 1);
+  }
+  lock_give(&lock);
+  return index;
+}
+
+static void push_slot(unsigned index) {
+  lock_take(&lock, &lock_counters);
+  unsigned count = load_relaxed(&free_count);
+  ring[(ring_first + count) % sampled_region.slot_count] = (uint16_t)index;
+  store_relaxed(&free_count, count + 1);
+  lock_give(&lock);
+}
+
+unsigned sampled_tenths_used(void) {
+  unsigned count = sampled_region.slot_count;
+  return count ? 10 * (count - load_relaxed(&free_count)) / count : 0;
+}
+
+void sampled_fork_prepare(void) { lock_fork_take(&lock); }
+
+/* What another thread had in hands stays lost to the child: one slot. */
+void sampled_fork_release(bool is_child) {
+  if (is_child)
+    lock_fork_reset(&lock);
+  else
+    lock_fork_give(&lock);
+}
+
+/* ---- a block in its slot ------------------------------------------------------------------------------ */
+
+static void note_stack(struct call_stack *stack, uintptr_t from) {
+  stack->thread = os_thread_id();
+  stack->frame_count = os_backtrace(stack->frames, CALL_STACK_FRAMES, from);
+}
+
+/* The pages that a block lies in, which are open while it lives. */
+struct pages {
+  uintptr_t begin, end;
+};
+
+/* A block of no bytes has one too. */
+static uintptr_t end_of(uintptr_t block, size_t size) { return block + (size ? size : 1); }
+
+static struct pages pages_of(uintptr_t block, size_t size) {
+  return (struct pages){round_down(block, os_page_bytes()),
+                        round_up(end_of(block, size), os_page_bytes())};
+}
+
+static bool open_pages(struct pages pages) {
+  return os_open_pages((void *)pages.begin, pages.end - pages.begin);
+}
+
+static uintptr_t place(unsigned index, size_t size, size_t alignment, bool is_at_end) {
+  size_t least = size <= SMALL_ALIGNMENT ? SMALL_ALIGNMENT : USUAL_ALIGNMENT;
+  uintptr_t begin = slot_begin(index);
+  if (!is_at_end) return begin;
+  uintptr_t last = begin + sampled_region.slot_bytes - (size ? size : 1);
+  return round_down(last, alignment > least ? alignment : least);
+}
+
+static void fill_around(uintptr_t block, size_t size, struct pages pages) {
+  memset((void *)pages.begin, PATTERN, block - pages.begin);
+  memset((void *)(block + size), PATTERN, pages.end - (block + size));
+}
+
+bool sampled_fits(size_t size, size_t alignment) {
+  if (!load_acquire(&sampled_region.begin)) return false; /* pairs with sampled_start */
+  bool has_room = size <= sampled_region.slot_bytes && alignment <= os_page_bytes();
+  return has_room && size <= MID_MAX_BYTES; /* what is larger, others take for a range */
+}
+
+uintptr_t sampled_take(size_t size, size_t alignment, bool is_at_end) {
+  unsigned index = pop_slot();
+  if (index == NO_SLOT) return 0;
+  struct guard_slot *slot = &slots[index];
+  uintptr_t block = place(index, size, alignment, is_at_end);
+  struct pages pages = pages_of(block, size);
+  if (!open_pages(pages)) {
+    push_slot(index);
+    return 0;
+  }
+  store_relaxed(&slot->phase, GUARD_OPENING);
+  slot->block = block;
+  slot->size = size;
+  fill_around(block, size, pages);
+  note_stack(&slot->allocated, 0);
+  store_release(&slot->phase, GUARD_LIVE); /* the record before; pairs with find_live */
+  os_watch_first();
+  return block;
+}
+
+/* ---- reports -------------------------------------------------------------------------------------------- */
+
+static struct guarded_block describe(const struct guard_slot *slot, uint32_t phase) {
+  bool is_freed = phase == GUARD_FREED || phase == GUARD_CLOSING;
+  return (struct guarded_block){.base = slot->block,
+                                .size = slot->size,
+                                .allocated = &slot->allocated,
+                                .freed = is_freed ? &slot->freed : NULL};
+}
+
+static unsigned slot_index(uintptr_t address) {
+  size_t offset = address - load_relaxed(&sampled_region.begin);
+  size_t index = offset < os_page_bytes() ? 0 : (offset - os_page_bytes()) / stride();
+  return index < sampled_region.slot_count ? (unsigned)index : sampled_region.slot_count - 1;
+}
+
+static void fail(const char *verb, uintptr_t address, const struct guard_slot *slot,
+                 uint32_t phase) {
+  struct call_stack here;
+  note_stack(&here, 0);
+  struct guarded_block block = describe(slot, phase);
+  if (phase == GUARD_UNUSED || phase == GUARD_OPENING)
+    report_invalid_pointer(verb, address);
+  else if (address != block.base)
+    report_guarded_interior(verb, address, &block, &here);
+  else
+    report_guarded_double_free(verb, address, &block, &here);
+}
+
+/* The slot whose live block begins there; NULL, after a report, when none does. */
+static struct guard_slot *find_live(uintptr_t address, const char *verb) {
+  struct guard_slot *slot = &slots[slot_index(address)];
+  /* acquire: the record that was written before; pairs with sampled_take. */
+  uint32_t phase = load_acquire(&slot->phase);
+  if (LIKELY(phase == GUARD_LIVE && slot->block == address)) return slot;
+  fail(verb, address, slot, phase);
+  return NULL;
+}
+
+bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes) {
+  const struct guard_slot *slot = find_live(block, verb);
+  if (slot) *bytes = slot->size;
+  return slot != NULL;
+}
+
+/* The nearest byte around the block that is not what it was; 0 when all are. */
+static uintptr_t find_overwritten(const struct guard_slot *slot) {
+  struct pages pages = pages_of(slot->block, slot->size);
+  for (uintptr_t at = slot->block + slot->size; at < pages.end; at++)
+    if (*(const unsigned char *)at != PATTERN) return at;
+  for (uintptr_t at = slot->block; at > pages.begin; at--)
+    if (*(const unsigned char *)(at - 1) != PATTERN) return at - 1;
+  return 0;
+}
+
+void sampled_give(uintptr_t block, const char *verb) {
+  struct guard_slot *slot = find_live(block, verb);
+  uint32_t live = GUARD_LIVE;
+  if (UNLIKELY(!slot)) return;
+  /* Of two that free it at once, one goes on; acq_rel pairs with sampled_take. */
+  if (!cas_strong_acq_rel(&slot->phase, &live, GUARD_CLOSING)) {
+    fail(verb, block, slot, live);
+    return;
+  }
+  uintptr_t overwritten = find_overwritten(slot);
+  note_stack(&slot->freed, 0);
+  if (overwritten) {
+    struct guarded_block description = describe(slot, GUARD_LIVE);
+    report_guarded_overwrite(verb, overwritten, &description, &slot->freed);
+  }
+  struct pages pages = pages_of(slot->block, slot->size);
+  os_close_pages((void *)pages.begin, pages.end - pages.begin); /* refused: it stays open */
+  store_release(&slot->phase, GUARD_FREED); /* both stacks before; pairs with find_live */
+  push_slot((unsigned)(slot - slots));
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------- */
+
+static bool was_used(unsigned index) {
+  uint32_t phase = load_relaxed(&slots[index].phase);
+  return phase != GUARD_UNUSED && phase != GUARD_OPENING;
+}
+
+/* Between two slots: of the nearer one, if it ever held a block. */
+static const struct guard_slot *slot_of_fault(uintptr_t address) {
+  unsigned index = slot_index(address);
+  uintptr_t end = slot_begin(index) + sampled_region.slot_bytes;
+  bool is_behind = address >= end, has_next = index + 1 < sampled_region.slot_count;
+  bool is_nearer_to_next = is_behind && address - end >= os_page_bytes() / 2;
+  if (is_behind && has_next && was_used(index + 1) && (is_nearer_to_next || !was_used(index)))
+    return &slots[index + 1];
+  return was_used(index) ? &slots[index] : NULL;
+}
+
+bool sampled_report_fault(const struct os_crash *crash) {
+  if (!sampled_covers(crash->address)) return false;
+  const struct guard_slot *slot = slot_of_fault(crash->address);
+  struct call_stack here;
+  note_stack(&here, crash->instruction);
+  if (!slot) {
+    report_guarded_fault(crash, NULL, &here);
+    return true;
+  }
+  /* acquire: the record; pairs with sampled_take and sampled_give. */
+  struct guarded_block block = describe(slot, load_acquire(&slot->phase));
+  report_guarded_fault(crash, &block, &here);
+  return true;
+}

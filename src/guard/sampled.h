@@ -1,0 +1,58 @@
+/* sampled.h: blocks with pages of their own (HAKMEM_GUARD=1).
+ *
+ *   | closed | slot 0 | closed | slot 1 | closed | …      slots are closed too while no block lives there
+ *
+ * Half of the blocks end at the end of their slot, half begin at its begin: the first byte beyond on that
+ * side faults.  On the other side the rest of the page is filled with a pattern, which free looks at.  A
+ * freed slot stays closed until all others that are free have been used: whoever touches it faults.
+ *
+ * The region lies outside the window, so the fast paths know nothing of it.  Without the option, and where
+ * the system refuses, no block is ever guarded. */
+#ifndef HAK_GUARD_SAMPLED_H
+#define HAK_GUARD_SAMPLED_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "os/os.h"
+
+struct sampled_region {
+  ATOMIC(uintptr_t) begin; /* 0 until there is one; then all other fields are constant */
+  size_t bytes;
+  size_t slot_bytes; /* of each slot, without the closed page behind it */
+  unsigned slot_count;
+};
+extern struct sampled_region sampled_region;
+
+/* Makes the region, once, as options.guard_slots and options.guard_slot_bytes say; false when refused. */
+bool sampled_start(void);
+
+/* True when the address lies among the slots, or in between. */
+INLINE bool sampled_covers(uintptr_t address) {
+  /* acquire: the region's other fields; pairs with sampled_start. */
+  uintptr_t begin = load_acquire(&sampled_region.begin);
+  return UNLIKELY(begin != 0) && address - begin < sampled_region.bytes;
+}
+
+/* Whether there are slots for such a block. */
+bool sampled_fits(size_t size, size_t alignment);
+/* A guarded block that fits, or 0: no slot is free, or the system refuses.  `is_at_end` says on which
+ * side the guard is near. */
+uintptr_t sampled_take(size_t size, size_t alignment, bool is_at_end);
+
+/* How many tenths of the slots have live blocks, about. */
+unsigned sampled_tenths_used(void);
+
+/* Both for an address that sampled_covers, and with a report unless a live block begins there.  `verb` is what the
+ * program tried. */
+void sampled_give(uintptr_t block, const char *verb);
+/* The bytes that were asked for; false after a report. */
+bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes);
+
+/* What a fault at an address is about; false when it is none of ours. */
+bool sampled_report_fault(const struct os_crash *crash);
+
+/* Around fork, for a process with threads: before, and after in the parent or in the child. */
+void sampled_fork_prepare(void);
+void sampled_fork_release(bool is_child);
+
+#endif

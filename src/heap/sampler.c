@@ -1,0 +1,99 @@
+#include "heap/sampler.h"
+
+#include "base/bits.h"
+#include "guard/sampled.h"
+#include "heap/batch.h"
+
+/* ---- the ticker ---------------------------------------------------------------------------------------- */
+
+/* One thread of the program at a time is sampled so: 10 blocks a second in the whole program. */
+enum { TICK_MS = 100 };
+enum { TICKER_NONE, TICKER_RUNNING };
+static ATOMIC(uint32_t) ticker_state;
+
+static void divert(struct owner *owner) {
+  if (load_relaxed(&owner->state) == OWNER_RUNNING)
+    store_relaxed(&heap_of_owner(owner)->tag_for_ticker, MAP_TAG_UNOWNED);
+}
+
+static void *ticker_body(void *unused) {
+  (void)unused;
+  struct owner *owner = NULL;
+  for (;;) {
+    os_sleep_ms(TICK_MS);
+    owner = owner && owner->next_of_all ? owner->next_of_all : owners_first();
+    if (owner) divert(owner);
+  }
+  return NULL;
+}
+
+/* A program with one thread stays one: the C library is slower for others. */
+static void start_ticker(void) {
+  uint32_t none = TICKER_NONE;
+  if (LIKELY(load_relaxed(&ticker_state) != TICKER_NONE) || !os_is_multi_threaded()) return;
+  /* acq_rel: orders nothing; one thread starts it. */
+  if (!cas_strong_acq_rel(&ticker_state, &none, TICKER_RUNNING)) return;
+  os_thread_start(ticker_body, NULL); /* refused: the countdown alone samples */
+}
+
+void sampler_after_fork(void) { store_relaxed(&ticker_state, TICKER_NONE); }
+
+void sampler_reopen(struct heap *heap, unsigned class) {
+  store_relaxed(&heap->tag_for_ticker, heap->owner.tag);
+  batch_flush_whole(heap, class);
+  heap->sampler.countdown = 1;
+}
+
+/* ---- the countdown ----------------------------------------------------------------------------------------- */
+
+/* G. Marsaglia, xorshift, 2003. */
+static uint64_t next_random(struct sampler *sampler) {
+  uint64_t word = sampler->random;
+  word ^= word << 13;
+  word ^= word >> 7;
+  word ^= word << 17;
+  return sampler->random = word;
+}
+
+/* 1 to 2 * rate - 1, all equally likely: `rate` in the mean. */
+static uint64_t next_distance(struct sampler *sampler) {
+  return 1 + (next_random(sampler) >> 16) % (2 * options.guard_rate - 1);
+}
+
+/* Not before that time: bounds what a program pays whose requests miss all the time. */
+static ATOMIC(uint64_t) next_sample_ms;
+
+/* Twice as long for each tenth of the slots in use: blocks that live for ever would soon have them all. */
+static uint64_t gap_ms(void) { return options.guard_gap_ms << sampled_tenths_used(); }
+
+static bool gap_has_passed(void) {
+  if (options.guard_rate == 1 || !options.guard_gap_ms) return true;
+  uint64_t now_ms = os_now_coarse_ms(), next_ms = load_relaxed(&next_sample_ms);
+  /* acq_rel: orders nothing; one of the threads that come at once goes on. */
+  return now_ms >= next_ms && cas_strong_acq_rel(&next_sample_ms, &next_ms, now_ms + gap_ms());
+}
+
+static bool is_due(struct sampler *sampler) {
+  if (UNLIKELY(!sampler->random)) {
+    sampler->random = os_random() | 1;
+    sampler->countdown = next_distance(sampler);
+  }
+  if (LIKELY(--sampler->countdown)) return false;
+  bool is_now = gap_has_passed();
+  sampler->countdown = is_now ? next_distance(sampler) : 1;
+  return is_now;
+}
+
+void *sampler_take_slow(struct heap *heap, const struct allocation *allocation) {
+  struct sampler *sampler = &heap->sampler;
+  start_ticker();
+  if (!sampled_fits(allocation->size, allocation->alignment)) return NULL;
+  /* What a call stack is made with may allocate. */
+  if (sampler->is_sampling || !is_due(sampler)) return NULL;
+  sampler->is_sampling = true;
+  bool is_at_end = next_random(sampler) >> 63;
+  void *block = (void *)sampled_take(allocation->size, allocation->alignment, is_at_end);
+  sampler->is_sampling = false;
+  if (block) count(&heap->owner.counters, COUNT_guarded_blocks);
+  return block;
+}

@@ -1,0 +1,31 @@
+/* sampler.h: which requests get a guarded block (guard/sampled.h), and that every program has some.
+ *
+ * Nothing on the fast paths counts: of the requests that miss their magazine every options.guard_rate-th
+ * is sampled, in the mean, at random distances.  For threads whose magazines never miss, in a program
+ * with several, a ticker now and then makes the next free of one thread come the slow way; that empties
+ * the magazine it was for, and the next request for such a block is sampled.  docs/decisions/0017. */
+#ifndef HAK_HEAP_SAMPLER_H
+#define HAK_HEAP_SAMPLER_H
+
+#include "config/options.h"
+#include "heap/heap.h"
+#include "heap/slow_path.h"
+
+/* A guarded block for this request, or NULL: most of the time. */
+void *sampler_take_slow(struct heap *heap, const struct allocation *allocation);
+INLINE void *sampler_take(struct heap *heap, const struct allocation *allocation) {
+  return UNLIKELY(options.guard) ? sampler_take_slow(heap, allocation) : NULL;
+}
+
+/* True when the ticker made this free come the slow way.  Call sampler_reopen after the block was taken
+ * in, with its class. */
+INLINE bool sampler_has_diverted(const struct heap *heap) {
+  /* relaxed: a divert that is seen late is one at the next free. */
+  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
+}
+void sampler_reopen(struct heap *heap, unsigned class);
+
+/* In a forked child, which has no ticker. */
+void sampler_after_fork(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* os.h: what scenarios may ask of the operating system of the model. */
+#ifndef MODEL_OS_H
+#define MODEL_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct model_os {
+  uint64_t now_ns;                                        /* set it while no thread runs */
+  void (*look_at_purge)(uintptr_t address, size_t bytes); /* called by os_purge */
+  void (*end_of_thread)(void *argument);                  /* what os_thread_exit_init was given */
+  void *(*thread_body)(void *argument);                   /* what os_thread_start was given */
+};
+extern struct model_os model_os;
+
+#endif

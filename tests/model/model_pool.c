@@ -1,0 +1,267 @@
+/* src/pool/slab_pool.c: slots and SuperSlabs that change hands (pair 5 of docs/MEMORY_ORDER.md), and the
+ * tagged stack below it. */
+#include "base/tagged_stack.h"
+#include "slabs.h"
+
+enum { CLASS_8K = 32, RUNS = SLOTS_PER_SUPERSLAB / 4, HELD_MAX = 16 };
+
+/* ---- what threads hold, and the sum of all --------------------------------------------------------------------- */
+
+static struct slab *held[MODEL_THREADS_MAX][HELD_MAX]; /* a row for each thread: no races */
+static unsigned held_count[MODEL_THREADS_MAX];
+static struct slab *prepared[HELD_MAX]; /* by set_up */
+
+static void hold(struct slab *slab, unsigned class) {
+  MODEL_REQUIRE(slab && slab->class == class && load_relaxed(&slab->state) == SLOT_ACTIVE);
+  MODEL_REQUIRE(slab->free_local == slab->capacity);
+  unsigned thread = (unsigned)model_self();
+  held[thread][held_count[thread]++] = slab;
+  slab->free_local = slab->capacity; /* a write: two holders would race here */
+}
+
+static void acquire(unsigned class) { hold(acquire_slab(class, &strays[model_self()]), class); }
+
+static void release(struct slab *slab) { release_slab(slab, 0, &strays[model_self()]); }
+
+static uint32_t slots_of(const struct slab *slab) {
+  return (uint32_t)low_bits(slab->slot_count) << granule_of(slab->base) % GRANULES_PER_CHUNK;
+}
+
+static const struct superslab *superslab_of(const struct slab *slab) {
+  return superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK);
+}
+
+/* Adds slots to those that somebody has: nobody else may have them. */
+static void claim(uint32_t *claimed, uint32_t slots) {
+  MODEL_REQUIRE((*claimed & slots) == 0);
+  *claimed |= slots;
+}
+
+static uint32_t held_in(const struct superslab *superslab) {
+  uint32_t claimed = 0;
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++)
+    for (unsigned index = 0; index < held_count[thread]; index++)
+      if (superslab_of(held[thread][index]) == superslab)
+        claim(&claimed, slots_of(held[thread][index]));
+  return claimed;
+}
+
+/* Each slot of the first SuperSlab is UNUSED, EMPTY or held, and whatever is free can be had. */
+static void check_slots(uint32_t live) {
+  const struct superslab *superslab = superslab_of(prepared[0]);
+  uint32_t claimed = held_in(superslab);
+  claim(&claimed, live);
+  claim(&claimed, load_relaxed(&superslab->unused));
+  /* Whoever asks gets what is left, and only then something new. */
+  struct slab *slab;
+  uint32_t taken = live | held_in(superslab);
+  for (unsigned class = CLASS_28K; class <= CLASS_32K; class ++)
+    while ((slab = acquire_slab(class, &strays[0])) && superslab_of(slab) == superslab) {
+      claim(&taken, slots_of(slab));
+      MODEL_REQUIRE(slab->class == class);
+    }
+  MODEL_REQUIRE(taken == ALL_SLOTS);
+}
+
+/* All eight runs of a SuperSlab are taken, one of them is EMPTY. */
+static void set_up_full_superslab(void) {
+  set_up_pool();
+  store_relaxed(&purge_state, PURGE_ARMED);
+  for (unsigned index = 0; index < RUNS; index++)
+    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+  MODEL_REQUIRE(superslab_of(prepared[0]) == superslab_of(prepared[RUNS - 1]));
+  release_slab(prepared[0], 0, &strays[0]);
+}
+
+/* ---- slots come back while others are wanted ---------------------------------------------------------------------- */
+
+/* The class keeps one EMPTY slab: these become UNUSED. */
+static void release_0(void) { release(prepared[0]); }
+static void release_1(void) { release(prepared[1]); }
+static void acquire_other(void) { acquire(CLASS_28K); }
+
+static void set_up_one_unused(void) {
+  set_up_full_superslab();
+  release_slab(prepared[2], 0, &strays[0]);
+}
+
+static uint32_t live_slots(unsigned from, unsigned to) {
+  uint32_t live = 0;
+  for (unsigned index = from; index < to; index++) live |= slots_of(prepared[index]);
+  return live;
+}
+static void check_from_2(void) { check_slots(live_slots(3, RUNS)); }
+
+static const struct model_mutant slot_mutants[] = {
+    {"closed without a second look", {{"directory_close", "load", "unused", MODEL_NOTHING, 0}}},
+    {"an old `unused` when closing", {{"directory_close", "load", "unused", MODEL_WEAKEN, 0}}},
+    {"closed late", {{"directory_close", "and", "word", MODEL_WEAKEN, 0}}},
+    {"an old `open` when opening", {{"directory_open", "load", "open", MODEL_WEAKEN, 0}}},
+    {"slots come back late", {{"return_slots", "or", "unused", MODEL_WEAKEN, 0}}},
+    {"slots come back in two steps", {{"return_slots", "or", "unused", MODEL_SPLIT, 0}}},
+    {"slots taken in two steps", {{"claim_run", "cas", "unused", MODEL_SPLIT, 0}}},
+    {"slots taken without acquire", {{"claim_run", "cas", "unused", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- the last run comes back: the SuperSlab is kept; another is wanted ---------------------------------------------- */
+
+static void set_up_last_runs(void) {
+  set_up_pool();
+  store_relaxed(&purge_state, PURGE_ARMED);
+  for (unsigned index = 0; index < 3; index++)
+    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+  /* Another SuperSlab has what the class keeps. */
+  for (unsigned index = 3; index < RUNS + 1; index++)
+    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+  release_slab(prepared[RUNS], 0, &strays[0]);
+  for (unsigned index = 3; index < RUNS; index++) release_slab(prepared[index], 0, &strays[0]);
+  release_slab(prepared[2], 0, &strays[0]);
+}
+
+/* Of two SuperSlabs: each slot in one hand, and kept ones wholly free. */
+static void check_superslabs(void) {
+  const struct superslab *first = superslab_of(prepared[1]);
+  uint32_t claimed = held_in(first);
+  claim(&claimed, load_relaxed(&first->unused));
+  bool is_kept = load_relaxed(&totals.superslabs_kept) != 0;
+  MODEL_REQUIRE(claimed == (is_kept ? 0 : ALL_SLOTS));
+  /* All of it can be had again. */
+  uint32_t taken = held_in(first);
+  struct slab *slab;
+  for (unsigned tries = 0; tries < 3 * RUNS && taken != ALL_SLOTS; tries++) {
+    slab = acquire_slab(CLASS_28K, &strays[0]);
+    if (superslab_of(slab) == first) claim(&taken, slots_of(slab));
+  }
+  MODEL_REQUIRE(taken == ALL_SLOTS);
+}
+
+static const struct model_mutant superslab_mutants[] = {
+    {"kept in two steps", {{"return_slots", "cas", "unused", MODEL_SPLIT, 0}}},
+    {"kept without acquire",
+     {{"return_slots", "or", "unused", MODEL_WEAKEN, 0},
+      {"return_slots", "cas", "unused", MODEL_WEAKEN, 0}}},
+    {"not closed",
+     {{"directory_close", "and", "word", MODEL_NOTHING, 0},
+      {"return_slots", "cas", "unused", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- EMPTY slabs of one class: the tagged stack ------------------------------------------------------------------------ */
+
+static void set_up_empty(void) {
+  set_up_pool();
+  store_relaxed(&purge_state, PURGE_ARMED);
+  for (unsigned index = 0; index < 3; index++) prepared[index] = acquire_slab(CLASS_8K, &strays[0]);
+  for (unsigned index = 0; index < 3; index++) release_slab(prepared[index], 0, &strays[0]);
+}
+
+static void acquire_8k(void) { acquire(CLASS_8K); }
+
+/* Two out, the first of them back: what the other thread saw on top is there again, its next is not. */
+static void acquire_two_release_one(void) {
+  unsigned thread = (unsigned)model_self();
+  acquire(CLASS_8K);
+  acquire(CLASS_8K);
+  struct slab *slab = held[thread][0];
+  held[thread][0] = held[thread][1];
+  held_count[thread] = 1;
+  release(slab);
+}
+
+static void check_empty(void) {
+  const struct superslab *superslab = superslab_of(prepared[0]);
+  uint32_t claimed = held_in(superslab);
+  claim(&claimed, load_relaxed(&superslab->unused));
+  for (unsigned index = 0; index < 4; index++) {
+    struct slab *slab = acquire_slab(CLASS_8K, &strays[0]);
+    if (index < 3 - count_bits(held_in(superslab))) claim(&claimed, slots_of(slab));
+  }
+  MODEL_REQUIRE(claimed == ALL_SLOTS);
+}
+
+static const struct model_mutant stack_mutants[] = {
+    {"no tag", {{"tagged_stack_pop", "cas", "head", MODEL_UNTAG, 0}}},
+    {"popped in two steps", {{"tagged_stack_pop", "cas", "head", MODEL_SPLIT, 0}}},
+    {"pushed in two steps", {{"tagged_stack_push_chain", "cas", "head", MODEL_SPLIT, 0}}},
+    {"pushed without release", {{"tagged_stack_push_chain", "cas", "head", MODEL_WEAKEN, 0}}},
+    {"popped without acquire",
+     {{"tagged_stack_pop", "load", "head", MODEL_WEAKEN, 0},
+      {"tagged_stack_pop", "cas", "head", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- a round of purging among them --------------------------------------------------------------------------------------- */
+
+static void purge(void) {
+  struct purge round = {.now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX};
+  slab_pool_purge(&round);
+}
+
+/* Nobody has what the system takes the pages of. */
+static void look_at_purge(uintptr_t address, size_t bytes) {
+  for (uintptr_t end = address + bytes; address < end; address += GRANULE_BYTES) {
+    const struct slab *slab = slab_of_granule(granule_of(address));
+    if (!slab->base) continue; /* was never used */
+    slab = slab_of_block(address);
+    MODEL_REQUIRE(load_relaxed(&slab->state) == SLOT_UNUSED);
+  }
+}
+
+static void set_up_purge(void) {
+  set_up_one_unused();
+  model_os.look_at_purge = look_at_purge;
+}
+
+static void release_and_acquire(void) {
+  release(prepared[1]);
+  acquire(CLASS_28K);
+}
+
+static void release_and_acquire_empty(void) {
+  release(prepared[1]);
+  acquire(CLASS_32K);
+}
+
+static const struct model_mutant empty_mutants[] = {
+    {"the EMPTY ones taken in two steps",
+     {{"tagged_stack_pop_all", "cas", "head", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+static const struct model_mutant purge_mutants[] = {
+    {"purged without holding", {{"purge_unused_slots", "and", "unused", MODEL_NOTHING, ALL_SLOTS}}},
+    {"held in two steps", {{"purge_unused_slots", "and", "unused", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+int main(int count, char **arguments) {
+  static const struct model_scenario scenarios[] = {
+      {.name = "pool-slots",
+       .set_up = set_up_one_unused,
+       .threads = {release_1, acquire_other, acquire_other},
+       .check = check_from_2,
+       .mutants = slot_mutants},
+      {.name = "pool-superslab",
+       .set_up = set_up_last_runs,
+       .threads = {release_0, release_1, acquire_other},
+       .check = check_superslabs,
+       .mutants = superslab_mutants},
+      {.name = "pool-stack",
+       .set_up = set_up_empty,
+       .threads = {acquire_8k, acquire_two_release_one},
+       .check = check_empty,
+       .mutants = stack_mutants},
+      {.name = "pool-purge",
+       .set_up = set_up_purge,
+       .threads = {purge, release_and_acquire},
+       .check = check_from_2,
+       .mutants = purge_mutants},
+      {.name = "pool-purge-three",
+       .set_up = set_up_purge,
+       .threads = {purge, release_1, acquire_other},
+       .check = check_from_2,
+       .in_order = true},
+      {.name = "pool-purge-empty",
+       .set_up = set_up_purge,
+       .threads = {purge, release_and_acquire_empty},
+       .check = check_from_2,
+       .mutants = empty_mutants},
+      {0}};
+  return model_main(count, arguments, scenarios);
+}

@@ -1,0 +1,49 @@
+/* src/heap/scavenge.c and src/pool/purge.h: the helper thread sleeps until there is something to give
+ * back, and is not forgotten. */
+#include "config/options.h"
+#include "heap/scavenge.h"
+#include "model.h"
+#include "os.h"
+#include "pool/purge.h"
+
+static void set_up(void) {
+  options.helper_thread = 1;
+  scavenge_start_helper();
+  MODEL_REQUIRE(model_os.thread_body);
+}
+
+/* Ends where the helper has been woken and would wait for the round's time: os_sleep_ms. */
+static void help(void) { model_os.thread_body(NULL); }
+
+static void want(void) { purge_want(); }
+
+/* What a round does before and after its look. */
+static void begin_round(void) {
+  store_seq(&purge_state, PURGE_NONE);
+  store_seq(&purge_state, PURGE_ARMED);
+  purge_wake_helper();
+}
+
+static void check(void) { MODEL_REQUIRE(load_relaxed(&purge_state) != PURGE_NONE); }
+
+static const struct model_mutant mutants[] = {
+    {"announced late", {{"helper_wait", "store", "purge_helper_waits", MODEL_WEAKEN, 0}}},
+    {"an old announcement", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_WEAKEN, 0}}},
+    {"nobody is woken", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_NOTHING, 0}}},
+    {"not announced", {{"helper_wait", "store", "purge_helper_waits", MODEL_NOTHING, 0}}},
+    {NULL, {{0}}}};
+
+int main(int count, char **arguments) {
+  static const struct model_scenario scenarios[] = {{.name = "wake-two",
+                                                     .set_up = set_up,
+                                                     .threads = {help, want, want},
+                                                     .check = check,
+                                                     .mutants = mutants},
+                                                    {.name = "wake-round",
+                                                     .set_up = set_up,
+                                                     .threads = {help, want, begin_round},
+                                                     .check = check,
+                                                     .mutants = mutants},
+                                                    {0}};
+  return model_main(count, arguments, scenarios);
+}
