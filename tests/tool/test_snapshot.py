@@ -163,22 +163,29 @@ def test_json_brings_the_same_snapshot_back(
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
+@pytest.mark.parametrize("harden", [0, 1])
 def test_under_load_figures_stay_within_the_batches(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], harden: int
 ) -> None:
+    """And obey the law."""
     threads, blocks, size = 4, 50_000, 64
-    target = open_process(stepper([compiled("churn"), threads, blocks, size], "ready").pid)
+    words = [compiled("churn"), threads, blocks, size - harden * TRAILER_BYTES]
+    target = open_process(stepper(words, "ready", HAKMEM_HARDEN=str(harden)).pid)
     last: Snapshot | None = None
     for _ in range(20):
         snapshot = take(target)
         check_law(snapshot)
         live = next(c.live_blocks for c in snapshot.classes if c.block_bytes == size)
-        assert live == pytest.approx(threads * blocks, abs=(threads + 1) * CACHED_BLOCKS_MAX)
+        # In hardened mode each call changes a slab, so how far off it is depends on how long the reader is
+        # kept waiting between two slabs.
+        if not harden:
+            assert live == pytest.approx(threads * blocks, abs=(threads + 1) * CACHED_BLOCKS_MAX)
         if last is not None:
             assert all(snapshot.counters[name] >= value for name, value in last.counters.items())
         last = snapshot
     assert last is not None
-    assert last.counters["refills"] > 0
+    assert (last.counters["refills"] > 0) == (not harden)  # a checked call fetches its block itself
+    assert sum(figures.refilled_blocks for figures in last.classes) > threads * blocks
 
 
 def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
