@@ -53,8 +53,7 @@ static unsigned suffix_shift(char suffix) {
   }
 }
 
-/* A whole number with an optional K, M or G; false when it is none or too large. */
-static bool parse_number(const char *text, uint64_t *number) {
+bool options_parse_number(const char *text, uint64_t *number) {
   uint64_t value = 0;
   if (*text < '0' || *text > '9') return false;
   for (; *text >= '0' && *text <= '9'; text++) {
@@ -110,7 +109,8 @@ static void set(const struct option_row *row, const char *value) {
   uint64_t number;
   if (row->kind == OPTION_TEXT) {
     set_text(row, value);
-  } else if (!parse_number(value, &number) || number < row->minimum || number > row->maximum) {
+  } else if (!options_parse_number(value, &number) || number < row->minimum ||
+             number > row->maximum) {
     warn_malformed(row, value);
   } else if (row->kind == OPTION_FLAG) {
     *(bool *)row->target = number != 0;

@@ -1,6 +1,8 @@
 #include "heap/capacity.h"
 
+#include "config/limits.h"
 #include "config/options.h"
+#include "map/commit.h"
 #include "map/metadata.h"
 
 enum {
@@ -39,10 +41,20 @@ static int64_t live_bytes(const struct heap *heap) {
   return load_relaxed(&heap->owner.bytes_out) - cached_bytes(heap);
 }
 
-static int64_t budget_bytes(const struct heap *heap, unsigned class) {
+static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
   if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap);
   int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out;
   return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
+}
+
+/* Above the soft limit an eighth. */
+enum { TIGHT_DIVISOR = 8 };
+
+static int64_t budget_bytes(const struct heap *heap, unsigned class) {
+  int64_t budget = calm_budget_bytes(heap, class);
+  if (budget < 0) return budget; /* others have freed more than this heap handed out */
+  budget = (int64_t)limits_budget((uint64_t)budget);
+  return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;
 }
 
 static unsigned initial_slots(unsigned class) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "config/limits.h"
 #include "config/options.h"
 #include "guard/sampled.h"
 #include "heap/batch.h"
@@ -45,6 +46,7 @@ static void read_options(void) {
   if (are_read) return;
   are_read = true;
   options_read(os_environment());
+  limits_read();
   misuse_action = chosen_misuse_action();
   checked_init();
   if (options.help) options_print_help();
@@ -139,7 +141,10 @@ struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
   heaps_park_lost_threads();
   struct heap *heap = unpark();
-  return heap ? heap : heap_make();
+  if (!heap) heap = heap_make();
+  if (LIKELY(heap)) return heap;
+  scavenge_under_pressure(heap_of_thread); /* which has none, or has ended */
+  return heap_make();
 }
 
 void heap_return(struct heap *heap) { park(heap); }

@@ -1,10 +1,12 @@
 #include "heap/scavenge.h"
 
+#include "config/limits.h"
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/life.h"
 #include "heap/outbox.h"
+#include "map/commit.h"
 #include "map/window.h"
 #include "pool/purge.h"
 #include "pool/range.h"
@@ -22,8 +24,11 @@ enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
 static ATOMIC(uint64_t) next_round_ms;
 static ATOMIC(uint32_t) is_running; /* one round at a time */
 
+/* Less than the option says when the cgroup's memory is nearly used up. */
+static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
+
 static uint64_t round_interval_ms(void) {
-  uint64_t interval = options.decay_ms / ROUNDS_PER_DECAY;
+  uint64_t interval = decay_ms() / ROUNDS_PER_DECAY;
   return interval > ROUND_MIN_INTERVAL_MS || !options.decay_ms ? interval : ROUND_MIN_INTERVAL_MS;
 }
 
@@ -43,12 +48,35 @@ static void run(struct heap *heap, struct purge *purge) {
   purge_wake_helper();
 }
 
+/* A process that has stayed small is not worth the files of its cgroup. */
+enum { LOOK_MIN_CHUNKS = 8 };
+static ATOMIC(bool) has_looked;
+
+/* With is_running. */
+static void look_if_large(void) {
+  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  limits_look();
+  store_relaxed(&has_looked, true);
+}
+
 /* Runs unless another thread is at it. */
 static bool run_alone(struct heap *heap, struct purge *purge) {
   if (exchange_acquire(&is_running, 1)) return false; /* pairs with the release below */
+  if (purge->decay_ms) {
+    look_if_large();
+    purge->decay_ms = (uint32_t)decay_ms();
+  }
   run(heap, purge);
   store_release(&is_running, 0);
   return true;
+}
+
+/* Before the first round, so that caches do not fill beyond what the cgroup allows. */
+static void look_for_the_first_time(void) {
+  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
+  look_if_large();
+  store_release(&is_running, 0);
 }
 
 /* ---- idle magazines of the own thread ---------------------------------------------------------------- */
@@ -79,7 +107,8 @@ static void trim(struct heap *heap, bool is_idle) {
 /* A thread that was not here for a decay time since it was due has left all its caches idle. */
 static void trim_when_due(struct heap *heap, uint64_t now_ms) {
   if (!heap_is_real(heap) || now_ms < heap->next_trim_ms) return;
-  bool is_idle = options.decay_ms && now_ms >= heap->next_trim_ms + options.decay_ms;
+  bool is_idle =
+      (options.decay_ms && now_ms >= heap->next_trim_ms + decay_ms()) || commit_is_too_much();
   heap->next_trim_ms = now_ms + round_interval_ms();
   trim(heap, is_idle);
 }
@@ -96,33 +125,21 @@ static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
   range_purge(&purge, heap_counters(heap));
 }
 
+/* Likewise SuperSlabs where a cgroup's limit is near; without one the next round is soon enough. */
+static void purge_kept(void) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = UINT32_MAX,
+                        .bytes_left = ROUND_MAX_BYTES};
+  if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
+  slab_pool_purge_kept(&purge);
+  store_release(&is_running, 0);
+}
+
 /* The first slow path after memory was freed sets the time of the next round. */
 static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   store_relaxed(&next_round_ms, now_ms + round_interval_ms());
   cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
-}
-
-void scavenge_when_due(struct heap *heap) {
-  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
-  if (LIKELY(state == PURGE_NONE)) return;
-  uint64_t excess_bytes = range_excess_bytes();
-  if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
-  uint64_t now_ms = os_now_coarse_ms();
-  if (state == PURGE_WANTED) arm(now_ms);
-  uint64_t due_ms = load_relaxed(&next_round_ms);
-  /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
-   * all that is free has been so for a decay time. */
-  bool was_quiet = options.decay_ms && now_ms >= due_ms + options.decay_ms;
-  trim_when_due(heap, now_ms);
-  if (now_ms < due_ms) return;
-  /* Whoever moves the time of the next round on begins this one. */
-  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
-  heaps_park_lost_threads();
-  struct purge purge = {.now_ms = (uint32_t)now_ms,
-                        .decay_ms = was_quiet ? 0 : (uint32_t)options.decay_ms,
-                        .bytes_left = ROUND_MAX_BYTES};
-  run_alone(heap, &purge);
 }
 
 static void release_own(struct heap *heap) {
@@ -136,12 +153,65 @@ static void release_own(struct heap *heap) {
   if (!was_busy) heap_leave(heap);
 }
 
+/* ---- above the soft limit --------------------------------------------------------------------------------- */
+
+/* Who passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
+ * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
+ * same.  Below the limit all begins anew. */
+static ATOMIC(uint64_t) next_squeeze_ms;
+static ATOMIC(uint64_t) squeeze_interval_ms;
+
+static void squeeze(struct heap *heap, uint64_t now_ms) {
+  struct purge purge = {.now_ms = (uint32_t)now_ms, .bytes_left = SIZE_MAX};
+  count(heap_counters(heap), COUNT_limit_soft_hits);
+  release_own(heap);
+  run_alone(heap, &purge);
+}
+
+static void squeeze_when_due(struct heap *heap) {
+  uint64_t now_ms = os_now_coarse_ms(), due_ms = load_relaxed(&next_squeeze_ms);
+  if (now_ms < due_ms) return;
+  uint64_t interval = load_relaxed(&squeeze_interval_ms);
+  if (interval < ROUND_MIN_INTERVAL_MS) interval = ROUND_MIN_INTERVAL_MS;
+  /* Whoever moves the time on does it; the order of anything else does not matter. */
+  if (!cas_strong_acq_rel(&next_squeeze_ms, &due_ms, now_ms + interval)) return;
+  squeeze(heap, now_ms);
+  bool helped = !commit_is_too_much();
+  interval = helped ? 0 : interval * 2;
+  store_relaxed(&squeeze_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
+}
+
+void scavenge_when_due(struct heap *heap) {
+  if (commit_is_too_much()) squeeze_when_due(heap);
+  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
+  if (LIKELY(state == PURGE_NONE)) return;
+  if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
+  uint64_t excess_bytes = range_excess_bytes();
+  if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
+  if (slab_pool_is_over_limit()) purge_kept();
+  uint64_t now_ms = os_now_coarse_ms();
+  if (state == PURGE_WANTED) arm(now_ms);
+  uint64_t due_ms = load_relaxed(&next_round_ms);
+  /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
+   * all that is free has been so for a decay time. */
+  bool was_quiet = options.decay_ms && now_ms >= due_ms + decay_ms();
+  trim_when_due(heap, now_ms);
+  if (now_ms < due_ms) return;
+  /* Whoever moves the time of the next round on begins this one. */
+  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
+  heaps_park_lost_threads();
+  struct purge purge = {.now_ms = (uint32_t)now_ms,
+                        .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
+                        .bytes_left = ROUND_MAX_BYTES};
+  run_alone(heap, &purge);
+}
+
 size_t scavenge_now(struct heap *heap, bool force) {
   if (!library_ready()) return 0;
   heaps_park_lost_threads();
   if (force) release_own(heap);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = force ? 0 : (uint32_t)options.decay_ms,
+                        .decay_ms = force ? 0 : (uint32_t)decay_ms(),
                         .bytes_left = SIZE_MAX};
   run_alone(heap, &purge);
   return purge.purged_bytes;

@@ -1,6 +1,7 @@
 #include "map/metadata.h"
 
 #include "base/counters.h"
+#include "map/commit.h"
 #include "map/window.h"
 #include "os/os.h"
 
@@ -18,15 +19,13 @@ static bool grow(uintptr_t seen) {
   size_t chunk = window_grow(1);
   if (chunk == NO_CHUNK) return false;
   uintptr_t start = chunk_address(chunk) + CACHE_LINE_BYTES; /* never on a boundary */
-  /* release: pairs with the acquire load in metadata_allocate; the chunk is mapped before. */
+  /* release: pairs with the acquire load in bump; the chunk is mapped before. */
   if (!cas_strong_acq_rel(&cursor, &seen, start))
     os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
   return true;
 }
 
-void *metadata_allocate(size_t bytes) {
-  bytes = round_up(bytes, CACHE_LINE_BYTES);
-  ASSERT(bytes < CHUNK_BYTES);
+static void *bump(size_t bytes) {
   for (;;) {
     uintptr_t at = load_acquire(&cursor);
     if (!at || room_at(at) < bytes) {
@@ -36,4 +35,13 @@ void *metadata_allocate(size_t bytes) {
       return (void *)at; /* NOLINT: memory comes from addresses */
     }
   }
+}
+
+void *metadata_allocate(size_t bytes) {
+  bytes = round_up(bytes, CACHE_LINE_BYTES);
+  ASSERT(bytes < CHUNK_BYTES);
+  if (!commit_take(bytes)) return NULL;
+  void *record = bump(bytes);
+  if (!record) commit_give(bytes);
+  return record;
 }

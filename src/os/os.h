@@ -23,8 +23,9 @@ bool os_commit(void *address, size_t bytes);
 bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
-/* Gives address space and memory back. */
-void os_unmap(void *address, size_t bytes);
+/* Gives address space and memory back.  False when the kernel refused: to cut a mapping in two needs one more
+ * than there may be (vm.max_map_count); then nothing changed. */
+bool os_unmap(void *address, size_t bytes);
 /* Drops the pages' content and memory, keeping the mapping: they read as zero afterwards.  False
  * when the kernel refused (locked memory, say): then the content is unchanged. */
 bool os_purge(void *address, size_t bytes);
@@ -66,6 +67,29 @@ uint32_t os_thread_id(void);
 char **os_environment(void);
 /* False only when the process is known to have one thread: set by libc before it starts a second. */
 bool os_is_multi_threaded(void);
+
+/* The first bytes of a small file as text; "" when it cannot be read. */
+void os_read_file(const char *path, char *buffer, size_t buffer_bytes);
+
+/* ---- the cgroup (cgroup.c) --------------------------------------------------------------------- */
+
+#define OS_CGROUP_NONE UINT64_MAX
+enum { OS_CGROUP_PROCESSOR = 1000, OS_CGROUP_PATH_BYTES = 512 };
+
+/* The tightest limits of the process's cgroups and of those above them, as far as they can be seen. */
+struct os_cgroup {
+  uint64_t memory_max_bytes; /* memory.max; v1: memory.limit_in_bytes; OS_CGROUP_NONE without one */
+  uint64_t memory_high_bytes; /* memory.high, of v2 only */
+  uint64_t processor_quota;   /* in thousandths of a processor */
+
+  char memory_path[OS_CGROUP_PATH_BYTES]; /* where the tightest memory limit was found */
+  bool is_v1;
+};
+/* Reads them.  One thread at a time; what it returns is overwritten by the next call. */
+const struct os_cgroup *os_cgroup_read(void);
+/* What the cgroup with that limit uses.  Pages of files, which the kernel can drop, are left out when it is more
+ * than `calm_bytes`: below that nobody needs to know exactly. */
+uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes);
 
 /* ---- time ------------------------------------------------------------------------------------- */
 

@@ -29,11 +29,11 @@ enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
 #define FIRST_NS (UINT64_C(1000000) * 1000000000)
 #define DEFAULT_RANDOM UINT64_C(0x1234567)
 
-#define DEFAULTS                                                                      \
-  .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                            \
-  .address_space_limit_bytes = UINT64_MAX, .commit_limit_bytes = UINT64_MAX,          \
-  .is_multi_threaded = true, .page_bytes = REAL_PAGE_BYTES, .random = DEFAULT_RANDOM, \
-  .libc_malloc = {free, realloc, malloc_usable_size}
+#define DEFAULTS                                                                  \
+  .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                        \
+  .address_space_limit_bytes = UINT64_MAX, .commit_limit_bytes = UINT64_MAX,      \
+  .is_multi_threaded = true, .processor_count = 2, .page_bytes = REAL_PAGE_BYTES, \
+  .random = DEFAULT_RANDOM, .libc_malloc = {free, realloc, malloc_usable_size}
 
 struct os_fake os_fake = {DEFAULTS, .now_ns = FIRST_NS};
 
@@ -189,12 +189,14 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
-void os_unmap(void *address, size_t bytes) {
+bool os_unmap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_UNMAP)) return false;
   fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
   discharge(&os_fake.charged_bytes, bytes);
   munmap(address, bytes);
+  return true;
 }
 
 bool os_purge(void *address, size_t bytes) {
@@ -249,6 +251,14 @@ bool os_close_pages(void *address, size_t bytes) {
 
 uint64_t os_address_space_limit(void) { return os_fake.address_space_limit_bytes; }
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
+
+void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
+  fetch_add_relaxed(&os_fake.files_read, 1);
+  buffer[0] = 0;
+  for (const char *const *file = os_fake.files; file && *file; file += 2)
+    if (strcmp(*file, path) == 0) strncat(buffer, file[1], buffer_bytes - 1);
+}
+
 bool os_huge_pages_always(void) { return false; }
 
 uintptr_t os_user_address_end(void) {
@@ -259,7 +269,7 @@ uintptr_t os_user_address_end(void) {
 #endif
 }
 
-unsigned os_processor_count(void) { return 2; }
+unsigned os_processor_count(void) { return os_fake.processor_count; }
 uint64_t os_random(void) { return mix_bits(os_fake.random++); }
 uint32_t os_thread_id(void) { return (uint32_t)gettid(); }
 uint32_t os_process_id(void) { return (uint32_t)getpid(); }

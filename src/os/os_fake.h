@@ -13,6 +13,7 @@ enum os_call {
   OS_CALL_RESERVE,
   OS_CALL_COMMIT,
   OS_CALL_MAP_AT,
+  OS_CALL_UNMAP,
   OS_CALL_PURGE,
   OS_CALL_MOVE_PAGES,
   OS_CALL_REMAP,
@@ -43,6 +44,8 @@ struct os_fake {
   size_t page_bytes;
   uint64_t random; /* what os_random returns next; then counts up */
   char **environment;
+  const char *const *files; /* path, content, path, content, …, NULL: all that os_read_file finds */
+  unsigned processor_count;
   struct os_libc_malloc libc_malloc;
   uintptr_t break_begin, break_end;
   ATOMIC(uint64_t) now_ns;
@@ -51,6 +54,7 @@ struct os_fake {
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];
   ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
   ATOMIC(uint64_t) refused_calls;
+  ATOMIC(uint64_t) files_read;
   ATOMIC(uint64_t) address_bytes; /* mapped and reserved now */
   ATOMIC(uint64_t) charged_bytes; /* writable now: what strict overcommit counts */
   size_t written_bytes;

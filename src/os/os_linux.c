@@ -110,12 +110,13 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
-void os_unmap(void *address, size_t bytes) {
+bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
-  munmap(address, bytes);
+  bool unmapped = munmap(address, bytes) == 0;
   count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
   errno = saved_errno;
+  return unmapped;
 }
 
 bool os_purge(void *address, size_t bytes) {
@@ -223,8 +224,7 @@ uint64_t os_address_space_limit(void) {
   return limit.rlim_cur;
 }
 
-/* Reads the start of a small file into a NUL-terminated buffer; "" when it cannot. */
-static void read_start_of_file(const char *path, char *buffer, size_t buffer_bytes) {
+void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int saved_errno = errno;
   ssize_t length = 0;
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -240,7 +240,7 @@ bool os_overcommit_is_strict(void) {
   static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
   char mode[4] = {load_relaxed(&overcommit_mode)};
   if (UNLIKELY(!mode[0])) {
-    read_start_of_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode);
+    os_read_file("/proc/sys/vm/overcommit_memory", mode, sizeof mode);
     store_relaxed(&overcommit_mode, mode[0] ? mode[0] : '0');
   }
   return mode[0] == '2';
@@ -248,7 +248,7 @@ bool os_overcommit_is_strict(void) {
 
 bool os_huge_pages_always(void) {
   char modes[32];
-  read_start_of_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
+  os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
     if (*at == '[') return at[1] == 'a';
   return false;
@@ -653,7 +653,7 @@ enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), count
 /* Where the break began: it is placed at random above the program's data. */
 static uintptr_t break_start(void) {
   char stat[1024];
-  read_start_of_file("/proc/self/stat", stat, sizeof stat);
+  os_read_file("/proc/self/stat", stat, sizeof stat);
   const char *at = strrchr(stat, ')'); /* the name before it may contain anything */
   if (!at || !at[1]) return UINTPTR_MAX;
   at += 2;

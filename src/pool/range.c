@@ -6,7 +6,9 @@
  *   range_purge ── collect_due, give_back */
 #include "pool/range.h"
 
+#include "config/limits.h"
 #include "config/options.h"
+#include "map/commit.h"
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -294,6 +296,7 @@ static size_t take_joined_from(struct arena *arena, size_t granules) {
       if (++probes > JOIN_PROBES) return NO_GRANULE;
       const struct range *next = neighbour_at(at + has, arena);
       if (!is_free(next, RANGE_CLEAN) || next->info.granules < granules - has) continue;
+      if (!commit_take((granules - has) << GRANULE_SHIFT)) return NO_GRANULE;
       extract(arena, at);
       absorb(arena, at, at + has, granules - has);
       set_boundaries(at, granules, RANGE_LIVE);
@@ -431,8 +434,13 @@ size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home
 
 size_t range_take_fresh(size_t granules, size_t alignment_granules, unsigned home,
                         struct counters *counters) {
+  size_t bytes = granules << GRANULE_SHIFT;
+  if (!commit_take(bytes)) return NO_GRANULE;
   size_t first = take_clean(granules, alignment_granules, home, counters);
-  if (first != NO_GRANULE) describe(first, true);
+  if (first != NO_GRANULE)
+    describe(first, true);
+  else
+    commit_give(bytes);
   return first;
 }
 
@@ -463,23 +471,26 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
   give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
 }
 
-/* Free granules that follow `granule` without a gap, of whatever kind of mapped ones, up to `wanted`. */
-static size_t free_granules_at(size_t granule, size_t wanted, const struct arena *arena) {
-  size_t found = 0;
-  while (found < wanted) {
+/* Do at least `wanted` free granules follow without a gap, of whatever kind of mapped ones?  *clean tells how many
+ * of those have no pages yet. */
+static bool are_free_at(size_t granule, size_t wanted, const struct arena *arena, size_t *clean) {
+  *clean = 0;
+  for (size_t found = 0; found < wanted;) {
     const struct range *next = neighbour_at(granule + found, arena);
-    if (!is_free(next, RANGE_DIRTY) && !is_free(next, RANGE_CLEAN)) break;
-    found += next->info.granules;
+    if (!is_free(next, RANGE_DIRTY) && !is_free(next, RANGE_CLEAN)) return false;
+    size_t has = next->info.granules, rest = wanted - found;
+    if (next->kind == RANGE_CLEAN) *clean += has < rest ? has : rest;
+    found += has;
   }
-  return found;
+  return true;
 }
 
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
   size_t granules = record(granule)->info.granules, end = granule + granules;
-  size_t more = new_granules - granules;
+  size_t more = new_granules - granules, clean;
   struct arena *arena = arena_of(granule);
   lock_take(&arena->lock, counters);
-  bool is_extended = free_granules_at(end, more, arena) >= more;
+  bool is_extended = are_free_at(end, more, arena, &clean) && commit_take(clean << GRANULE_SHIFT);
   if (is_extended) {
     for (size_t taken = 0; taken < more;)
       taken += absorb(arena, granule, end + taken, more - taken);
@@ -524,9 +535,11 @@ static uint64_t live_bytes(void) {
  * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
 uint64_t range_excess_bytes(void) {
   uint64_t dirty = bytes_of_kind(RANGE_DIRTY);
-  if (LIKELY(dirty <= options.big_cache_bytes)) return 0;
-  uint64_t budget = options.big_cache_bytes ? live_bytes() : 0;
-  if (budget < options.big_cache_bytes) budget = options.big_cache_bytes;
+  uint64_t least = limits_budget(options.big_cache_bytes);
+  if (LIKELY(dirty <= least)) return 0;
+  uint64_t budget = least ? live_bytes() : 0;
+  if (budget < least) budget = least;
+  budget = limits_at_most(budget);
   return dirty > budget ? dirty - budget : 0;
 }
 
@@ -556,8 +569,7 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   struct range *head = record(first);
   void *address = (void *)granule_address(first);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
-  if (give_addresses) {
-    os_unmap(address, bytes);
+  if (give_addresses && os_unmap(address, bytes)) {
     head->was_moved = false;
     return RANGE_UNMAPPED;
   }
@@ -565,22 +577,33 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
     head->was_moved = false;
     return RANGE_CLEAN;
   }
+  if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
+}
+
+/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
+ * the same ranges again. */
+static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  bool is_taken = false;
+  lock_take(&arena->lock, counters);
+  unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
+  lock_give(&arena->lock);
+  for (unsigned index = 0; index < found; index++) {
+    enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
+    if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
+      commit_give((size_t)record(batch[index])->info.granules << GRANULE_SHIFT);
+    is_taken |= now != kind;
+    put_back(batch[index], now, counters);
+  }
+  return is_taken && found == PURGE_BATCH && purge->bytes_left;
 }
 
 static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
                         struct counters *counters) {
-  uint32_t batch[PURGE_BATCH];
-  unsigned found;
-  do {
-    lock_take(&arena->lock, counters);
-    found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
-    lock_give(&arena->lock);
-    for (unsigned index = 0; index < found; index++) {
-      enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
-      put_back(batch[index], now, counters);
-    }
-  } while (found == PURGE_BATCH && purge->bytes_left);
+  while (purge_batch(purge, arena, kind, counters)) {
+  }
 }
 
 void range_purge(struct purge *purge, struct counters *counters) {

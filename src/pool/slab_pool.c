@@ -9,7 +9,9 @@
 #include "pool/slab_pool.h"
 
 #include "base/tagged_stack.h"
+#include "config/limits.h"
 #include "config/options.h"
+#include "map/commit.h"
 #include "map/metadata.h"
 #include "os/os.h"
 
@@ -138,10 +140,17 @@ static void note_refaults(struct superslab *superslab, uint32_t mask) {
   fetch_add_relaxed(&totals.refaulted_bytes, count_bits(again) * GRANULE_BYTES);
 }
 
-/* Makes claimed slots a slab of the class. */
-static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class) {
+static size_t slab_bytes(unsigned class) { return slots_of_class(class) * GRANULE_BYTES; }
+
+/* Makes claimed slots a slab of the class, for which `taken_bytes` have been taken (map/commit.h). */
+static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class,
+                              size_t taken_bytes) {
   struct slab *slab = &superslab->slabs[first_slot];
   size_t slot_count = slots_of_class(class);
+  uint32_t mask = run_mask(first_slot, (unsigned)slot_count);
+  /* The pages of dirty ones are counted already. */
+  uint32_t fresh = mask & ~load_relaxed(&superslab->dirty);
+  commit_settle(taken_bytes, count_bits(fresh) * GRANULE_BYTES);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
   slab->block_bytes = class_block_bytes[class];
   slab->shift = (uint8_t)lowest_bit(slab->block_bytes);
@@ -151,7 +160,7 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   slab->slot_count = (uint8_t)slot_count;
   slab->class = (uint8_t) class;
   for (size_t later = 1; later < slot_count; later++) slab[later].base = slab->base;
-  note_refaults(superslab, run_mask(first_slot, (unsigned)slot_count));
+  note_refaults(superslab, mask);
   place_bitmaps(slab, superslab, first_slot);
   fill_local(slab);
   /* release: the class and the rest before the state (P3). */
@@ -275,41 +284,36 @@ static struct slab *take_empty(unsigned class) {
   return slab;
 }
 
-static struct slab *take_unused_in_word(size_t index, unsigned class, bool only_dirty,
+/* With nothing taken only slots whose pages may be resident. */
+static struct slab *take_unused_in_word(size_t index, unsigned class, size_t taken_bytes,
                                         struct counters *counters) {
   uint64_t open = load_acquire(&pool.open[index]); /* pairs with directory_open */
   for (; open; open &= open - 1) {
     struct superslab *superslab =
         superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
-    int first = claim_run(superslab, slots_of_class(class), only_dirty, counters);
-    if (first >= 0) return make_slab(superslab, (unsigned)first, class);
+    int first = claim_run(superslab, slots_of_class(class), !taken_bytes, counters);
+    if (first >= 0) return make_slab(superslab, (unsigned)first, class, taken_bytes);
   }
   return NULL;
 }
 
 /* Lowest address first keeps the heap dense.  Slots with resident pages come before clean ones:
  * reuse before fresh memory. */
-static struct slab *take_unused(unsigned class, struct counters *counters) {
+static struct slab *take_unused(unsigned class, size_t taken_bytes, struct counters *counters) {
   ATOMIC(size_t) *hint = &pool.first_open_word[slot_count_kind(slots_of_class(class))];
   size_t begin = load_relaxed(hint), end = directory_words();
-  for (unsigned pass = 0; pass < 2; pass++) {
-    for (size_t index = begin; index < end; index++) {
-      struct slab *slab = take_unused_in_word(index, class, pass == 0, counters);
-      if (slab) return slab;
-    }
+  for (size_t index = begin; index < end; index++) {
+    struct slab *slab = take_unused_in_word(index, class, taken_bytes, counters);
+    if (slab) return slab;
   }
-  /* Nothing anywhere: the next search may begin at the end, unless somebody opened one since. */
-  cas_strong_acq_rel(hint, &begin, end - 1);
+  /* Nothing anywhere: the next search may begin at the end, unless somebody opened one since (a hint). */
+  if (taken_bytes) cas_strong_acq_rel(hint, &begin, end - 1);
   return NULL;
 }
 
-struct slab *acquire_slab(unsigned class, struct counters *counters) {
-  struct slab *slab = take_empty(class);
-  if (slab) {
-    count(counters, COUNT_acquire_empty);
-    return slab;
-  }
-  slab = take_unused(class, counters);
+/* Slots that may have no pages yet, for which `taken_bytes` have been taken. */
+static struct slab *take_fresh(unsigned class, size_t taken_bytes, struct counters *counters) {
+  struct slab *slab = take_unused(class, taken_bytes, counters);
   if (slab) {
     count(counters, COUNT_acquire_unused);
     return slab;
@@ -318,9 +322,27 @@ struct slab *acquire_slab(unsigned class, struct counters *counters) {
   if (!superslab) return NULL;
   unsigned slot_count = slots_of_class(class);
   unsigned first = choose_run(run_starts(ALL_SLOTS, slot_count), slot_count);
-  slab = make_slab(superslab, first, class);
+  slab = make_slab(superslab, first, class, taken_bytes);
   /* Never the whole SuperSlab, so this opens it. */
   return_slots(superslab, ALL_SLOTS & ~run_mask(first, slot_count), 0);
+  return slab;
+}
+
+struct slab *acquire_slab(unsigned class, struct counters *counters) {
+  struct slab *slab = take_empty(class);
+  if (slab) {
+    count(counters, COUNT_acquire_empty);
+    return slab;
+  }
+  slab = take_unused(class, 0, counters);
+  if (slab) {
+    count(counters, COUNT_acquire_unused);
+    return slab;
+  }
+  size_t bytes = slab_bytes(class);
+  if (!commit_take(bytes)) return NULL;
+  slab = take_fresh(class, bytes, counters);
+  if (!slab) commit_give(bytes);
   return slab;
 }
 
@@ -409,8 +431,9 @@ static void purge_held_slots(struct purge *purge, struct superslab *superslab, u
     uint32_t mask = run_mask(first, length);
     size_t bytes = (size_t)length * GRANULE_BYTES;
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
-      fetch_and_relaxed(&superslab->dirty, ~mask);
+      uint32_t had_pages = fetch_and_relaxed(&superslab->dirty, ~mask) & mask;
       fetch_or_relaxed(&superslab->purged, mask);
+      commit_give(count_bits(had_pages) * GRANULE_BYTES);
       purge_account(purge, bytes);
     }
     rest &= ~mask;
@@ -432,12 +455,13 @@ static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   void *address = (void *)chunk_address(superslab->chunk);
   uint32_t dirty = load_relaxed(&superslab->dirty);
   /* Strict overcommit charges unused mappings. */
-  if (purge->give_addresses || os_overcommit_is_strict()) {
-    os_unmap(address, CHUNK_BYTES);
+  bool give_address = purge->give_addresses || os_overcommit_is_strict();
+  if (give_address && os_unmap(address, CHUNK_BYTES)) {
     superslab->is_mapped = false;
     fetch_sub_relaxed(&totals.superslabs_mapped, 1);
     store_relaxed(&superslab->dirty, 0);
     fetch_or_relaxed(&superslab->purged, dirty);
+    commit_give(count_bits(dirty) * GRANULE_BYTES);
     purge_account(purge, count_bits(dirty) * GRANULE_BYTES);
   } else {
     purge_held_slots(purge, superslab, dirty);
@@ -448,14 +472,22 @@ static void push_kept(struct superslab *superslab) {
   tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
 }
 
+static bool are_too_many_kept(void) {
+  return load_relaxed(&totals.superslabs_kept) * CHUNK_BYTES >
+         limits_budget(options.superslab_keep * CHUNK_BYTES);
+}
+
+bool slab_pool_is_over_limit(void) {
+  return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && are_too_many_kept();
+}
+
 /* The LRU's old end, and whatever exceeds its budget, loses its pages. */
 static void age_kept_superslabs(struct purge *purge) {
   uint32_t number = tagged_chain_reverse(tagged_stack_pop_all(&pool.kept), superslab_link);
   while (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
     number = load_relaxed(&superslab->link);
-    bool over_budget = load_relaxed(&totals.superslabs_kept) > options.superslab_keep;
-    if (over_budget || purge_is_due(purge, superslab->stamp_ms)) {
+    if (are_too_many_kept() || purge_is_due(purge, superslab->stamp_ms)) {
       fetch_sub_relaxed(&totals.superslabs_kept, 1);
       purge_superslab(purge, superslab);
       tagged_stack_push(&pool.clean, superslab_link, (uint32_t)superslab->chunk);
@@ -464,6 +496,8 @@ static void age_kept_superslabs(struct purge *purge) {
     }
   }
 }
+
+void slab_pool_purge_kept(struct purge *purge) { age_kept_superslabs(purge); }
 
 /* Under memory pressure clean SuperSlabs give their addresses back as well. */
 static void unmap_clean_superslabs(struct purge *purge) {

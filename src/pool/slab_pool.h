@@ -28,6 +28,11 @@ void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters)
 /* Gives pages back that have been free for long enough. */
 void slab_pool_purge(struct purge *purge);
 
+/* In a cgroup with a memory limit: more wholly free SuperSlabs are kept than it allows.  Then those beyond go at
+ * once. */
+bool slab_pool_is_over_limit(void);
+void slab_pool_purge_kept(struct purge *purge);
+
 struct slab_pool_sizes {
   uint64_t mapped_bytes;    /* SuperSlabs that have address space */
   uint64_t empty_bytes;     /* EMPTY slabs */

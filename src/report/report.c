@@ -316,6 +316,16 @@ void warn_stats_file(const char *path) {
   line_end(&line);
 }
 
+void warn_no_cgroup_limit(const char *name, const char *value) {
+  struct line line;
+  struct text *text = warning_begin(&line);
+  text_string(text, name);
+  text_char(text, '=');
+  text_string(text, value);
+  text_string(text, ": no memory limit of a cgroup is known to take a part of; ignored");
+  line_end(&line);
+}
+
 void warn_no_helper_thread(void) {
   struct line line;
   text_string(

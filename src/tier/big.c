@@ -1,5 +1,6 @@
 #include "tier/big.h"
 
+#include "config/limits.h"
 #include "config/options.h"
 #include "map/colour.h"
 #include "os/os.h"
@@ -77,7 +78,7 @@ static bool keep_whole(size_t granule) {
     return false;
   if (!site_cache_wants(&big_cache, info->site, info->granules)) return false;
   return site_cache_put(&big_cache, info->site, granule,
-                        options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR);
+                        limits_budget(options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR));
 }
 
 void big_give(uintptr_t block, struct counters *counters) {

@@ -1,5 +1,6 @@
 #include "tier/large.h"
 
+#include "config/limits.h"
 #include "config/options.h"
 #include "map/colour.h"
 #include "os/os.h"
@@ -53,7 +54,7 @@ void large_give(uintptr_t block, struct counters *counters) {
   fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
   info->stamp_ms = now_ms;
   info->is_zero = false;
-  if (!site_cache_put(&cache, info->site, granule, LARGE_CACHE_BYTES))
+  if (!site_cache_put(&cache, info->site, granule, limits_budget(LARGE_CACHE_BYTES)))
     range_give(granule, now_ms, counters);
   purge_want(); /* last: a round that begins from here on finds the range */
 }

@@ -57,7 +57,10 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   note_chunk(address);
   return OS_MAPPED;
 }
-void os_unmap(void *address, size_t bytes) { (void)address, (void)bytes; }
+bool os_unmap(void *address, size_t bytes) {
+  (void)address, (void)bytes;
+  return true;
+}
 bool os_purge(void *address, size_t bytes) {
   if (model_os.look_at_purge) model_os.look_at_purge((uintptr_t)address, bytes);
   return true;
@@ -104,6 +107,10 @@ bool os_overcommit_is_strict(void) { return false; }
 bool os_huge_pages_always(void) { return false; }
 uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 46; }
 unsigned os_processor_count(void) { return 2; }
+void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
+  (void)path, (void)buffer_bytes;
+  buffer[0] = 0;
+}
 uint64_t os_random(void) { return 12345; }
 uint32_t os_process_id(void) { return 1; }
 uint32_t os_thread_id(void) { return (uint32_t)model_self() + 2; }

@@ -1,0 +1,101 @@
+#include "config/limits.h"
+
+#include "config/options.h"
+#include "os/os.h"
+#include "report/report.h"
+
+struct limits limits;
+
+/* ---- the options -------------------------------------------------------------------------------------- */
+
+/* "1%" to "100%"; 0 when the text is no percentage. */
+static unsigned parse_percent(const char *text) {
+  unsigned percent = 0;
+  for (; *text >= '0' && *text <= '9' && percent <= 100; text++)
+    percent = percent * 10 + (unsigned)(*text - '0');
+  return text[0] == '%' && !text[1] && percent <= 100 ? percent : 0;
+}
+
+/* The limit that bites first. */
+static uint64_t memory_limit(const struct os_cgroup *cgroup) {
+  return cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
+                                                              : cgroup->memory_max_bytes;
+}
+
+/* A division first would lose what a limit below 100 bytes has; nobody has one. */
+static uint64_t part_of_cgroup(const char *name, const char *text, unsigned percent) {
+  uint64_t limit = memory_limit(os_cgroup_read());
+  if (limit != OS_CGROUP_NONE) return limit / 100 * percent;
+  warn_no_cgroup_limit(name, text);
+  return 0;
+}
+
+static uint64_t read_limit(const char *name, const char *text) {
+  uint64_t bytes;
+  if (!*text) return 0;
+  unsigned percent = parse_percent(text);
+  if (percent) return part_of_cgroup(name, text, percent);
+  if (options_parse_number(text, &bytes)) return bytes;
+  warn_malformed_option(name, text, "a number of bytes (K, M, G) or a percentage from 1% to 100%");
+  return 0;
+}
+
+void limits_read(void) {
+  store_relaxed(&limits.soft_bytes, read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft));
+  limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
+}
+
+/* ---- the cgroup ---------------------------------------------------------------------------------------- */
+
+/* A program that may use a quarter of the time of the processors it sees has as many threads as it sees, most
+ * often, and each has its caches: the same part of them is enough for the work that is done.  Not less than a
+ * quarter: a batch must pay. */
+enum { CACHE_CUT_MAX = LIMITS_WHOLE / 4 * 3 };
+
+static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
+  uint64_t whole = (uint64_t)os_processor_count() * OS_CGROUP_PROCESSOR;
+  if (!whole || cgroup->processor_quota >= whole) return 0;
+  uint32_t cut = (uint32_t)((whole - cgroup->processor_quota) * LIMITS_WHOLE / whole);
+  return cut < CACHE_CUT_MAX ? cut : CACHE_CUT_MAX;
+}
+
+/* Of the memory limit no cache of free memory takes more than a sixteenth: there are three, of SuperSlabs, of Large
+ * blocks and of ranges, and what waits in one is of no use to what another serves. */
+enum { CACHE_DIVISOR = 16 };
+
+/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to what
+ * is left, to a sixteenth at the limit: less would cost page faults without end where other processes fill the
+ * cgroup. */
+enum { KEEN_DIVISOR = 4, DECAY_CUT_MAX = LIMITS_WHOLE / 16 * 15 };
+
+static uint32_t decay_cut_for(uint64_t used_bytes, uint64_t limit_bytes) {
+  uint64_t zone = limit_bytes / KEEN_DIVISOR;
+  uint64_t left = used_bytes < limit_bytes ? limit_bytes - used_bytes : 0;
+  if (left >= zone) return 0;
+  uint64_t cut = (zone - left) / (zone / LIMITS_WHOLE + 1);
+  return cut < DECAY_CUT_MAX ? (uint32_t)cut : DECAY_CUT_MAX;
+}
+
+static uint64_t calm_bytes(uint64_t limit_bytes) {
+  return limit_bytes - limit_bytes / KEEN_DIVISOR;
+}
+
+/* A program may pass all of it between two rounds, so what it holds itself has a soft limit there too. */
+static const struct os_cgroup *look_at_limits(void) {
+  const struct os_cgroup *cgroup = os_cgroup_read();
+  uint64_t limit = memory_limit(cgroup);
+  store_relaxed(&limits.cache_cut, cache_cut_for(cgroup));
+  if (limit == OS_CGROUP_NONE) return cgroup;
+  store_relaxed(&limits.cache_end_bytes, limit / CACHE_DIVISOR + 1);
+  if (!load_relaxed(&limits.soft_bytes)) store_relaxed(&limits.soft_bytes, calm_bytes(limit));
+  return cgroup;
+}
+
+void limits_look(void) {
+  static const struct os_cgroup *cgroup;
+  if (!cgroup) cgroup = look_at_limits();
+  uint64_t limit = memory_limit(cgroup);
+  if (limit == OS_CGROUP_NONE) return;
+  uint64_t used = os_cgroup_used_bytes(cgroup, calm_bytes(limit));
+  store_relaxed(&limits.decay_cut, decay_cut_for(used, limit));
+}

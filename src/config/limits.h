@@ -1,0 +1,51 @@
+/* limits.h: how much memory the process may have, by option and by its cgroup, and what follows for caches.
+ *
+ *   HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD   constant after limits_read; map/commit.h keeps to them
+ *   the cgroup's memory limit              as its use comes near, what is free goes back younger
+ *   the cgroup's processor quota           less time than processors: smaller caches
+ *
+ * The cgroup is looked at by a process that has grown and gives memory back, not at its start
+ * (docs/decisions/0019). */
+#ifndef HAK_CONFIG_LIMITS_H
+#define HAK_CONFIG_LIMITS_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+struct limits {
+  uint64_t hard_bytes;         /* 0: none; constant after limits_read */
+  ATOMIC(uint64_t) soft_bytes; /* 0: none; without the option what the cgroup teaches */
+
+  /* What the cgroup has taught; 0 before. */
+  ATOMIC(uint32_t)
+  decay_cut; /* parts of LIMITS_WHOLE less: the age at which free memory goes back */
+  ATOMIC(uint32_t) cache_cut;       /* parts of LIMITS_WHOLE less: the budgets of caches */
+  ATOMIC(uint64_t) cache_end_bytes; /* no cache has more, whatever its budget; 0: no memory limit */
+};
+extern struct limits limits;
+
+enum { LIMITS_WHOLE = 256 };
+
+/* After options_read; a percentage asks for the cgroup's limit. */
+void limits_read(void);
+
+/* Looks at the cgroup: for its limits the first time, for how much of its memory is in use each time.  One thread
+ * at a time. */
+void limits_look(void);
+
+INLINE uint64_t limits_remaining(uint64_t whole, uint32_t cut) {
+  return LIKELY(!cut) ? whole : whole * (LIMITS_WHOLE - cut) / LIMITS_WHOLE;
+}
+INLINE uint64_t limits_decay_ms(uint64_t whole) {
+  return limits_remaining(whole, load_relaxed(&limits.decay_cut));
+}
+INLINE uint64_t limits_at_most(uint64_t cache_bytes) {
+  uint64_t end = load_relaxed(&limits.cache_end_bytes);
+  return UNLIKELY(end) && cache_bytes > end ? end : cache_bytes;
+}
+/* A cache's budget as it is now. */
+INLINE uint64_t limits_budget(uint64_t whole) {
+  return limits_at_most(limits_remaining(whole, load_relaxed(&limits.cache_cut)));
+}
+
+#endif

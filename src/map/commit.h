@@ -1,0 +1,39 @@
+/* commit.h: how much memory hakmem holds that is resident, or may be; and the hard limit on it.
+ *
+ * Counted are slots and ranges from when their pages may first be touched until they are given back to the
+ * system, whether the program has them or they are free, and hakmem's own records.  Only slow paths count:
+ * a slab, a range or a record at a time.
+ *
+ *   law: taken before the memory may be touched, given after it is gone; so totals.committed_bytes is never
+ *        less than what is resident of it, and with HAKMEM_LIMIT_HARD never more than that */
+#ifndef HAK_MAP_COMMIT_H
+#define HAK_MAP_COMMIT_H
+
+#include "base/counters.h"
+#include "config/limits.h"
+
+/* With a hard limit. */
+bool commit_take_within_limit(size_t bytes);
+
+/* False when the hard limit forbids so much more. */
+INLINE bool commit_take(size_t bytes) {
+  if (UNLIKELY(limits.hard_bytes)) return commit_take_within_limit(bytes);
+  fetch_add_relaxed(&totals.committed_bytes, bytes);
+  return true;
+}
+
+INLINE void commit_give(size_t bytes) { fetch_sub_relaxed(&totals.committed_bytes, bytes); }
+
+/* Corrects `taken` bytes to what was needed.  More is needed only where pages were given back by another thread
+ * while we took them: then they are taken without asking. */
+INLINE void commit_settle(size_t taken, size_t needed) {
+  if (taken != needed) fetch_add_relaxed(&totals.committed_bytes, (uint64_t)needed - taken);
+}
+
+/* More than the soft limit. */
+INLINE bool commit_is_too_much(void) {
+  uint64_t soft_bytes = load_relaxed(&limits.soft_bytes);
+  return UNLIKELY(soft_bytes != 0) && load_relaxed(&totals.committed_bytes) > soft_bytes;
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* cgroup.c: the limits of the process's cgroups, from files of the kernel.
+ *
+ *   /proc/self/cgroup      0::/path                one line for v2,
+ *                          4:memory:/path          one for each hierarchy of v1
+ *   /sys/fs/cgroup         where they are mounted; below it the path, and every directory above may limit too
+ *
+ * In a container the path may be that of the host, while what is mounted is the container's own part of the
+ * tree: then the path does not exist here, and the mounted directory itself is what counts.  Climbing from the
+ * path to the mounted directory and leaving out what is not there finds it in both cases. */
+#include <string.h>
+
+#include "base/text.h"
+#include "os/os.h"
+
+enum { FILE_BYTES = 4096 };
+
+/* One thread at a time is here: while the library starts, or in a round of purging. */
+static char file[FILE_BYTES], list[FILE_BYTES];
+
+/* From here on v1 means "none": it has no other way to say so. */
+#define V1_NO_LIMIT (UINT64_C(1) << 62)
+
+/* ---- files of numbers ------------------------------------------------------------------------------------ */
+
+/* The number at the beginning; OS_CGROUP_NONE for anything else ("max", "-1", ""). */
+static uint64_t number_at(const char *text) {
+  uint64_t value = 0;
+  if (*text < '0' || *text > '9') return OS_CGROUP_NONE;
+  for (; *text >= '0' && *text <= '9'; text++) {
+    value = value * 10 + (uint64_t)(*text - '0');
+    if (value >= V1_NO_LIMIT) return OS_CGROUP_NONE;
+  }
+  return value;
+}
+
+/* The file's text, in `file`. */
+static const char *read_in(const char *directory, const char *name) {
+  char path[OS_CGROUP_PATH_BYTES + 64];
+  struct text text;
+  text_init(&text, path, sizeof path - 1);
+  text_string(&text, directory);
+  text_char(&text, '/');
+  text_string(&text, name);
+  path[text.length_bytes] = 0;
+  os_read_file(path, file, sizeof file);
+  return file;
+}
+
+/* The number after `key` at the beginning of a line of memory.stat; 0 when there is none. */
+static uint64_t figure_of(const char *text, const char *key) {
+  size_t length = strlen(key);
+  for (; text && *text; text = strchr(text, '\n')) {
+    if (*text == '\n') text++;
+    if (strncmp(text, key, length) != 0 || text[length] != ' ') continue;
+    uint64_t value = number_at(text + length + 1);
+    return value == OS_CGROUP_NONE ? 0 : value;
+  }
+  return 0;
+}
+
+/* ---- one directory ----------------------------------------------------------------------------------------- */
+
+static void note_memory(struct os_cgroup *cgroup, const char *directory, uint64_t *limit,
+                        uint64_t found, bool is_v1) {
+  uint64_t before = cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
+                                                                         : cgroup->memory_max_bytes;
+  if (found < *limit) *limit = found;
+  if (found >= before) return;
+  strcpy(cgroup->memory_path, directory);
+  cgroup->is_v1 = is_v1;
+}
+
+/* `quota` of `period` microseconds. */
+static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period) {
+  if (quota == OS_CGROUP_NONE || period == OS_CGROUP_NONE || !period) return;
+  if (quota > UINT64_MAX / OS_CGROUP_PROCESSOR) return;
+  quota = quota * OS_CGROUP_PROCESSOR / period;
+  if (quota < cgroup->processor_quota) cgroup->processor_quota = quota;
+}
+
+static void look_v2(struct os_cgroup *cgroup, const char *directory) {
+  note_memory(cgroup, directory, &cgroup->memory_max_bytes,
+              number_at(read_in(directory, "memory.max")), false);
+  note_memory(cgroup, directory, &cgroup->memory_high_bytes,
+              number_at(read_in(directory, "memory.high")), false);
+  const char *quota = read_in(directory, "cpu.max"), *period = strchr(quota, ' ');
+  if (period) note_quota(cgroup, number_at(quota), number_at(period + 1));
+}
+
+static void look_v1_memory(struct os_cgroup *cgroup, const char *directory) {
+  note_memory(cgroup, directory, &cgroup->memory_max_bytes,
+              number_at(read_in(directory, "memory.limit_in_bytes")), true);
+}
+
+static void look_v1_processors(struct os_cgroup *cgroup, const char *directory) {
+  uint64_t quota = number_at(read_in(directory, "cpu.cfs_quota_us"));
+  note_quota(cgroup, quota, number_at(read_in(directory, "cpu.cfs_period_us")));
+}
+
+/* ---- up the tree ------------------------------------------------------------------------------------------- */
+
+static const char mounts[] = "/sys/fs/cgroup";
+typedef void look_function(struct os_cgroup *cgroup, const char *directory);
+
+/* Looks at mounts/hierarchy/path and at every directory above it, down to mounts/hierarchy. */
+static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path,
+                  look_function *look) {
+  char directory[OS_CGROUP_PATH_BYTES];
+  struct text text;
+  text_init(&text, directory, sizeof directory - 1);
+  text_string(&text, mounts);
+  text_string(&text, *hierarchy ? "/" : "");
+  text_string(&text, hierarchy);
+  size_t root_bytes = text.length_bytes;
+  bool is_outside = strstr(path, "/..") != NULL; /* the process is not below what is mounted */
+  if (!is_outside && strcmp(path, "/") != 0) text_string(&text, path);
+  if (text.wanted_bytes != text.length_bytes) return;
+  directory[text.length_bytes] = 0;
+  for (;;) {
+    look(cgroup, directory);
+    char *last = strrchr(directory + root_bytes, '/');
+    if (!last) return;
+    *last = 0;
+  }
+}
+
+static bool lists(const char *controllers, const char *wanted) {
+  size_t length = strlen(wanted);
+  for (const char *at = controllers; at; at = strchr(at, ',')) {
+    if (*at == ',') at++;
+    if (strncmp(at, wanted, length) == 0 && (at[length] == ',' || !at[length])) return true;
+  }
+  return false;
+}
+
+/* A hierarchy of v1 is mounted under its controllers' names, or there is a link of this one's. */
+static void climb_v1(struct os_cgroup *cgroup, const char *controllers, const char *name,
+                     const char *path, look_function *look) {
+  if (!lists(controllers, name)) return;
+  climb(cgroup, controllers, path, look);
+  if (strcmp(controllers, name) != 0) climb(cgroup, name, path, look);
+}
+
+/* number:controllers:path, cut at its colons. */
+static void look_at_line(struct os_cgroup *cgroup, char *line) {
+  char *controllers = strchr(line, ':');
+  char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+  if (!path) return;
+  controllers++;
+  *path++ = 0;
+  if (!*controllers) {
+    climb(cgroup, "", path, look_v2);
+    climb(cgroup, "unified", path, look_v2);
+  } else {
+    climb_v1(cgroup, controllers, "memory", path, look_v1_memory);
+    climb_v1(cgroup, controllers, "cpu", path, look_v1_processors);
+  }
+}
+
+const struct os_cgroup *os_cgroup_read(void) {
+  static struct os_cgroup cgroup;
+  cgroup = (struct os_cgroup){.memory_max_bytes = OS_CGROUP_NONE,
+                              .memory_high_bytes = OS_CGROUP_NONE,
+                              .processor_quota = OS_CGROUP_NONE};
+  os_read_file("/proc/self/cgroup", list, sizeof list);
+  for (char *line = list, *end; (end = strchr(line, '\n')); line = end + 1) {
+    *end = 0;
+    look_at_line(&cgroup, line);
+  }
+  return &cgroup;
+}
+
+/* Pages of files are dropped before anybody goes without: a cgroup that reads much is always full of them. */
+uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes) {
+  const char *directory = cgroup->memory_path;
+  const char *usage = cgroup->is_v1 ? "memory.usage_in_bytes" : "memory.current";
+  uint64_t used = number_at(read_in(directory, usage));
+  if (used == OS_CGROUP_NONE) return 0;
+  if (used <= calm_bytes) return used;
+  const char *stat = read_in(directory, "memory.stat");
+  uint64_t files =
+      cgroup->is_v1 ? figure_of(stat, "total_inactive_file") + figure_of(stat, "total_active_file")
+                    : figure_of(stat, "inactive_file") + figure_of(stat, "active_file");
+  return used > files ? used - files : 0;
+}

@@ -1,0 +1,76 @@
+/* HAKMEM_LIMIT_SOFT is argv[1] MiB, and nothing goes back by age.  A program that passes it and frees is below it again
+ * with its next slow paths; one that lives above it (argv[2] is `above`) is served, and not much slower. */
+#include <string.h>
+#include <time.h>
+
+#include "api/sizes.h"
+#include "failure/chain.h"
+#include "memory/rss.h"
+
+static size_t limit_bytes, base_bytes;
+
+static void swing(size_t size, size_t bytes) {
+  chain_link *chain = NULL;
+  for (size_t done = 0; done < bytes; done += size) {
+    chain_link *block = malloc(size);
+    CHECK(block != NULL);
+    memset(block, 1, size);
+    stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
+    block->next = chain;
+    chain = block;
+  }
+  chain_free(&chain, size);
+}
+
+static void wait_ms(long milliseconds) {
+  struct timespec time = {0, milliseconds * 1000000};
+  nanosleep(&time, NULL);
+}
+
+static void pass_and_free(void) {
+  static const size_t sizes[] = {64, 1000, 20000, 200 * KIB, 3 * MIB};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    swing(sizes[i], limit_bytes * 3);
+    for (int tick = 0; tick < 80;
+         tick++) { /* the interval had doubled while the program was above */
+      wait_ms(10);
+      free(malloc(300 * KIB));
+      free(malloc(2 * MIB));
+    }
+    size_t held = rss_bytes() - base_bytes;
+    CHECK_MSG(held <= limit_bytes, "%zu KiB resident after blocks of %zu", held / KIB, sizes[i]);
+  }
+}
+
+static double seconds_for_swings(void) {
+  struct timespec start, end;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+  for (int i = 0; i < 60; i++) {
+    swing(1000, 4 * MIB);
+    swing(100 * KIB, 8 * MIB);
+  }
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+  return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+}
+
+static void live_above(void) {
+  double below = seconds_for_swings();
+  char *kept = malloc(limit_bytes * 2);
+  CHECK(kept != NULL);
+  memset(kept, 1, limit_bytes * 2);
+  double above = seconds_for_swings();
+  CHECK_MSG(above < 4 * below + 0.05, "%.3f s above the limit, %.3f s below", above, below);
+  free(kept);
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 3);
+  limit_bytes = strtoul(argv[1], NULL, 10) * MIB;
+  base_bytes = rss_bytes();
+  if (strcmp(argv[2], "above") == 0) {
+    live_above();
+  } else {
+    pass_and_free();
+  }
+  return 0;
+}

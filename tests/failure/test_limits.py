@@ -1,0 +1,106 @@
+"""HAKMEM_LIMIT_SOFT and HAKMEM_LIMIT_HARD, a real cgroup, and a process that may have no more mappings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+BY_AGE_NEVER = {"HAKMEM_DECAY_MS": "3600000"}
+
+
+def assert_quiet(result: Result) -> None:
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+@pytest.mark.parametrize("mib", ["32", "100"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None:
+    result = run_program(
+        HERE / "limit_hard.c", mode, args=[mib, threads], env={"HAKMEM_LIMIT_HARD": f"{mib}M"}
+    )
+    assert_quiet(result)
+    [report] = result.stats
+    assert report["counters"]["enomem"] > 0
+    assert report["totals"]["limit_hard_refusals"] > 0
+
+
+@pytest.mark.parametrize("what", ["pass", "above"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_soft_limit(mode: str, what: str, run_program: Run) -> None:
+    environment = BY_AGE_NEVER | {"HAKMEM_LIMIT_SOFT": "24M"}
+    result = run_program(HERE / "limit_soft.c", mode, args=["24", what], env=environment)
+    assert_quiet(result)
+    [report] = result.stats
+    assert report["counters"]["limit_soft_hits"] > 0
+
+
+@pytest.mark.parametrize("left", ["0", "2", "10", "100", "1000"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_no_mappings_left(mode: str, left: str, run_program: Run) -> None:
+    result = run_program(HERE / "maps_exhausted.c", mode, args=[left], stats=False)
+    if result.returncode == 77:
+        pytest.skip("vm.max_map_count is beyond reach")
+    assert_quiet(result)
+
+
+# ---- a real cgroup -----------------------------------------------------------------------------------------
+
+V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+CGROUP_MIB = 128
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    procs: Path
+    mib: int
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Cgroup]:
+    """A cgroup with a memory limit, for what joins it; removed afterwards."""
+    is_v2 = (V2 / "cgroup.controllers").exists()
+    name = "memory.max" if is_v2 else "memory.limit_in_bytes"
+    place = (V2 if is_v2 else V1) / f"hakmem-test-{os.getpid()}"
+    try:
+        place.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    try:
+        try:
+            (place / name).write_text(str(CGROUP_MIB << 20))
+        except OSError as error:
+            pytest.skip(f"the cgroup has no memory limit to be set: {error}")
+        yield Cgroup(place / "cgroup.procs", CGROUP_MIB)
+    finally:
+        place.rmdir()
+
+
+@pytest.mark.parametrize("what", ["percent", "keen"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_cgroup(mode: str, what: str, cgroup: Cgroup, run_program: Run) -> None:
+    # The program starts twice, the first time outside: there, where no limit may be known, a line says so.
+    environment = {"HAKMEM_LIMIT_HARD": "50%"} if what == "percent" else {}
+    result = run_program(
+        HERE / "limit_cgroup.c",
+        mode,
+        args=[cgroup.procs, str(cgroup.mib), what],
+        env=environment,
+        stats=False,
+    )
+    assert result.returncode == 0, result.stderr
+    no_limit = "no memory limit of a cgroup is known to take a part of; ignored"
+    lines = result.stderr.splitlines()
+    assert len(lines) <= (1 if environment else 0)
+    assert all(line.endswith(no_limit) for line in lines)

@@ -1,0 +1,503 @@
+/* src/map/commit and src/config/limits: what is counted as held, and what the limits do with it. */
+#include "map/commit.h"
+
+#include "heaps.h"
+#include "pool/range.h"
+#include "pool/superslab.h"
+#include "workload.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* Without a helper thread nothing is half done when the test looks. */
+static void start(char *setting) {
+  static char *environment[2];
+  environment[0] = setting;
+  os_fake.environment = environment;
+  options.helper_thread = 0;
+  start_library();
+}
+
+/* ---- what is counted ------------------------------------------------------------------------------------ */
+
+/* Slots of a SuperSlab whose pages may be there: taken ones, and free ones that were not given back. */
+static unsigned slots_held(const struct superslab *superslab) {
+  uint32_t held = load_relaxed(&superslab->dirty);
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++) {
+    const struct slab *slab = &superslab->slabs[slot];
+    if (load_relaxed(&slab->state) != SLOT_UNUSED)
+      held |= (uint32_t)(low_bits(slab->slot_count) << slot);
+  }
+  return count_bits(held);
+}
+
+static uint64_t bytes_held(void) {
+  uint64_t slots = 0;
+  for (size_t chunk = 0; chunk < load_relaxed(&window.frontier_chunk); chunk++) {
+    uintptr_t metadata = (uintptr_t)chunk_metadata(chunk);
+    if (metadata && !(metadata & CHUNK_IS_RANGES)) slots += slots_held(superslab_of_chunk(chunk));
+  }
+  struct range_sizes ranges;
+  range_measure(&ranges);
+  return slots * GRANULE_BYTES + ranges.mapped_bytes - ranges.clean_bytes +
+         load_relaxed(&totals.metadata_bytes);
+}
+
+static void require_exact(void) {
+  uint64_t counted = load_relaxed(&totals.committed_bytes), held = bytes_held();
+  if (counted != held)
+    fprintf(stderr, "counted %llu, held %llu\n", (unsigned long long)counted,
+            (unsigned long long)held);
+  REQUIRE(counted == held);
+}
+
+static void require_exact_all_along(void) {
+  for (unsigned round = 0; round < 3; round++) {
+    struct workload load = {.must_succeed = true};
+    workload_run(&load);
+    require_exact();
+    os_fake_advance_ms(300);
+    hak_free(must_malloc(3 * MIB));
+    require_exact();
+    hak_purge(true);
+    require_exact();
+  }
+}
+
+static int count_exactly(const void *unused) {
+  (void)unused;
+  start(NULL);
+  require_exact_all_along();
+  return 0;
+}
+
+static int count_exactly_under_strict_overcommit(const void *unused) {
+  (void)unused;
+  os_fake.is_overcommit_strict = true;
+  start(NULL);
+  require_exact_all_along();
+  return 0;
+}
+
+/* Joining, growing and shrinking ranges takes CLEAN and DIRTY ones in all mixtures. */
+static int count_ranges_exactly(const void *unused) {
+  (void)unused;
+  enum { BLOCKS = 24, STEPS = 3000 };
+  static void *blocks[BLOCKS];
+  uint64_t seed = 7;
+  start(NULL);
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned at = (unsigned)random_below(&seed, BLOCKS);
+    size_t size = 40000 + random_below(&seed, 6 * MIB);
+    if (random_below(&seed, 3)) {
+      void *block = hak_realloc(blocks[at], size);
+      REQUIRE(block);
+      blocks[at] = block;
+    } else {
+      hak_free(blocks[at]);
+      blocks[at] = NULL;
+    }
+    os_fake_advance_ms(random_below(&seed, 60));
+    require_exact();
+  }
+  return 0;
+}
+
+/* What the system does not take back is held on. */
+static int count_refused_purges(const void *unused) {
+  (void)unused;
+  start(NULL);
+  os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
+  struct workload load = {.must_succeed = true};
+  workload_run(&load);
+  hak_purge(true);
+  require_exact();
+  os_fake_fail_none();
+  hak_purge(true);
+  require_exact();
+  workload_run(&load);
+  require_exact();
+  return 0;
+}
+
+/* Many ranges that live ones keep apart, and a system that takes none back, neither pages nor addresses (locked
+ * memory, an exhausted count of mappings): the round ends, and nothing is lost. */
+static int end_when_all_is_refused(const void *unused) {
+  (void)unused;
+  enum { PAIRS = 200 };
+  static void *blocks[2 * PAIRS];
+  start(NULL);
+  for (unsigned index = 0; index < 2 * PAIRS; index++) blocks[index] = must_malloc(300000);
+  for (unsigned index = 0; index < 2 * PAIRS; index += 2) hak_free(blocks[index]);
+  os_fake_fail(1u << OS_CALL_PURGE | 1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
+  hak_purge(true);
+  require_exact();
+  REQUIRE(!hak_malloc((size_t)1 << 32)); /* gives addresses back, in vain */
+  require_exact();
+  os_fake_fail(1u << OS_CALL_UNMAP | 1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
+  REQUIRE(!hak_malloc((size_t)1 << 32)); /* pages at least */
+  require_exact();
+  REQUIRE(look().dirty_free_bytes == 0);
+  for (unsigned index = 0; index < 2 * PAIRS; index += 2) blocks[index] = must_malloc(300000);
+  os_fake_fail_none();
+  for (unsigned index = 0; index < 2 * PAIRS; index++) hak_free(blocks[index]);
+  hak_purge(true);
+  require_exact();
+  return 0;
+}
+
+/* A system that refuses anything at any time leaves no trace in the sum. */
+static int count_when_refused(const void *unused) {
+  (void)unused;
+  start(NULL);
+  for (uint64_t call = 1; call < 60; call++) {
+    os_fake_fail(OS_CALLS_ALL & ~(1u << OS_CALL_THREAD_START), call, call + 1);
+    struct workload load = {.must_succeed = false};
+    workload_run(&load);
+    os_fake_fail_none();
+    require_exact();
+    if (call % 8 == 0) hak_purge(true);
+  }
+  return 0;
+}
+
+/* ---- the hard limit --------------------------------------------------------------------------------------- */
+
+struct link {
+  struct link *next;
+};
+
+static size_t fill(struct link **chain, size_t size) {
+  size_t bytes = 0;
+  for (struct link *block; (errno = 0, block = hak_malloc(size)); bytes += size) {
+    REQUIRE(load_relaxed(&totals.committed_bytes) <= limits.hard_bytes);
+    block->next = *chain;
+    *chain = block;
+  }
+  REQUIRE(errno == ENOMEM);
+  return bytes;
+}
+
+static void empty(struct link **chain) {
+  while (*chain) {
+    struct link *block = *chain;
+    *chain = block->next;
+    hak_free(block);
+  }
+}
+
+static const size_t sizes[] = {16, 200, 1000, 5000, 32 << 10, 100 << 10, 1 << 20, 3 << 20};
+enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
+
+static int fill_to_the_hard_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_HARD=64M"});
+  for (unsigned round = 0; round < 3; round++) {
+    for (unsigned index = 0; index < SIZE_COUNT; index++) {
+      struct link *chain = NULL;
+      size_t bytes = fill(&chain, sizes[index]);
+      if (bytes < 44 * MIB) fprintf(stderr, "blocks of %zu: %zu bytes\n", sizes[index], bytes);
+      REQUIRE(bytes >= 44 * MIB && bytes <= 64 * MIB);
+      require_exact();
+      empty(&chain);
+    }
+  }
+  REQUIRE(look().limit_hard_refusals >= 3 * SIZE_COUNT);
+  REQUIRE(counted(COUNT_enomem) == 3 * SIZE_COUNT);
+  REQUIRE(hak_malloc(65 * MIB) == NULL);
+  hak_free(must_malloc(40 * MIB));
+  return 0;
+}
+
+/* realloc takes no more than the limit either, and leaves the block as it was. */
+static int grow_to_the_hard_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_HARD=64M"});
+  unsigned char *block = must_malloc(2 * MIB);
+  size_t size = 2 * MIB;
+  memset(block, 0x5a, size);
+  for (;; size += MIB) {
+    unsigned char *grown = hak_realloc(block, size + MIB);
+    REQUIRE(load_relaxed(&totals.committed_bytes) <= limits.hard_bytes);
+    if (!grown) break;
+    block = grown;
+  }
+  REQUIRE(size >= 30 * MIB && block[2 * MIB - 1] == 0x5a);
+  require_exact();
+  hak_free(block);
+  hak_free(must_malloc(56 * MIB));
+  return 0;
+}
+
+static void *allocate_on_a_thread(void *unused) {
+  (void)unused;
+  hak_free(must_malloc(100));
+  hak_free(must_malloc(100000));
+  return NULL;
+}
+
+/* Free memory waits in the pool and the sum is at the limit: a new thread gets its heap all the same. */
+static int start_threads_at_the_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_HARD=64M"});
+  struct link *chain = NULL;
+  fill(&chain, 5000);
+  empty(&chain);
+  for (unsigned thread = 0; thread < 20; thread++) on_a_thread(allocate_on_a_thread, NULL);
+  require_exact();
+  return 0;
+}
+
+/* ---- the soft limit ------------------------------------------------------------------------------------------ */
+
+static void swing_by_48_mib(void) {
+  enum { BLOCKS = 24 };
+  void *blocks[BLOCKS];
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(2 * MIB - 1000);
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+}
+
+static int shrink_at_the_soft_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_SOFT=32M"});
+  swing_by_48_mib(); /* time stands still: no age has a part in it */
+  REQUIRE(counted(COUNT_limit_soft_hits) >= 1);
+  os_fake_advance_ms(50);
+  hak_free(must_malloc(200000));
+  REQUIRE(load_relaxed(&totals.committed_bytes) <= 32 * MIB);
+  require_exact();
+  return 0;
+}
+
+/* A program that lives above the limit is left in peace, more and more. */
+static int live_above_the_soft_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_SOFT=8M"});
+  void *kept = must_malloc(16 * MIB);
+  uint64_t before = counted(COUNT_limit_soft_hits);
+  for (unsigned ms = 0; ms < 10000; ms++) {
+    os_fake_advance_ms(1);
+    hak_free(must_malloc(2 * MIB));
+  }
+  uint64_t hits = counted(COUNT_limit_soft_hits) - before;
+  REQUIRE(hits >= 9 && hits <= 20); /* 10, 20, 40 … 1,000 ms */
+  hak_free(kept);
+  return 0;
+}
+
+static int stay_below_the_soft_limit(const void *unused) {
+  (void)unused;
+  start((char[]){"HAKMEM_LIMIT_SOFT=1G"});
+  swing_by_48_mib();
+  REQUIRE(counted(COUNT_limit_soft_hits) == 0);
+  return 0;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------- */
+
+static const char *const tree[] = {"/proc/self/cgroup",
+                                   "0::/job\n",
+                                   "/sys/fs/cgroup/job/memory.max",
+                                   "104857600\n",
+                                   "/sys/fs/cgroup/job/cpu.max",
+                                   "100000 100000\n",
+                                   NULL};
+
+static void read_options_from(char *soft, char *hard) {
+  char *environment[] = {soft, hard, NULL};
+  options_read(environment);
+  limits_read();
+}
+
+static int read_bytes(const void *unused) {
+  (void)unused;
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=3G"}, (char[]){"HAKMEM_LIMIT_HARD=12345"});
+  REQUIRE(load_relaxed(&limits.soft_bytes) == UINT64_C(3) << 30 && limits.hard_bytes == 12345);
+  REQUIRE(load_relaxed(&os_fake.files_read) == 0);
+  return os_fake.written_bytes != 0;
+}
+
+static int read_percentages(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, (char[]){"HAKMEM_LIMIT_HARD=100%"});
+  REQUIRE(load_relaxed(&limits.soft_bytes) / MIB == 50 - 1 ||
+          load_relaxed(&limits.soft_bytes) / MIB == 50);
+  REQUIRE(limits.hard_bytes > 100 * MIB - 100 && limits.hard_bytes <= 100 * MIB);
+  return os_fake.written_bytes != 0;
+}
+
+static int miss_the_cgroup(const void *unused) {
+  (void)unused;
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=50%"}, NULL);
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 0);
+  REQUIRE(strcmp(os_fake.written,
+                 "hakmem: warning: HAKMEM_LIMIT_SOFT=50%: no memory limit of a cgroup is known to "
+                 "take a part of; ignored\n") == 0);
+  return 0;
+}
+
+static int refuse_nonsense(const void *unused) {
+  (void)unused;
+  static const char *const values[] = {"0%", "101%", "%", "5%%", "-1", "x", "1.5G", "99999999999%"};
+  os_fake.files = tree;
+  for (size_t index = 0; index < sizeof values / sizeof values[0]; index++) {
+    char setting[64] = "HAKMEM_LIMIT_HARD=";
+    strcat(setting, values[index]);
+    os_fake_forget_written();
+    read_options_from(setting, NULL);
+    REQUIRE(limits.hard_bytes == 0);
+    REQUIRE(strstr(os_fake.written, "is not a number of bytes (K, M, G) or a percentage"));
+  }
+  return 0;
+}
+
+/* ---- the cgroup ----------------------------------------------------------------------------------------------- */
+
+static char used_text[32];
+static const char *const used_tree[] = {"/proc/self/cgroup",
+                                        "0::/job\n",
+                                        "/sys/fs/cgroup/job/memory.max",
+                                        "104857600\n",
+                                        "/sys/fs/cgroup/job/cpu.max",
+                                        "100000 100000\n",
+                                        "/sys/fs/cgroup/job/memory.current",
+                                        used_text,
+                                        NULL};
+
+static uint64_t decay_with(unsigned used_mib) {
+  snprintf(used_text, sizeof used_text, "%llu\n", (unsigned long long)used_mib * MIB);
+  limits_look();
+  return limits_decay_ms(1000);
+}
+
+static int grow_keener(const void *unused) {
+  (void)unused;
+  os_fake.files = used_tree;
+  REQUIRE(decay_with(10) == 1000 && decay_with(75) == 1000);
+  uint64_t before = 1000;
+  for (unsigned used = 76; used <= 98; used += 2) {
+    uint64_t decay = decay_with(used);
+    REQUIRE(decay < before);
+    before = decay;
+  }
+  REQUIRE(before >= 62 && before < 130);
+  REQUIRE(decay_with(100) == 62 && decay_with(5000) == 62);
+  REQUIRE(decay_with(50) == 1000);
+  return 0;
+}
+
+static int follow_the_quota(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  os_fake.processor_count = 2;
+  REQUIRE(limits_budget(1000) == 1000);
+  limits_look();
+  REQUIRE(limits_budget(1000) == 500); /* one of two */
+  REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 16 + 1);
+  return 0;
+}
+
+static int keep_a_quarter(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  os_fake.processor_count = 64;
+  limits_look();
+  REQUIRE(limits_budget(1000) == 250);
+  return 0;
+}
+
+static int ignore_a_quota_of_more(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  os_fake.processor_count = 1;
+  limits_look();
+  REQUIRE(limits_budget(1000) == 1000);
+  return 0;
+}
+
+/* Three quarters of the cgroup's limit are a soft limit, unless there is one. */
+static int take_three_quarters(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  limits_look();
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 75 * MIB);
+  return 0;
+}
+
+static int prefer_the_option(const void *unused) {
+  (void)unused;
+  os_fake.files = tree;
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=90M"}, NULL);
+  limits_look();
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 90 * MIB);
+  return 0;
+}
+
+/* A small process does not look, a large one before its caches fill. */
+static int look_when_large(const void *unused) {
+  (void)unused;
+  os_fake.files = used_tree;
+  start(NULL);
+  for (unsigned step = 0; step < 100; step++) {
+    os_fake_advance_ms(100);
+    hak_free(must_malloc(70000));
+  }
+  REQUIRE(load_relaxed(&os_fake.files_read) == 0);
+  swing_by_48_mib();
+  REQUIRE(load_relaxed(&os_fake.files_read) > 0);
+  REQUIRE(look().dirty_free_bytes <= 100 * MIB / 16 + 4 * MIB);
+  return 0;
+}
+
+CHILD_TEST(count_exactly)
+CHILD_TEST(count_exactly_under_strict_overcommit)
+CHILD_TEST(count_ranges_exactly)
+CHILD_TEST(count_refused_purges)
+CHILD_TEST(end_when_all_is_refused)
+CHILD_TEST(count_when_refused)
+CHILD_TEST(fill_to_the_hard_limit)
+CHILD_TEST(grow_to_the_hard_limit)
+CHILD_TEST(start_threads_at_the_limit)
+CHILD_TEST(shrink_at_the_soft_limit)
+CHILD_TEST(live_above_the_soft_limit)
+CHILD_TEST(stay_below_the_soft_limit)
+CHILD_TEST(read_bytes)
+CHILD_TEST(read_percentages)
+CHILD_TEST(miss_the_cgroup)
+CHILD_TEST(refuse_nonsense)
+CHILD_TEST(grow_keener)
+CHILD_TEST(follow_the_quota)
+CHILD_TEST(keep_a_quarter)
+CHILD_TEST(ignore_a_quota_of_more)
+CHILD_TEST(take_three_quarters)
+CHILD_TEST(prefer_the_option)
+CHILD_TEST(look_when_large)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_count_exactly),
+      cmocka_unit_test(test_count_exactly_under_strict_overcommit),
+      cmocka_unit_test(test_count_ranges_exactly),
+      cmocka_unit_test(test_count_refused_purges),
+      cmocka_unit_test(test_end_when_all_is_refused),
+      cmocka_unit_test(test_count_when_refused),
+      cmocka_unit_test(test_fill_to_the_hard_limit),
+      cmocka_unit_test(test_grow_to_the_hard_limit),
+      cmocka_unit_test(test_start_threads_at_the_limit),
+      cmocka_unit_test(test_shrink_at_the_soft_limit),
+      cmocka_unit_test(test_live_above_the_soft_limit),
+      cmocka_unit_test(test_stay_below_the_soft_limit),
+      cmocka_unit_test(test_read_bytes),
+      cmocka_unit_test(test_read_percentages),
+      cmocka_unit_test(test_miss_the_cgroup),
+      cmocka_unit_test(test_refuse_nonsense),
+      cmocka_unit_test(test_grow_keener),
+      cmocka_unit_test(test_follow_the_quota),
+      cmocka_unit_test(test_keep_a_quarter),
+      cmocka_unit_test(test_ignore_a_quota_of_more),
+      cmocka_unit_test(test_take_three_quarters),
+      cmocka_unit_test(test_prefer_the_option),
+      cmocka_unit_test(test_look_when_large),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
