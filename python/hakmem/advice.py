@@ -10,6 +10,7 @@ LIVE, ROUNDING, FREE, CACHED = (
     "free blocks in used slabs",
     "magazines and outboxes",
 )
+QUARANTINE = "blocks in quarantine"
 POOL, RANGES_CACHED, RANGES_FREE = (
     "slabs EMPTY or UNUSED",
     "cached Large and Big blocks",
@@ -35,6 +36,10 @@ ADVICE = {
     CACHED: (
         "Free blocks that threads keep for themselves; given back when the thread allocates again or ends.",
         "Fewer threads, or threads that end when idle, keep less.",
+    ),
+    QUARANTINE: (
+        "Hardened mode: freed blocks that threads keep from being used again for a while.",
+        "Lower HAKMEM_QUARANTINE_BYTES, a bound for each thread.",
     ),
     POOL: (
         "Wholly free slabs, kept for reuse until they are HAKMEM_DECAY_MS old.",

@@ -18,8 +18,8 @@ FILL_STEPS = 11  # 0 %, 1–10 %, 11–20 % … 91–100 %
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One size class.  The figures below `sampled_bytes` are None in the quick form, but for
-    `magazine_blocks` and `outbox_blocks`."""
+    """One size class.  The figures below `quarantine_blocks` are None in the quick form, and so is
+    `outbox_blocks`."""
 
     number: int
     tier: str  # of TIERS
@@ -30,6 +30,7 @@ class ClassFigures:
     sampled_bytes: int  # … and how much they asked for
     magazine_blocks: int
     outbox_blocks: int | None
+    quarantine_blocks: int = 0  # hardened mode: freed, and not to be used again for a while
     slabs: int | None = None
     capacity_blocks: int | None = None
     free_blocks: int | None = None
@@ -39,6 +40,11 @@ class ClassFigures:
     @property
     def live_bytes(self) -> int:
         return (self.live_blocks or 0) * self.block_bytes
+
+    @property
+    def cached_blocks(self) -> int:
+        """Free blocks that threads keep."""
+        return self.magazine_blocks + (self.outbox_blocks or 0) + self.quarantine_blocks
 
     @property
     def mean_request_bytes(self) -> float | None:
@@ -66,10 +72,11 @@ class ThreadFigures:
     outbox_bytes: int
     bytes_out: int  # in slab blocks that it took and that did not come back
     slow_paths: int
+    quarantine_bytes: int = 0  # hardened mode
 
     @property
     def cached_bytes(self) -> int:
-        return sum(self.magazine_bytes.values()) + self.outbox_bytes
+        return sum(self.magazine_bytes.values()) + self.outbox_bytes + self.quarantine_bytes
 
 
 @dataclass(frozen=True)
@@ -79,13 +86,15 @@ class MemoryFigures:
     # In blocks that the program holds, rounding included.  The quick form counts in what other threads freed
     # and the owner has not collected yet.
     live_bytes: int
-    cached_bytes: int  # in magazines and outboxes
+    cached_bytes: int  # in magazines, outboxes and quarantines
     metadata_bytes: int
+    quarantine_bytes: int = 0  # of the cached ones (hardened mode)
     mapped_bytes: int | None = None  # SuperSlabs and ranges
     free_slab_bytes: int | None = None  # free blocks of slabs in use
     ranges_dirty_bytes: int | None = None  # free, pages still there
     ranges_clean_bytes: int | None = None  # free, without pages
-    ranges_cached_bytes: int | None = None  # in the site cache and the BigCache
+    # In the site cache and the BigCache; in hardened mode in quarantine, without pages.
+    ranges_cached_bytes: int | None = None
     superslabs_by_fill: list[int] = field(default_factory=list)  # FILL_STEPS counts
 
 

@@ -13,6 +13,7 @@ from hakmem.advice import (
     LIVE,
     METADATA,
     POOL,
+    QUARANTINE,
     RANGES_CACHED,
     RANGES_FREE,
     ROUNDING,
@@ -49,11 +50,13 @@ def sorted_lines(lines: Iterable[Line]) -> list[Line]:
 def own_lines(look: Look, names: dict[int, str]) -> list[Line]:
     """What lies in hakmem's window; `names` are the threads'."""
     residency = look.residency
+    quarantine_bytes = residency.quarantine_bytes
     parts: list[tuple[str, int, bool, list[Detail]]] = [
         (LIVE, residency.requested_bytes, False, live_details(residency)),
         (ROUNDING, residency.live_bytes - residency.requested_bytes, False, rounding_details(residency)),
         (FREE, residency.free_block_bytes, True, free_details(residency)),
-        (CACHED, residency.cached_bytes, True, thread_details(look, names)),
+        (CACHED, residency.cached_bytes - quarantine_bytes, True, thread_details(look, names, "bytes")),
+        (QUARANTINE, quarantine_bytes, True, thread_details(look, names, "quarantine_bytes")),
         (POOL, residency.pool_bytes, True, pool_details(residency)),
         (RANGES_CACHED, residency.range_cached_bytes, True, []),
         (RANGES_FREE, residency.range_free_bytes, True, []),
@@ -116,8 +119,8 @@ def free_details(residency: Residency) -> list[Detail]:
     ]
 
 
-def thread_details(look: Look, names: dict[int, str]) -> list[Detail]:
-    """Cached bytes by thread."""
+def thread_details(look: Look, names: dict[int, str], figure: str) -> list[Detail]:
+    """Cached bytes by thread: this figure of HeapResidency."""
     schema = look.reading.schema
     ended = schema.constants.get("owner_parked")
     return [
@@ -125,10 +128,12 @@ def thread_details(look: Look, names: dict[int, str]) -> list[Detail]:
             "thread_id": heap.thread_id,
             "name": names.get(heap.thread_id, "ended" if heap.state == ended else ""),
             "heap": heap.number,
-            "bytes": heap.bytes,
+            "bytes": held,
         }
-        for heap in sorted(look.residency.heaps, key=lambda heap: -heap.bytes)
-        if heap.bytes
+        for held, heap in sorted(
+            ((getattr(heap, figure), heap) for heap in look.residency.heaps), key=lambda pair: -pair[0]
+        )
+        if held
     ]
 
 

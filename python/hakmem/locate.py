@@ -19,7 +19,7 @@ from hakmem.elf import ElfFile, open_elf
 from hakmem.errors import NotHakmemError, ProcessGoneError, UnreadableError
 from hakmem.memory import Memory
 from hakmem.process import Mapping, Process
-from hakmem.schema import MAGIC, Head
+from hakmem.schema import FORMAT, MAGIC, Head
 
 if TYPE_CHECKING:
     from hakmem.corefile import CoreMemory
@@ -79,11 +79,17 @@ def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: File
 
 
 def is_block(memory: Memory, address: int) -> bool:
-    """Is it one?  Of a format that we cannot read, too: the answer is then to say so."""
+    """Is it one?  Of a format that we cannot read, too: the answer is then to say so.
+
+    Segments share pages of their file, so that a position-independent static program has a second block,
+    which nobody relocated: its addresses lead nowhere."""
     try:
-        return Head.at(memory, address).is_plausible
+        head = Head.at(memory, address)
+        if head.is_plausible and head.format == FORMAT:
+            memory.read_many([(table, 1) for table in (head.entries, head.roots, head.texts)])
     except UnreadableError:
         return False
+    return head.is_plausible
 
 
 def file_of(process: Process, mapping: Mapping) -> ElfFile | None:

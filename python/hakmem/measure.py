@@ -1,6 +1,6 @@
 """From structures to figures: what a snapshot says, computed from what was read.
 
-law  capacity = free + remote + live + magazines + outboxes, per class of slabs
+law  capacity = free + remote + live + magazines + outboxes + quarantines, per class of slabs
      large:  ranges in use = live + magazines
 """
 
@@ -36,6 +36,7 @@ from hakmem.structures import (
     read_class_counters,
     read_heaps,
     read_outbox_words,
+    read_quarantines,
     read_ranges,
     read_superslabs,
 )
@@ -52,12 +53,26 @@ STATES = {
 
 
 @dataclass
+class Quarantined:
+    """Blocks in quarantine (hardened mode): one row each."""
+
+    classes: Counts
+    heap_rows: Counts
+
+    def bytes_by_heap(self, block_bytes: Counts, heap_count: int) -> Counts:
+        """What each heap holds."""
+        sums = np.bincount(self.heap_rows, block_bytes[self.classes], minlength=heap_count)
+        return sums.astype(np.int64)
+
+
+@dataclass
 class Read:
     """What was read; the last four only in the full form."""
 
     memory: Memory
     schema: Schema
     heaps: Records
+    quarantined: Quarantined
     window: Window | None = None
     outbox_words: Records | None = None
     superslabs: Superslabs | None = None
@@ -72,9 +87,9 @@ class Read:
 
 def take_counters(target: Target) -> Snapshot:
     """The quick form: heaps and totals."""
-    return _snapshot(
-        target, Read(target.memory, target.schema, read_heaps(target.memory, target.schema, target.own_pid))
-    )
+    memory, schema = target.memory, target.schema
+    heaps = read_heaps(memory, schema, target.own_pid)
+    return _snapshot(target, Read(memory, schema, heaps, _quarantined(memory, schema, heaps)))
 
 
 def take_full(target: Target, progress: Progress = no_progress) -> Snapshot:
@@ -84,9 +99,23 @@ def take_full(target: Target, progress: Progress = no_progress) -> Snapshot:
     window = Window(memory, schema)
     heaps = read_heaps(memory, schema, target.own_pid)
     outbox_words = read_outbox_words(memory, schema, heaps)
+    quarantined = _quarantined(memory, schema, heaps, window)
     superslabs = read_superslabs(memory, schema, window, lambda done: progress(done * 0.8))
     ranges = read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2))
-    return _snapshot(target, Read(memory, schema, heaps, window, outbox_words, superslabs, ranges))
+    return _snapshot(
+        target, Read(memory, schema, heaps, quarantined, window, outbox_words, superslabs, ranges)
+    )
+
+
+def _quarantined(memory: Memory, schema: Schema, heaps: Records, window: Window | None = None) -> Quarantined:
+    """The owner map tells their classes."""
+    blocks, heap_rows = read_quarantines(memory, schema, heaps)
+    if not len(blocks):
+        return Quarantined(np.empty(0, np.int64), np.empty(0, np.int64))
+    window = window or Window(memory, schema)
+    limits = schema.constant("slab_class_count"), schema.constant("map_class_mask")
+    classes = window.slab_classes_of(blocks, *limits)
+    return Quarantined(classes[classes >= 0], heap_rows[classes >= 0])
 
 
 def _snapshot(target: Target, read: Read) -> Snapshot:
@@ -151,13 +180,15 @@ def _classes(read: Read) -> list[ClassFigures]:
     columns: dict[str, Any] = {
         "block_bytes": read.block_bytes,
         "magazine_blocks": magazine_counts(read.heaps).sum(axis=0),
+        "quarantine_blocks": _by_class(read, read.quarantined.classes),
         **{
             name: from_heaps.get(name, nothing)
             for name in ("refilled_blocks", "flushed_blocks", "sampled_requests", "sampled_bytes")
         },
     }
     if read.superslabs is not None and read.ranges is not None:
-        columns |= _places(read, read.superslabs, read.ranges, columns["magazine_blocks"])
+        in_caches = columns["magazine_blocks"] + columns["quarantine_blocks"]
+        columns |= _places(read, read.superslabs, read.ranges, in_caches)
     else:
         columns["outbox_blocks"] = [None] * count
     return [
@@ -173,14 +204,14 @@ def _classes(read: Read) -> list[ClassFigures]:
     ]
 
 
-def _places(read: Read, superslabs: Superslabs, ranges: Ranges, in_magazines: Counts) -> dict[str, Counts]:
-    """Where the blocks of each class are."""
+def _places(read: Read, superslabs: Superslabs, ranges: Ranges, in_caches: Counts) -> dict[str, Counts]:
+    """Where the blocks of each class are; `in_caches`: those in magazines and quarantines."""
     free, remote = _free_blocks(read, superslabs)
     outbox = _outbox_blocks(read)
     slabs = _by_class(read, superslabs.slabs["class"])
     large = _large_blocks(read, ranges)
     capacity = _by_class(read, superslabs.slabs["class"], superslabs.slabs["capacity"]) + large
-    live = np.maximum(capacity - free - remote - in_magazines - outbox, 0)
+    live = np.maximum(capacity - free - remote - in_caches - outbox, 0)
     return {
         "slabs": slabs,
         "capacity_blocks": capacity,
@@ -264,6 +295,7 @@ def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigure
         thread_ids(read.heaps, read.schema, pid),
         owners["state"].tolist(),
         read.heaps["outbox_bytes"].tolist(),
+        read.quarantined.bytes_by_heap(read.block_bytes, len(read.heaps)).tolist(),
         owners["bytes_out"].tolist(),
         owners["slow_paths"].tolist(),
         strict=True,
@@ -276,10 +308,19 @@ def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigure
             state=states.get(state, f"state {state}"),
             magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
             outbox_bytes=outbox_bytes,
+            quarantine_bytes=quarantine_bytes,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
         )
-        for row, (number, thread_id, state, outbox_bytes, bytes_out, slow_paths) in enumerate(columns)
+        for row, (
+            number,
+            thread_id,
+            state,
+            outbox_bytes,
+            quarantine_bytes,
+            bytes_out,
+            slow_paths,
+        ) in enumerate(columns)
     ]
 
 
@@ -289,16 +330,19 @@ def _thread_name(names: dict[int, str], thread_id: int) -> str:
 
 def _memory(read: Read, totals: dict[str, int], classes: list[ClassFigures]) -> MemoryFigures:
     cached_bytes = int((magazine_counts(read.heaps) * read.block_bytes).sum())
-    cached_bytes += int(read.heaps["outbox_bytes"].sum())
+    quarantine_bytes = sum(figures.quarantine_blocks * figures.block_bytes for figures in classes)
+    cached_bytes += int(read.heaps["outbox_bytes"].sum()) + quarantine_bytes
     metadata_bytes = totals.get("metadata_bytes", 0)
     if read.superslabs is None or read.ranges is None or read.window is None:
-        return MemoryFigures(_live_bytes_about(read, totals, cached_bytes), cached_bytes, metadata_bytes)
+        live_bytes = _live_bytes_about(read, totals, cached_bytes)
+        return MemoryFigures(live_bytes, cached_bytes, metadata_bytes, quarantine_bytes)
     superslabs, kinds = read.superslabs, _free_range_bytes(read, read.ranges, read.window)
     mapped = superslabs.superslabs["is_mapped"] != 0
     return MemoryFigures(
         live_bytes=sum(figures.live_bytes for figures in classes) + totals.get("big_live_bytes", 0),
         cached_bytes=cached_bytes,
         metadata_bytes=metadata_bytes,
+        quarantine_bytes=quarantine_bytes,
         mapped_bytes=int(mapped.sum()) * read.window.chunk_bytes + kinds["mapped"],
         free_slab_bytes=sum(
             ((figures.free_blocks or 0) + (figures.remote_blocks or 0)) * figures.block_bytes

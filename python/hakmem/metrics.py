@@ -32,7 +32,8 @@ NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 
 MEMORY_HELP = {
     "live_bytes": "In blocks that the program holds, rounding included.",
-    "cached_bytes": "In blocks that threads keep in magazines and outboxes.",
+    "cached_bytes": "In blocks that threads keep in magazines, outboxes and quarantines.",
+    "quarantine_bytes": "Of those, in quarantines (hardened mode).",
     "free_slab_bytes": "In free blocks of slabs in use.",
     "ranges_dirty_bytes": "In free ranges above 32 KiB whose pages wait for being given back.",
     "ranges_clean_bytes": "In free ranges above 32 KiB without pages.",
@@ -56,8 +57,8 @@ CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
     "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
     "free_blocks": ("Free blocks in slabs in use.", lambda c: c.free_blocks),
     "cached_blocks": (
-        "Blocks in magazines and outboxes.",
-        lambda c: c.magazine_blocks + (c.outbox_blocks or 0),
+        "Blocks in magazines, outboxes and quarantines.",
+        lambda c: c.cached_blocks,
     ),
     "slabs": ("Slabs in use.", lambda c: c.slabs),
 }

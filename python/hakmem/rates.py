@@ -81,7 +81,7 @@ def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float
         refilled_per_s=grown(refilled_before, after.refilled_blocks) / seconds,
         flushed_per_s=grown(flushed_before, after.flushed_blocks) / seconds,
         live_blocks=after.live_blocks,
-        cached_blocks=after.magazine_blocks + (after.outbox_blocks or 0),
+        cached_blocks=after.cached_blocks,
     )
 
 

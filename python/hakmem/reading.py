@@ -22,6 +22,7 @@ from hakmem.structures import (
     read_class_counters,
     read_heaps,
     read_outbox_words,
+    read_quarantines,
     read_ranges,
     read_superslabs,
 )
@@ -33,10 +34,11 @@ Integers = NDArray[np.int64]
 
 @dataclass
 class Cached:
-    """Blocks in magazines and outboxes: one row each."""
+    """Blocks in magazines, outboxes and quarantines: one row each."""
 
     addresses: Addresses
     heap_rows: Integers
+    in_quarantine: NDArray[np.bool_]
 
 
 @dataclass
@@ -90,16 +92,19 @@ def read(target: Target) -> Reading:
 
 
 def read_cached(target: Target, heaps: NDArray[Any], superslabs: Superslabs) -> Cached:
-    """The addresses of all blocks in magazines and outboxes, with the heap that holds them."""
+    """The addresses of all blocks in caches, with the heap that holds them."""
     blocks, _ = magazine_blocks(target.memory, heaps)
     addresses = [blocks]
     rows = [np.repeat(np.arange(len(heaps)), magazine_counts(heaps).sum(axis=1))]
     for row in np.flatnonzero(heaps["outbox_count"]):
         words = read_outbox_words(target.memory, target.schema, heaps[row : row + 1])
-        found = outbox_addresses(words, superslabs)
-        addresses.append(found)
-        rows.append(np.full(len(found), row))
-    return Cached(np.concatenate(addresses), np.concatenate(rows).astype(np.int64))
+        waiting = outbox_addresses(words, superslabs)
+        addresses.append(waiting)
+        rows.append(np.full(len(waiting), row))
+    quarantined, holders = read_quarantines(target.memory, target.schema, heaps)
+    found = np.concatenate([*addresses, quarantined])
+    in_quarantine = np.arange(len(found)) >= len(found) - len(quarantined)
+    return Cached(found, np.concatenate([*rows, holders]).astype(np.int64), in_quarantine)
 
 
 def outbox_addresses(words: NDArray[Any], superslabs: Superslabs) -> Addresses:

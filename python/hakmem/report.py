@@ -28,7 +28,7 @@ REFILL_PREFIX = "refill_"
 MEMORY_PARTS: tuple[tuple[str, str], ...] = (
     ("live blocks", "live_bytes"),
     ("free blocks in slabs", "free_slab_bytes"),
-    ("magazines and outboxes", "cached_bytes"),
+    ("magazines, outboxes, quarantines", "cached_bytes"),
     ("cached Large and Big blocks", "ranges_cached_bytes"),
     ("free ranges waiting for purge", "ranges_dirty_bytes"),
     ("hakmem's records", "metadata_bytes"),
@@ -308,7 +308,7 @@ def cache_chart(timeline: Timeline) -> Chart:
     return Chart(
         "caches",
         "Free blocks kept by threads",
-        f"Bytes in magazines and outboxes of the {THREADS_SHOWN} threads that kept most. A thread that keeps "
+        f"Bytes in caches of the {THREADS_SHOWN} threads that kept most. A thread that keeps "
         "much and does nothing gives it back when it allocates again, or ends.",
         timeline.times_s,
         [timeline.gauge(names[number], cached_by(number)) for number in shown],

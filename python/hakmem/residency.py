@@ -4,9 +4,9 @@
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
 
 Each resident byte of a slab belongs to a live block, a free one (its bit is set), a cached one (its address
-lies in a magazine or an outbox), or the slab's tail behind the last block.  Free and cached bytes are
-counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and those of the whole
-window, add up to its resident bytes.
+lies in a magazine, an outbox or a quarantine), or the slab's tail behind the last block.  Free and cached
+bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and those of
+the whole window, add up to its resident bytes.
 
 How many of a live block's bytes the program asked for is known on average only: of the requests that missed
 the magazine the library sums up the sizes, by class."""
@@ -56,12 +56,13 @@ class ClassResidency:
 
 @dataclass
 class HeapResidency:
-    """What one thread's magazines and outbox hold."""
+    """What one thread's magazines and outbox hold; its quarantine apart."""
 
     number: int
     thread_id: int
     state: int
     bytes: int
+    quarantine_bytes: int
 
 
 @dataclass
@@ -95,7 +96,13 @@ class Residency:
 
     @property
     def cached_bytes(self) -> int:
+        """In magazines, outboxes and quarantines."""
         return sum(item.cached_bytes for item in self.classes)
+
+    @property
+    def quarantine_bytes(self) -> int:
+        """Of those, in quarantines."""
+        return sum(heap.quarantine_bytes for heap in self.heaps)
 
     @property
     def pool_bytes(self) -> int:
@@ -174,7 +181,7 @@ class Measuring:
         """Fills range_of_granule with each range's first granule: cached blocks begin there."""
         self.range_of_granule[self.ranges.granule] = np.arange(len(self.ranges.granule))
 
-    # ---- magazines and outboxes ----
+    # ---- magazines, outboxes, quarantines ----
 
     def measure_cached(self) -> None:
         """Cached bytes by class and by thread."""
@@ -183,6 +190,7 @@ class Measuring:
         inside = (granule >= 0) & (granule < self.window.granule_count)
         addresses, heap_rows, granule = cached.addresses[inside], cached.heap_rows[inside], granule[inside]
         slab, piece = self.slab_of_granule[granule], self.range_of_granule[granule]
+        in_quarantine = cached.in_quarantine[inside]
         in_slab, in_range = slab != NOWHERE, (slab == NOWHERE) & (piece != NOWHERE)
         self.cached_ranges = np.unique(piece[in_range])
         size = np.zeros(len(addresses), np.int64)
@@ -200,10 +208,12 @@ class Measuring:
         self.cached_by_class = {
             item.number: resident[number == item.number] for item in self.classes if item.cached_blocks
         }
-        self.measure_heaps(np.bincount(heap_rows, resident, len(self.reading.heaps)))
+        count = len(self.reading.heaps)
+        quarantined = np.bincount(heap_rows, resident * in_quarantine, count)
+        self.measure_heaps(np.bincount(heap_rows, resident, count) - quarantined, quarantined)
 
-    def measure_heaps(self, cached_bytes: NDArray[np.float64]) -> None:
-        """One row per heap."""
+    def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
+        """One row per heap: bytes in magazines and outbox, and in quarantine."""
         heaps = self.reading.heaps
         ids = thread_ids(heaps, self.reading.schema, self.reading.target.pid)
         self.result.heaps = [
@@ -212,8 +222,9 @@ class Measuring:
                 thread_id=thread_id,
                 state=int(heap["owner"]["state"]),
                 bytes=int(held),
+                quarantine_bytes=int(waiting),
             )
-            for heap, thread_id, held in zip(heaps, ids, cached_bytes, strict=True)
+            for heap, thread_id, held, waiting in zip(heaps, ids, cached, quarantined, strict=True)
         ]
 
     # ---- slabs ----

@@ -35,7 +35,8 @@ OS_CALLS = (
 )
 MEMORY_LINES = {
     "live_bytes": "in blocks that the program holds, rounding included",
-    "cached_bytes": "free blocks in threads' magazines and outboxes",
+    "cached_bytes": "free blocks that threads keep in magazines and outboxes",
+    "quarantine_bytes": "free blocks in threads' quarantines (hardened mode), counted above too",
     "free_slab_bytes": "free blocks in slabs that are in use",
     "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
     "ranges_dirty_bytes": "free ranges with their pages: reused, or given back by age",
@@ -82,7 +83,7 @@ def _memory(snapshot: Snapshot) -> RenderableType:
     rows = [
         (bytes_text(figures[name]), meaning)
         for name, meaning in MEMORY_LINES.items()
-        if figures.get(name) is not None
+        if figures.get(name) is not None and (figures[name] or name != "quarantine_bytes")
     ]
     process = snapshot.process
     if process is not None:
@@ -125,7 +126,7 @@ def _tiers(snapshot: Snapshot) -> RenderableType:
 
 
 def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
-    cached = sum((c.magazine_blocks + (c.outbox_blocks or 0)) * c.block_bytes for c in classes)
+    cached = sum(c.cached_blocks * c.block_bytes for c in classes)
     free = sum(((c.free_blocks or 0) + (c.remote_blocks or 0)) * c.block_bytes for c in classes)
     return (
         tier,
@@ -164,7 +165,7 @@ def _class_row(figures: ClassFigures) -> tuple[str, ...]:
         "–" if mean is None else _narrow_bytes(mean),
         _narrow(live),
         _narrow_bytes(figures.live_bytes),
-        _narrow(figures.magazine_blocks + (figures.outbox_blocks or 0)),
+        _narrow(figures.cached_blocks),
         _narrow(figures.free_blocks or 0),
         _narrow(figures.remote_blocks or 0),
         _narrow(figures.slabs or 0),

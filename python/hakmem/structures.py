@@ -116,6 +116,22 @@ def read_outbox_words(memory: Memory, schema: Schema, heaps: Records) -> Records
     return words[(words["bits"] != 0) & (words["slab"] != 0)]
 
 
+def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
+    """Hardened mode: the addresses of freed blocks that wait before they may be used again, and the rows of
+    the heaps that hold them.  Empty if the library has no such mode, or is not in it."""
+    nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
+    if not schema.has("heap", "quarantine") or not schema.has("quarantine", "blocks"):
+        return nothing
+    rows = np.flatnonzero(heaps["quarantine"])
+    if not len(rows):
+        return nothing
+    rings = memory.records(heaps["quarantine"][rows], schema.dtype("quarantine"))["blocks"]
+    row, place = np.nonzero(rings)
+    # Two blocks that just change places may be seen as one block twice.
+    blocks, first = np.unique(rings[row, place].astype(np.uint64), return_index=True)
+    return blocks, rows[row[first]]
+
+
 # ---- the window ------------------------------------------------------------------------------------
 
 
@@ -150,6 +166,13 @@ class Window:
     def address_of(self, granules: NDArray[np.integer[Any]]) -> Words:
         """Where granules begin."""
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
+
+    def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> NDArray[np.int64]:
+        """The classes of blocks of slabs, by the owner map; -1 for what is none."""
+        granule = self.granule_of(blocks)
+        is_inside = (granule >= 0) & (granule < self.granule_count)
+        numbers = (self.owner_map[np.where(is_inside, granule, 0)] & class_mask).astype(np.int64)
+        return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
 
     def granule_of(self, addresses: Words) -> NDArray[np.int64]:
         """Of any addresses: outside of the window it is below 0 or not below granule_count."""

@@ -10,6 +10,7 @@ from hakmem.advice import (
     HUGE,
     LIVE,
     POOL,
+    QUARANTINE,
     RANGES_CACHED,
     RANGES_FREE,
     ROUNDING,
@@ -21,7 +22,7 @@ from hakmem.sizes import bytes_text, share_text
 MENTION_SHARE = 0.1  # of the whole: parts from here on are named
 MOSTLY_LIVE_SHARE = 0.75
 MOST_SHARE = 0.5
-BEYOND_LIVE = (ROUNDING, FREE, CACHED, POOL, RANGES_CACHED, RANGES_FREE, HUGE)
+BEYOND_LIVE = (ROUNDING, FREE, CACHED, QUARANTINE, POOL, RANGES_CACHED, RANGES_FREE, HUGE)
 
 
 def verdict(lines: Sequence[Line], whole_bytes: int, whole: str = "RSS") -> str:
@@ -45,7 +46,7 @@ def cause(line: Line) -> str:
     """What is particular about the largest part."""
     if line.name == FREE and line.details:
         return cause_of_free_blocks(line)
-    if line.name == CACHED and line.details:
+    if line.name in (CACHED, QUARANTINE) and line.details:
         holders = (
             f"{len(line.details)} threads keep them" if len(line.details) > 1 else "One thread keeps them"
         )

@@ -155,7 +155,7 @@ def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     for item in moment.snapshot.classes:
         if not (item.refilled_blocks or item.live_blocks or item.magazine_blocks):
             continue
-        cached = item.magazine_blocks + (item.outbox_blocks or 0)
+        cached = item.cached_blocks
         now = rates[item.number]
         use = share_text(item.live_blocks or 0, item.capacity_blocks) if item.capacity_blocks else "–"
         rows.append(
@@ -237,7 +237,7 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     memory = moment.snapshot.memory
     parts = (
         ("live blocks, rounding included", memory.live_bytes),
-        ("magazines and outboxes", memory.cached_bytes),
+        ("magazines, outboxes, quarantines", memory.cached_bytes),
         ("free blocks of slabs in use", memory.free_slab_bytes),
         ("cached Large and Big blocks", memory.ranges_cached_bytes),
         ("free ranges waiting for purge", memory.ranges_dirty_bytes),

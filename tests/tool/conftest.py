@@ -1,6 +1,7 @@
 """Fixtures of the tests of python/hakmem.
 
 `tool(*arguments)`       runs `hakmem` as a user does; `tool.json(...)` what it printed with --json
+`tool.inside(*arguments)` the same in this process: quicker, where the start itself is not under test
 `stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
 `on_hakmem(command)`     any other program on hakmem, ended with the test
 `compiled(name, *flags)` a program of programs/
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from hakmem.cli import main
 from preload import clean_environment, preload_environment
 from real.conftest import program, why_missing
 
@@ -32,6 +35,14 @@ Command = Sequence[str | Path]
 
 # Without a package index `make` leaves the tool out, and says so.
 collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _usual_signals() -> None:
+    """A shell starts background jobs with these ignored, and all programs of the tests would inherit that."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,13 @@ class Tool:
         )
         assert "Traceback" not in step.stderr, step.stderr
         return Ended(step.returncode, step.stdout, step.stderr)
+
+    def inside(self, *arguments: str | Path | int) -> Ended:
+        runner = CliRunner(env={"HAKMEM_LIBRARY": str(self.library)})
+        result = runner.invoke(main, [str(word) for word in arguments], prog_name="hakmem")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr)
 
     def json(self, *arguments: str | Path | int) -> Any:  # noqa: ANN401 - whatever it printed
         ended = self(*arguments, "--json")

@@ -14,6 +14,7 @@ import pytest
 from tool.conftest import Stepper, Tool
 
 PATTERN = Path("/proc/sys/kernel/core_pattern")
+NO_GCORE = "gcore is missing (Debian's package gdb)"
 # What a dump cannot know, or says differently.
 OF_THE_MOMENT = {"time_s", "monotonic_s", "process", "command", "threads"}
 
@@ -45,10 +46,16 @@ def can_kernel() -> bool:
 
 DUMPERS = [
     pytest.param(
-        dumped_by_kernel, id="kernel", marks=pytest.mark.skipif(not can_kernel(), reason="core_pattern")
+        dumped_by_kernel,
+        id="kernel",
+        marks=pytest.mark.skipif(
+            not can_kernel(), reason=f"{PATTERN} sends dumps elsewhere than into the process's folder"
+        ),
     ),
     pytest.param(
-        dumped_by_gdb, id="gdb", marks=pytest.mark.skipif(not shutil.which("gcore"), reason="no gcore")
+        dumped_by_gdb,
+        id="gdb",
+        marks=pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE),
     ),
 ]
 
@@ -74,11 +81,11 @@ def test_same_figures_as_of_the_process(
         program = stepper(words, "begun", preload=linked != "static", HAKMEM_HELPER_THREAD="0")
         program.go_on("allocated")
         program.go_on("freed")
-        before = tool.json("stat", program.pid)
+        before = json.loads(tool.inside("stat", program.pid, "--json").stdout)
         core = dump(program, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
-    after = tool.json("core", core)
+    after = json.loads(tool.inside("core", core, "--json").stdout)
     same(after, before)
     assert after["memory"]["live_bytes"] > 5_000_000
     shown = tool("core", core)
@@ -86,7 +93,7 @@ def test_same_figures_as_of_the_process(
     assert f"PID {before['pid']}" in shown.stdout
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason="no gcore")
+@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
 def test_files_that_have_moved_are_named(
     tool: Tool,
     lib: Path,
@@ -102,11 +109,11 @@ def test_files_that_have_moved_are_named(
         os.sched_yield()
     subprocess.run(["gcore", "-o", str(tmp_path / "core"), str(process.pid)], capture_output=True, check=True)
     core = tmp_path / f"core.{process.pid}"
-    before = tool.json("core", core)
+    before = json.loads(tool.inside("core", core, "--json").stdout)
     shutil.copy(lib, tmp_path / "libhakmem.so")
     moved.unlink()
     for library in (tmp_path, tmp_path / "libhakmem.so"):
-        ended = tool("core", core, "--library", library, "--json")
+        ended = tool.inside("core", core, "--library", library, "--json")
         assert ended.status == 0, ended.stderr
         same(json.loads(ended.stdout), before)
 
@@ -116,7 +123,7 @@ def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:
     text.write_text("no core")
     (tmp_path / "empty").touch()
     for path, words in ((text, "no ELF file"), (lib, "a program or library"), (tmp_path / "empty", "empty")):
-        ended = tool("core", path)
+        ended = tool.inside("core", path)
         assert ended.status == 1, ended
         assert words in ended.stderr
-    assert tool("core", tmp_path / "nosuch").status == 2
+    assert tool.inside("core", tmp_path / "nosuch").status == 2

@@ -1,75 +1,113 @@
-"""hakmem ps: who runs on what."""
+"""hakmem ps: who runs on what.  All processes run at once, and are listed once."""
 
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tool.conftest import Stepper, Tool
+from preload import clean_environment, preload_environment
+from tool.conftest import Tool
+from tool.processes import wait_until
 
 OTHERS = {
     "jemalloc": "libjemalloc.so.2",
     "mimalloc": "libmimalloc.so.2*",
     "tcmalloc": "libtcmalloc_minimal.so.4",
+    "tbbmalloc": "libtbbmalloc_proxy.so.2",
 }
-OTHERS |= {"tbbmalloc": "libtbbmalloc_proxy.so.2"}
+SLEEP = ["sleep", "300"]
 
 
-def allocator_of(tool: Tool, pid: int) -> tuple[str, bool]:
-    line = next(line for line in tool.json("ps")["processes"] if line["pid"] == pid)
-    assert line["rss_bytes"] > 0
-    return line["allocator"], line["is_bundled"]
+@dataclass
+class Listing:
+    """What ps tells of the processes, by our names for them; and how it looks."""
+
+    pids: dict[str, int]
+    lines: dict[int, dict[str, Any]]
+    shown: list[str]
+
+    def of(self, name: str) -> dict[str, Any]:
+        line = self.lines[self.pids[name]]
+        assert line["rss_bytes"] > 0
+        return line
+
+
+@pytest.fixture(scope="module")
+def listing(tool: Tool, lib: Path, static_lib: Path, compiled: Callable[..., Path]) -> Iterator[Listing]:
+    """One of each, all at once."""
+    plain, other_format = clean_environment(), compiled("other_format", "-DFORMAT=2", "-shared", "-fPIC")
+    wanted: dict[str, tuple[list[Any], dict[str, str], str]] = {
+        "preloaded": (SLEEP, preload_environment(lib), lib.name),
+        "other format": (SLEEP, preload_environment(other_format), other_format.name),
+        "glibc": (SLEEP, plain, "libc.so.6"),
+        "bundled": ([compiled("own_malloc")], plain, "own_malloc"),
+    }
+    for name, flags in (
+        ("linked", ("-static", "-s", static_lib)),
+        ("static", ("-static",)),
+        ("static-pie", ("-static-pie",)),
+    ):
+        wanted[name] = ([program := compiled("blocks", *flags)], plain, program.name)
+    for name, pattern in OTHERS.items():
+        if found := sorted(Path("/usr/lib").glob(f"*/{pattern}")):
+            wanted[name] = (SLEEP, preload_environment(found[0]), "libc.so.6")
+    started: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, (words, environment, _) in wanted.items():
+            started[name] = subprocess.Popen(
+                [str(word) for word in words],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+            )
+        for name, process in started.items():
+            wait_until_mapped(process.pid, wanted[name][2])
+        pids = {name: process.pid for name, process in started.items()}
+        lines = {line["pid"]: line for line in tool.json("ps")["processes"]}
+        yield Listing(pids, lines, tool("ps", COLUMNS="80").stdout.splitlines())
+    finally:
+        for process in started.values():
+            process.kill()
+            process.communicate()
 
 
 def wait_until_mapped(pid: int, name: str) -> None:
-    deadline = time.monotonic() + 10
-    while name not in Path(f"/proc/{pid}/maps").read_text():
-        assert time.monotonic() < deadline, f"{name} is not mapped"
-        time.sleep(0.01)
+    """The program, and what is preloaded into it."""
+    maps = Path(f"/proc/{pid}/maps")
+    wait_until(lambda: name in maps.read_text(), f"{name} is not mapped")
 
 
-def test_hakmem_and_its_version(
-    tool: Tool, compiled: Callable[..., Path], stepper: Callable[..., Stepper], static_lib: Path
-) -> None:
-    preloaded = stepper([compiled("blocks")], "begun")
-    linked = stepper([compiled("blocks", "-static", "-s", static_lib)], "begun", preload=False)
+def test_hakmem_and_its_version(listing: Listing, tool: Tool) -> None:
     version = tool("--version").stdout.split()[-1]
-    lines = {line["pid"]: line for line in tool.json("ps")["processes"]}
-    for pid in (preloaded.pid, linked.pid):
-        assert (lines[pid]["allocator"], lines[pid]["version"]) == ("hakmem", version)
-    shown = tool("ps", COLUMNS="80").stdout.splitlines()
-    assert max(map(len, shown)) <= 80
-    assert any(str(preloaded.pid) in line and f"hakmem {version}" in line for line in shown)
+    for name in ("preloaded", "linked"):
+        assert (listing.of(name)["allocator"], listing.of(name)["version"]) == ("hakmem", version)
+    assert max(map(len, listing.shown)) <= 80
+    pid = str(listing.pids["preloaded"])
+    assert any(pid in line and f"hakmem {version}" in line for line in listing.shown)
 
 
-def test_glibc(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
-    process = on_hakmem(["sleep", "60"], library=None)
-    wait_until_mapped(process.pid, "libc.so.6")
-    assert allocator_of(tool, process.pid) == ("glibc", False)
+def test_hakmem_of_another_format(listing: Listing) -> None:
+    """It cannot be read, but told."""
+    line = listing.of("other format")
+    assert (line["allocator"], line["version"]) == ("hakmem", "not this tool's format")
 
 
-def test_static(tool: Tool, compiled: Callable[..., Path], stepper: Callable[..., Stepper]) -> None:
-    for flags in (["-static"], ["-static-pie"]):
-        program = stepper([compiled("blocks", *flags)], "begun", preload=False)
-        assert allocator_of(tool, program.pid) == ("static", False)
+@pytest.mark.parametrize("name", ["glibc", "static", "static-pie"])
+def test_others(listing: Listing, name: str) -> None:
+    assert listing.of(name)["allocator"] == name.removesuffix("-pie")
+    assert not listing.of(name)["is_bundled"]
 
 
-def test_bundled(
-    tool: Tool, compiled: Callable[..., Path], on_hakmem: Callable[..., subprocess.Popen[bytes]]
-) -> None:
-    process = on_hakmem([compiled("own_malloc")], library=None)
-    wait_until_mapped(process.pid, "own_malloc")
-    assert allocator_of(tool, process.pid) == ("mimalloc", True)
+def test_bundled(listing: Listing) -> None:
+    assert (listing.of("bundled")["allocator"], listing.of("bundled")["is_bundled"]) == ("mimalloc", True)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_libraries(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]], name: str) -> None:
-    found = sorted(Path("/usr/lib").glob(f"*/{OTHERS[name]}"))
-    if not found:
+def test_other_libraries(listing: Listing, name: str) -> None:
+    if name not in listing.pids:
         pytest.skip(f"{name} is not installed (make bench does)")
-    process = on_hakmem(["sleep", "60"], library=found[0])
-    wait_until_mapped(process.pid, "libc.so.6")
-    assert allocator_of(tool, process.pid) == (name, False)
+    assert (listing.of(name)["allocator"], listing.of(name)["is_bundled"]) == (name, False)

@@ -73,7 +73,7 @@ def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> N
 
 def test_process_that_ends(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with running([compile_c(PROGRAMS / "busy.c"), "1.5"], lib) as process:
+    with running([compile_c(PROGRAMS / "busy.c"), "1"], lib) as process:
         hakmem("record", process.pid, "--for", "60s", "--every", "50ms", "-o", path)
     recording = Recording.read(path)
     assert recording.ended == ENDED_WITH_PROCESS
@@ -85,7 +85,7 @@ def test_interrupted_by_the_user(busy: subprocess.Popen[str], tmp_path: Path) ->
     words = [*TOOL, "record", str(busy.pid), "--for", "60s", "--every", "50ms", "-o", str(path)]
     with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
         wait_until(lambda: reads_memory(recorder.pid), "the recorder does not begin")
-        time.sleep(0.5)
+        time.sleep(0.3)
         recorder.send_signal(signal.SIGINT)
         output, _ = recorder.communicate(timeout=20)
     assert recorder.returncode == 0

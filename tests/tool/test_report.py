@@ -28,7 +28,7 @@ def run(lib: Path, compile_c: Callable[..., Path], tmp_path_factory: pytest.Temp
     """A recording of threads that allocate."""
     path = tmp_path_factory.mktemp("report") / "run.json"
     with running([compile_c(PROGRAMS / "busy.c"), "60"], lib) as process:
-        hakmem("record", process.pid, "--for", "1500ms", "--every", "100ms", "-o", path)
+        hakmem("record", process.pid, "--for", "800ms", "--every", "50ms", "-o", path)
     return path
 
 

@@ -132,3 +132,16 @@ def test_the_magic_alone_is_no_block() -> None:
     ]
     assert find(memory, mapping, "/a", lambda _: None) == BLOCK
     assert find(memory, mapping[:1], "/a", lambda _: None) is None
+
+
+def test_a_block_that_was_not_relocated_is_none() -> None:
+    """As it lies in the file, beside the one in use."""
+    head = bytearray(block().pieces[BLOCK])
+    struct.pack_into("=Q", head, 32, ENTRIES - 0x8000)
+    memory = FakeMemory({0x5000: bytes(head), **block().pieces})
+    mapping = [
+        Mapping(0x5000, 0x5000 + HEAD.size, "r--p", 0, "", 1, "/a"),
+        Mapping(BLOCK, BLOCK + HEAD.size, "r--p", 0, "", 1, "/a"),
+        Mapping(0x6000, 0x7000, "r-xp", 0, "", 1, "/a"),
+    ]
+    assert find(memory, mapping, "/a", lambda _: None) == BLOCK

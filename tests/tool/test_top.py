@@ -208,7 +208,7 @@ def test_pausing(busy: subprocess.Popen[str]) -> None:
         await until(pilot, lambda: not app.is_looking)
         assert app.watch_ is not None
         seen = app.watch_.history[-1]
-        await pilot.pause(0.5)
+        await pilot.pause(0.3)  # three times its pace
         assert app.watch_.history[-1] is seen
         assert "paused" in str(app.query_one("#head", Static).render())
         await pilot.press("p")

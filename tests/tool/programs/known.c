@@ -19,6 +19,7 @@ enum { CACHED_COUNT = 24, CACHED_BYTES = 700 };
 #define BIG_TOUCHED_BYTES (5 * MIB)
 #define READ_ONLY_BYTES (16 * MIB)
 #define FREED_BIG_BYTES (3 * MIB)
+#define FREED_RANGE_BYTES (6 * MIB)
 #define STACK_BYTES (2 * MIB)
 #define BRK_BYTES (1 * MIB)
 #define ANONYMOUS_BYTES (4 * MIB)
@@ -60,7 +61,13 @@ static void make_untouched(void) {
   for (size_t at = 0; at < READ_ONLY_BYTES; at += 4096) sink = read_only[at];
 }
 
-static void make_freed_big(void) { free(written(FREED_BIG_BYTES)); }
+/* Kept whole, as it is asked for again and again. */
+static void make_freed_big(void) {
+  for (int i = 0; i < 3; i++) free(written(FREED_BIG_BYTES));
+}
+
+/* Free to be split and merged: asked for once.  Larger than what is kept whole, which would make room for it. */
+static void make_freed_range(void) { free(written(FREED_RANGE_BYTES)); }
 
 static void make_other(void) {
   char *heap = sbrk(BRK_BYTES);
@@ -95,6 +102,7 @@ int main(void) {
   make_holes();
   make_untouched();
   make_freed_big();
+  make_freed_range();
   make_other();
   pthread_barrier_init(&are_ready, NULL, 2);
   pthread_create(&thread, NULL, other_thread, NULL);
@@ -107,6 +115,7 @@ int main(void) {
   printf("cached %d\n", CACHED_COUNT * 768);
   printf("big_touched %zu\n", BIG_TOUCHED_BYTES);
   printf("big_freed %zu\n", FREED_BIG_BYTES);
+  printf("range_freed %zu\n", FREED_RANGE_BYTES);
   printf("stack %zu\n", STACK_BYTES);
   printf("brk %zu\n", BRK_BYTES);
   printf("anonymous %zu\n", ANONYMOUS_BYTES);
