@@ -23,8 +23,9 @@ bool os_commit(void *address, size_t bytes);
 bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
-/* Gives address space and memory back. */
-void os_unmap(void *address, size_t bytes);
+/* Gives address space and memory back.  False when the kernel refused (to cut a mapping in two takes room for one
+ * more): then nothing changed. */
+bool os_unmap(void *address, size_t bytes);
 /* Drops the pages' content and memory, keeping the mapping: they read as zero afterwards.  False
  * when the kernel refused (locked memory, say): then the content is unchanged. */
 bool os_purge(void *address, size_t bytes);

@@ -204,12 +204,13 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
-void os_unmap(void *address, size_t bytes) {
+bool os_unmap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_UNMAP)) return false;
   fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
   discharge(&os_fake.charged_bytes, bytes);
-  munmap(address, bytes);
+  return munmap(address, bytes) == 0;
 }
 
 bool os_purge(void *address, size_t bytes) {

@@ -90,8 +90,8 @@ bool os_is_occupied(const void *address, size_t bytes) {
   void *place = (void *)(uintptr_t)address;
   void *mapped = mmap(place, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  bool is_occupied = mapped == MAP_FAILED ? errno == EEXIST : mapped != address;
-  if (mapped != MAP_FAILED) munmap(mapped, bytes);
+  bool is_occupied = errno == EEXIST;
+  if (mapped != MAP_FAILED) is_occupied = munmap(mapped, bytes) != 0 || mapped != address;
   errno = saved_errno;
   return is_occupied;
 }
@@ -110,12 +110,13 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
-void os_unmap(void *address, size_t bytes) {
+bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
-  munmap(address, bytes);
+  bool is_unmapped = munmap(address, bytes) == 0;
   count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
   errno = saved_errno;
+  return is_unmapped;
 }
 
 bool os_purge(void *address, size_t bytes) {

@@ -556,8 +556,7 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   struct range *head = record(first);
   void *address = (void *)granule_address(first);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
-  if (give_addresses) {
-    os_unmap(address, bytes);
+  if (give_addresses && os_unmap(address, bytes)) {
     head->was_moved = false;
     return RANGE_UNMAPPED;
   }

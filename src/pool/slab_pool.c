@@ -432,8 +432,8 @@ static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   void *address = (void *)chunk_address(superslab->chunk);
   uint32_t dirty = load_relaxed(&superslab->dirty);
   /* Strict overcommit charges unused mappings. */
-  if (purge->give_addresses || os_overcommit_is_strict()) {
-    os_unmap(address, CHUNK_BYTES);
+  bool give_addresses = purge->give_addresses || os_overcommit_is_strict();
+  if (give_addresses && os_unmap(address, CHUNK_BYTES)) {
     superslab->is_mapped = false;
     fetch_sub_relaxed(&totals.superslabs_mapped, 1);
     store_relaxed(&superslab->dirty, 0);

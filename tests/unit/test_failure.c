@@ -104,6 +104,7 @@ static void test_calls_refused_at_random(void **state) {
 static int run_refusing_kind(const void *argument) {
   const uint32_t *kind = argument;
   os_fake_fail(1u << *kind, 1, UINT64_MAX);
+  os_fake.is_overcommit_strict = *kind == OS_CALL_UNMAP; /* else it is asked only under pressure */
   return run_refused();
 }
 
