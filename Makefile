@@ -7,7 +7,8 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool run test bench lab fresh install format lint clean tools-build tools-test tools-bench
+.PHONY: help build release debug tool run test fuzz soak bench lab fresh install format lint clean \
+        tools-build tools-test tools-fuzz tools-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-test tools-bench: tools-%:
+tools-build tools-test tools-fuzz tools-bench: tools-%:
 	@scripts/install-tools $*
 
 # The command reaches the script through the environment, untouched by make and the shell.
@@ -42,6 +43,12 @@ run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...
 
 test: build $(VENV)/ready | tools-test ## all tests (ARGS='tests/api -k name' for some)
 	@$(VENV)/bin/python scripts/test $(ARGS)
+
+fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
+	@scripts/fuzz
+
+soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30)
+	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
 
 # What is missing and cannot be installed is left out, and named below the tables.
 bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; ARGS='...')

@@ -1,4 +1,4 @@
-# Libraries that only tests link, and the C unit tests: each tests/unit/test_<concept>.c is one program.
+# Libraries that only tests link, the fuzz targets (tests/fuzz), and the C unit tests: each tests/unit/test_<concept>.c is one program.
 #   libhakmem_core.a   the product under its hak_* names only
 #   libhakmem_fake.a   the same on the fake operating system
 add_library(hakmem_core STATIC ${core_sources})
@@ -7,8 +7,32 @@ foreach(library hakmem_core hakmem_fake)
   target_link_libraries(${library} PUBLIC hakmem_flags)
 endforeach()
 
-find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 enable_testing()
+
+# Fuzz targets: with libFuzzer in a tree of their own, else with a replay of their corpus and of made inputs.
+set(fuzz_inputs_of_sequence 150)
+set(fuzz_inputs_of_options 1000)
+foreach(target sequence options)
+  set(name fuzz_${target})
+  add_executable(${name} tests/fuzz/${target}.c)
+  target_link_libraries(${name} PRIVATE hakmem_fake)
+  if(HAK_SANITIZE MATCHES "fuzzer")
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    continue()
+  endif()
+  target_sources(${name} PRIVATE tests/fuzz/replay.c)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY fuzz)
+  if(NOT HAK_SANITIZE STREQUAL "thread") # its processes fork first and start threads in the child
+    add_test(NAME ${name} COMMAND ${name} ${fuzz_inputs_of_${target}}
+      ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${target})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  endif()
+endforeach()
+if(HAK_SANITIZE MATCHES "fuzzer")
+  return()
+endif()
+
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 # Real threads, time and system calls.
 set(on_the_real_system test_concurrency test_os_linux)
 

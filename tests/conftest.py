@@ -6,6 +6,7 @@
 `compile_c(source, *flags)`        builds a test program (C, or C++ by its suffix) and returns its path
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
+`tally(number, what)`              adds to the closing lines of `make test`: how much was tried
 """
 
 from __future__ import annotations
@@ -149,6 +150,12 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
         return done[key]
 
     return build
+
+
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Callable[[int, str], None]:
+    """tally(number, what), with one of the names in scripts/test."""
+    return lambda number, what: record_property("tally", f"{number} {what}")
 
 
 @pytest.fixture

@@ -270,8 +270,14 @@ class Schema:
             known = self.records.get(record)
             if known is None or not known.size_bytes:
                 raise self._missing(record)
-            fields = [known.fields[name] for name in known.fields]
-            self._dtypes[record] = np.dtype(
+            self._dtypes[record] = self._layout(known)
+        return self._dtypes[record]
+
+    def _layout(self, known: Record) -> np.dtype[Any]:
+        """VersionError for what cannot be: numbers of 5 bytes, fields beyond or records in themselves."""
+        fields = known.fields.values()
+        try:
+            return np.dtype(
                 {
                     "names": [entry.name for entry in fields],
                     "formats": [self._format(entry) for entry in fields],
@@ -279,7 +285,8 @@ class Schema:
                     "itemsize": known.size_bytes,
                 }
             )
-        return self._dtypes[record]
+        except (TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
+            raise self._missing(f"how {known.name!r} is laid out") from error
 
     def _format(self, entry: Field) -> np.dtype[Any]:
         if entry.type == "r":

@@ -1,7 +1,10 @@
-/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap. */
+/* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C libraries have
+ * none of them. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
+
+#ifdef __GLIBC__
 
 #include "base/compiler.h"
 #include "hakmem/hakmem.h"
@@ -74,3 +77,5 @@ EXPORT int malloc_info(int options, FILE *stream) {
                         info.fordblks, info.hblks, info.hblkhd, info.arena, info.arena);
   return written < 0 ? -1 : 0;
 }
+
+#endif

@@ -213,7 +213,8 @@ size_t scavenge_now(struct heap *heap, bool force) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = force ? 0 : (uint32_t)decay_ms(),
                         .bytes_left = SIZE_MAX};
-  run_alone(heap, &purge);
+  while (!run_alone(heap, &purge) && force)
+    os_yield(); /* a round that runs may be past what is free now */
   return purge.purged_bytes;
 }
 

@@ -52,6 +52,13 @@ void os_fake_fail(uint32_t kinds, uint64_t first, uint64_t last) {
   os_fake.failing_kinds = kinds;
   os_fake.fail_first = first;
   os_fake.fail_last = last;
+  os_fake.fail_one_in = 1;
+}
+
+void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed) {
+  os_fake_fail(kinds, 1, UINT64_MAX);
+  os_fake.fail_one_in = one_in;
+  os_fake.fail_seed = seed;
 }
 
 void os_fake_fail_none(void) { os_fake_fail(OS_CALLS_ALL, UINT64_MAX, 0); }
@@ -67,13 +74,21 @@ void os_fake_forget_written(void) {
 
 /* ---- refusals ---------------------------------------------------------------------------------- */
 
+static bool is_chosen(uint64_t number) {
+  return os_fake.fail_one_in <= 1 ||
+         mix_bits(os_fake.fail_seed + number * UINT64_C(0x9e3779b97f4a7c15)) %
+                 os_fake.fail_one_in ==
+             0;
+}
+
 /* Counts the call; true when a test wants it refused. */
 static bool is_refused(enum os_call call) {
   fetch_add_relaxed(&os_fake.calls[call], 1);
   if (!(os_fake.failing_kinds >> call & 1)) return false;
   uint64_t number = fetch_add_relaxed(&os_fake.countable_calls, 1) + 1;
-  if (number < os_fake.fail_first || number > os_fake.fail_last) return false;
+  if (number < os_fake.fail_first || number > os_fake.fail_last || !is_chosen(number)) return false;
   fetch_add_relaxed(&os_fake.refused_calls, 1);
+  fetch_add_relaxed(&os_fake.refused[call], 1);
   fetch_add_relaxed(&totals.os_failures, 1);
   return true;
 }
@@ -195,8 +210,7 @@ bool os_unmap(void *address, size_t bytes) {
   fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
   discharge(&os_fake.charged_bytes, bytes);
-  munmap(address, bytes);
-  return true;
+  return munmap(address, bytes) == 0;
 }
 
 bool os_purge(void *address, size_t bytes) {

@@ -29,9 +29,10 @@ enum { OS_FAKE_FRAMES = 3, OS_FAKE_FIRST_FRAME = 0x1000 }; /* of every call stac
 
 struct os_fake {
   /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
-   * are refused. */
+   * are refused; with fail_one_in above 1 only one in so many of them, chosen by fail_seed. */
   uint32_t failing_kinds;
   uint64_t fail_first, fail_last;
+  uint64_t fail_one_in, fail_seed;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
   /* os_is_occupied says so for the next so many. */
@@ -54,6 +55,7 @@ struct os_fake {
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];
   ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
   ATOMIC(uint64_t) refused_calls;
+  ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */
   ATOMIC(uint64_t) files_read;
   ATOMIC(uint64_t) address_bytes; /* mapped and reserved now */
   ATOMIC(uint64_t) charged_bytes; /* writable now: what strict overcommit counts */
@@ -67,6 +69,8 @@ extern struct os_fake os_fake;
 void os_fake_reset(void);
 /* Refuses calls first … last of these kinds, counted from now on. */
 void os_fake_fail(uint32_t kinds, uint64_t first, uint64_t last);
+/* Refuses one call of these kinds in `one_in`, at random; the same seed, the same calls. */
+void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed);
 void os_fake_fail_none(void);
 void os_fake_advance_ms(uint64_t milliseconds);
 void os_fake_forget_written(void);

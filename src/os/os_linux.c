@@ -90,8 +90,8 @@ bool os_is_occupied(const void *address, size_t bytes) {
   void *place = (void *)(uintptr_t)address;
   void *mapped = mmap(place, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  bool is_occupied = mapped == MAP_FAILED ? errno == EEXIST : mapped != address;
-  if (mapped != MAP_FAILED) munmap(mapped, bytes);
+  bool is_occupied = errno == EEXIST;
+  if (mapped != MAP_FAILED) is_occupied = munmap(mapped, bytes) != 0 || mapped != address;
   errno = saved_errno;
   return is_occupied;
 }

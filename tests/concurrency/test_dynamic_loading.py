@@ -83,3 +83,13 @@ def test_deepbind_plugin_linked_against_hakmem(
     (report,) = read_reports(tmp_path)
     assert served(report) > 0
     assert (report["counters"]["foreign_frees"] > 0) == (direction == "to-plugin")
+
+
+@pytest.mark.parametrize("plugin", ["libc_plugin", "hakmem_plugin"])
+def test_a_plugin_loaded_and_closed_many_times(
+    plugin: str, request: pytest.FixtureRequest, compile_c: Compile, preload: Run
+) -> None:
+    program = compile_c(HERE / "dlopen_loop.c", INCLUDE_TESTS)
+    result = preload([program, request.getfixturevalue(plugin), "1000"])
+    assert_clean(result)
+    assert result.stats[0]["counters"]["foreign_frees"] == 0

@@ -48,6 +48,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fuzz(case: str, run_program: Callable[..., Result]) -> None:
+def test_fuzz(case: str, run_program: Callable[..., Result], tally: Callable[[int, str], None]) -> None:
     mode, arguments, options = CASES[case]
     assert_clean(run_program(HERE / "fuzz.c", mode, args=arguments, env=options, timeout=120))
+    _, generations, threads, _ = map(int, arguments)
+    tally(generations * threads, "sequences")

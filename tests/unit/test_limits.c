@@ -135,28 +135,12 @@ static void test_somebody_else_in_the_window(void **state) {
   assert_child_succeeds(find_places_occupied, NULL);
 }
 
-/* ---- larger pages -------------------------------------------------------------------------------------------- */
-
-static int run_with_pages_of_64_kib(const void *argument) {
-  (void)argument;
-  struct workload load = {.must_succeed = true};
-  os_fake.page_bytes = 64 << 10; /* as aarch64 may have them; the fake checks each call */
-  workload_run(&load);
-  return 0;
-}
-
-static void test_large_pages(void **state) {
-  (void)state;
-  assert_child_succeeds(run_with_pages_of_64_kib, NULL);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_address_space_limit),
       cmocka_unit_test(test_strict_overcommit),
       cmocka_unit_test(test_asking_in_vain_costs_nothing),
       cmocka_unit_test(test_somebody_else_in_the_window),
-      cmocka_unit_test(test_large_pages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,8 +101,11 @@ static inline void workload_realloc(struct workload *load) {
   static const size_t sizes[] = {10,      100,     1000,     10000,   100000,  1 << 20, 2 << 20,
                                  6 << 20, 9 << 20, 20 << 20, 5 << 20, 1 << 20, 30000,   9};
   unsigned char *block = NULL;
+  void *neighbour = NULL;
   size_t size = 0;
   for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+    if (sizes[index] == (size_t)9 << 20)
+      neighbour = hak_malloc((size_t)40 << 20); /* no room to grow */
     unsigned char *resized = (errno = 0, hak_realloc(block, sizes[index]));
     if (!workload_judge(load, resized)) {
       if (block) workload_check_all(block, size);
@@ -116,6 +119,7 @@ static inline void workload_realloc(struct workload *load) {
     workload_fill(block, size = sizes[index]);
   }
   hak_free(block);
+  hak_free(neighbour);
 }
 
 /* A thread frees what the other made, and leaves blocks of its own behind. */

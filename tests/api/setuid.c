@@ -1,0 +1,13 @@
+/* Allocates, and says whom it runs as: "real effective". */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/check.h"
+
+int main(void) {
+  void *block = malloc(100000);
+  CHECK(block != NULL);
+  free(block);
+  dprintf(STDOUT_FILENO, "%u %u\n", getuid(), geteuid());
+  return 0;
+}

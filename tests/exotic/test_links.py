@@ -1,0 +1,68 @@
+"""Programs that are linked in less usual ways, and programs that bring a malloc of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS, assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+TESTS = Path(__file__).resolve().parents[1]
+FUZZ = TESTS / "concurrency" / "fuzz.c"
+ARGUMENTS = ["21", "4", "4", "10000"]
+JEMALLOC = ["-Wl,-Bstatic", "-ljemalloc", "-Wl,-Bdynamic", "-lm", "-ldl", "-lstdc++"]
+
+Run = Callable[..., "Result"]
+Compile = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("mode", "flags"),
+    [
+        ("static", ["-static-pie", "-fPIE"]),
+        ("static", ["-static"]),
+        ("static", ["-no-pie"]),
+        ("static", ["-flto"]),
+        ("linked", ["-fno-plt", "-Wl,-z,now"]),
+        ("preload", ["-fno-plt", "-Wl,-z,now"]),
+        ("preload", ["-Wl,-z,lazy"]),
+        ("static-debug", ["-static-pie", "-fPIE"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_links(mode: str, flags: list[str], run_program: Run) -> None:
+    assert_clean(run_program(FUZZ, mode, *flags, args=ARGUMENTS))
+
+
+@pytest.mark.parametrize("source", [FUZZ, TESTS / "api" / "new_forms.cc"], ids=lambda path: path.name)
+def test_preload_goes_before_another_malloc_in_a_library(
+    source: Path, compile_c: Compile, preload: Run
+) -> None:
+    """The dynamic linker asks preloaded libraries first: hakmem serves, jemalloc is loaded in vain."""
+    program = compile_c(source, INCLUDE_TESTS, "-Wl,--no-as-needed", "-ljemalloc")
+    result = preload([program, *(ARGUMENTS if source == FUZZ else [])])
+    assert_clean(result)
+    assert result.stats[0]["counters"]["foreign_frees"] == 0
+
+
+def test_another_malloc_within_the_program_goes_first(compile_c: Compile, preload: Run) -> None:
+    """The program comes before all libraries, preloaded ones too: jemalloc serves, hakmem does not."""
+    program = compile_c(FUZZ, INCLUDE_TESTS, *JEMALLOC)
+    result = preload([program, *ARGUMENTS])
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert result.served == 0
+
+
+def test_a_plugin_that_brings_another_malloc(compile_c: Compile, preload: Run) -> None:
+    """With RTLD_DEEPBIND the plugin finds its own malloc: each side frees what it allocated."""
+    tls = {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=8192"}  # jemalloc wants more than there is
+    concurrency = TESTS / "concurrency"
+    plugin = compile_c(concurrency / "plugin.c", "-shared", "-fPIC", "-Wl,--no-as-needed", "-ljemalloc")
+    host = compile_c(concurrency / "dlopen_plugin.c", INCLUDE_TESTS)
+    assert_clean(preload([host, plugin, "within", "deepbind"], env=tls))
+    assert_clean(preload([host, plugin, "to-main"], env=tls))

@@ -1,0 +1,96 @@
+"""hakmem on another C library: built for musl, linked into static programs and preloaded into others.
+
+Needs musl-tools; skipped without."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from preload import clean_environment, served
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILER = "musl-gcc"
+FLAGS = ["-std=gnu17", "-O1", "-g", "-D_GNU_SOURCE", "-Isrc", "-Iinclude", "-Itests", "-fPIC", "-pthread"]
+LIBRARY_FLAGS = [
+    "-DHAK_DEBUG=1",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
+NOT_BUILTIN = [f"-fno-builtin-{name}" for name in ("malloc", "calloc", "realloc", "free")]
+
+pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"not installed: {COMPILER}")
+
+PROGRAMS: dict[str, list[str]] = {
+    "api/alignment_power_of_two.c": [],
+    "api/realloc_content.c": [],
+    "api/before_and_after_main.c": [],
+    "concurrency/blocks_outlive_thread.c": [],
+    "concurrency/fuzz.c": ["5", "4", "4", "10000"],
+}
+
+
+def compile_with_musl(*words: str | Path) -> None:
+    command = [COMPILER, *FLAGS, *map(str, words)]
+    step = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert step.returncode == 0, step.stderr
+
+
+@pytest.fixture(scope="session")
+def kernel_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Debian's musl has none of its own, and the folder they lie in has glibc's too."""
+    folder = tmp_path_factory.mktemp("kernel")
+    triplet = subprocess.run(
+        ["gcc", "-print-multiarch"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for name, where in {"linux": "linux", "asm-generic": "asm-generic", "asm": f"{triplet}/asm"}.items():
+        (folder / name).symlink_to(Path("/usr/include") / where)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def whole_object(kernel_headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of the library in one object, as libhakmem.a has it."""
+    output = tmp_path_factory.mktemp("musl") / "hakmem.o"
+    sources = sorted(path for path in (ROOT / "src").glob("*/*.c") if path.name != "os_fake.c")
+    flags = [*LIBRARY_FLAGS, *NOT_BUILTIN, "-idirafter", kernel_headers]
+    compile_with_musl(*flags, "-nostdlib", "-r", "-o", output, *sources)
+    return output
+
+
+def run(command: Sequence[str | Path], report: Path, **environment: str) -> None:
+    options = {"HAKMEM_STATS": f"json:{report}"} | environment
+    result = subprocess.run(
+        [str(word) for word in command],
+        env=clean_environment() | options,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert served(json.loads(report.read_text())) > 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_static_program(program: str, whole_object: Path, tmp_path: Path) -> None:
+    binary = tmp_path / "program"
+    compile_with_musl("-static", "-fno-builtin", f"tests/{program}", whole_object, "-o", binary)
+    run([binary, *PROGRAMS[program]], tmp_path / "report.json")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_preloaded(program: str, whole_object: Path, tmp_path: Path) -> None:
+    library, binary = whole_object.with_name("libhakmem.so"), tmp_path / "program"
+    if not library.exists():
+        script = f"-Wl,--version-script={ROOT / 'src/api/hakmem.map'}"
+        compile_with_musl("-shared", "-Wl,-z,now,-z,nodelete", script, whole_object, "-o", library)
+    compile_with_musl("-fno-builtin", f"tests/{program}", "-o", binary)
+    run([binary, *PROGRAMS[program]], tmp_path / "report.json", LD_PRELOAD=str(library))

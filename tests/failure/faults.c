@@ -1,0 +1,174 @@
+/* Loaded before hakmem, this refuses calls that hakmem makes to the C library for the kernel's sake, as a
+ * kernel may refuse them.  Everybody else's calls go through.
+ *
+ *   FAULT_FIRST, FAULT_LAST   the calls of hakmem that are refused, numbered from 1
+ *   FAULT_ONE_IN              of those only one in so many, at random
+ *   FAULT_SEED                ... another random choice
+ * Once the program calls faults_stop, nothing is refused any more; it returns how many were. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static atomic_ulong calls, refused;
+static atomic_bool is_over;
+
+static unsigned long number_from(const char *name, unsigned long otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? strtoul(text, NULL, 10) : otherwise;
+}
+
+unsigned long faults_stop(void) {
+  atomic_store(&is_over, true);
+  return atomic_load(&refused);
+}
+
+static bool is_from_hakmem(const void *caller) {
+  static _Atomic(void *) base;
+  Dl_info info;
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL) {
+    return false;
+  }
+  if (atomic_load(&base) == NULL && strstr(info.dli_fname, "libhakmem.so") != NULL) {
+    atomic_store(&base, info.dli_fbase);
+  }
+  return info.dli_fbase == atomic_load(&base);
+}
+
+static bool is_chosen(unsigned long number, unsigned long one_in) {
+  uint64_t mixed = (number + number_from("FAULT_SEED", 0) * 977) * 0x9e3779b97f4a7c15ull;
+  mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9ull;
+  return one_in < 2 || (mixed >> 33) % one_in == 0;
+}
+
+static bool is_refused(const void *caller, int error) {
+  if (atomic_load(&is_over) || !is_from_hakmem(caller)) {
+    return false;
+  }
+  unsigned long number = atomic_fetch_add(&calls, 1) + 1;
+  if (number < number_from("FAULT_FIRST", 1) || number > number_from("FAULT_LAST", 0) ||
+      !is_chosen(number, number_from("FAULT_ONE_IN", 1))) {
+    return false;
+  }
+  atomic_fetch_add(&refused, 1);
+  errno = error;
+  return true;
+}
+
+#define REFUSED(error) is_refused(__builtin_return_address(0), error)
+
+static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+  return REFUSED(ENOMEM) ? MAP_FAILED
+                         : (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+
+int munmap(void *at, size_t bytes) {
+  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_munmap, at, bytes);
+}
+
+int mprotect(void *at, size_t bytes, int protection) {
+  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_mprotect, at, bytes, protection);
+}
+
+int madvise(void *at, size_t bytes, int advice) {
+  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+int mincore(void *at, size_t bytes, unsigned char *residency) {
+  return REFUSED(EAGAIN) ? -1 : (int)syscall(SYS_mincore, at, bytes, residency);
+}
+
+void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  void *target = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
+  va_end(rest);
+  return REFUSED(ENOMEM) ? MAP_FAILED
+                         : (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+}
+
+ssize_t getrandom(void *buffer, size_t bytes, unsigned flags) {
+  return REFUSED(EAGAIN) ? -1 : syscall(SYS_getrandom, buffer, bytes, flags);
+}
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
+  return REFUSED(EPERM) ? -1 : (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+}
+
+int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
+  int (*real)(pid_t, size_t, cpu_set_t *) = (int (*)(pid_t, size_t, cpu_set_t *))next(__func__);
+  return REFUSED(EINVAL) ? -1 : real(process, bytes, set);
+}
+
+int open(const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  unsigned mode = flags & O_CREAT ? va_arg(rest, unsigned) : 0;
+  va_end(rest);
+  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+ssize_t read(int file, void *buffer, size_t bytes) {
+  return REFUSED(EIO) ? -1 : syscall(SYS_read, file, buffer, bytes);
+}
+
+ssize_t write(int file, const void *buffer, size_t bytes) {
+  return REFUSED(EIO) ? -1 : syscall(SYS_write, file, buffer, bytes);
+}
+
+int fcntl(int file, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  long argument = va_arg(rest, long);
+  va_end(rest);
+  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_fcntl, file, command, argument);
+}
+
+ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long local_count,
+                         const struct iovec *remote, unsigned long remote_count,
+                         unsigned long flags) {
+  return REFUSED(EPERM) ? -1
+                        : syscall(SYS_process_vm_readv, process, local, local_count, remote,
+                                  remote_count, flags);
+}
+
+int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {
+  int (*real)(int, const struct sigaction *, struct sigaction *) =
+      (int (*)(int, const struct sigaction *, struct sigaction *))next(__func__);
+  return REFUSED(EINVAL) ? -1 : real(signal, action, before);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+                   void *argument) {
+  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+      (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next(__func__);
+  return REFUSED(EAGAIN) ? EAGAIN : real(thread, attributes, body, argument);
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
+  int (*real)(pthread_key_t *, void (*)(void *)) =
+      (int (*)(pthread_key_t *, void (*)(void *)))next(__func__);
+  return REFUSED(EAGAIN) ? EAGAIN : real(key, destructor);
+}
+
+int pthread_setspecific(pthread_key_t key, const void *value) {
+  int (*real)(pthread_key_t, const void *) = (int (*)(pthread_key_t, const void *))next(__func__);
+  return REFUSED(ENOMEM) ? ENOMEM : real(key, value);
+}

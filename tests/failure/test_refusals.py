@@ -1,0 +1,71 @@
+"""Every call that the library makes to the kernel refused, one by one, from some call on, and at random.
+
+The unit test test_failure.c does the same on the fake operating system; here os_linux.c is what is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Refuse = Callable[..., int]
+
+CALLS_MIN = 40  # the program does ask for things
+RANDOM_RUNS = 40
+FOR_EVER = 10**9
+
+
+@pytest.fixture
+def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_lib: Path) -> Refuse:
+    """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused."""
+    shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
+    program = compile_c(HERE / "refused.c", INCLUDE_TESTS)
+
+    def run(first: int = 1, last: int = FOR_EVER, one_in: int = 1, seed: int = 0, **options: str) -> int:
+        faults = {"FIRST": first, "LAST": last, "ONE_IN": one_in, "SEED": seed}
+        environment = {f"FAULT_{name}": str(value) for name, value in faults.items()}
+        result = plain(
+            [program], env=environment | options | {"LD_PRELOAD": f"{shim} {debug_lib}"}, timeout=60
+        )
+        assert result.returncode == 0, f"{faults}: {result.stderr}"
+        return int(result.stdout)
+
+    return run
+
+
+def test_one_call(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+    call = 1
+    while refuse(call, call):
+        call += 1
+    assert call > CALLS_MIN
+    tally(call, "faults")
+
+
+def test_one_call_of_all_kinds(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+    """With options that ask the kernel for more, and more often: there every call would take long."""
+    runs, call = 0, 1
+    options = {"DECAY_MS": "0", "THP": "1", "PREFAULT": "1", "HELPER_THREAD": "1"}
+    while refuse(call, call, **{f"HAKMEM_{name}": value for name, value in options.items()}):
+        runs, call = runs + 1, call + 1 + call // 12
+    assert runs > CALLS_MIN
+    tally(runs, "faults")
+
+
+def test_all_calls_from_one_on(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+    call = 1
+    while refuse(call):
+        call += 1 + call // 8
+    tally(call, "faults")
+
+
+def test_at_random(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+    refused = [refuse(one_in=2 + seed % 12, seed=seed) for seed in range(RANDOM_RUNS)]
+    assert sum(refused) > RANDOM_RUNS * 2
+    tally(len(refused), "faults")

@@ -1,0 +1,45 @@
+"""Bounds that a program sees: memory for each idle thread, mappings, resident for live memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+DECAY = {"HAKMEM_DECAY_MS": "200"}
+NOT_ALLOWED = 77
+
+LOAD_SECONDS = "5"
+PEAK_PERCENT, IDLE_PERCENT = "600", "350"  # seen: 350 to 420, 150 to 200
+
+
+# Seen: 15,100, 28,000 and 116,500 bytes (the last are 24 blocks of 5,000 bytes that a magazine keeps).
+@pytest.mark.parametrize(
+    ("threads", "largest_bytes", "limit_bytes"),
+    [("10000", "16", "20000"), ("10000", "700", "36000"), ("2000", "5000", "150000")],
+)
+def test_idle_threads(
+    threads: str,
+    largest_bytes: str,
+    limit_bytes: str,
+    compile_c: Callable[..., Path],
+    preload: Callable[..., Result],
+) -> None:
+    program = compile_c(HERE / "ten_thousand_threads.c", INCLUDE_TESTS)
+    result = preload([program, threads, largest_bytes, limit_bytes], env=DECAY)
+    if result.returncode == NOT_ALLOWED:
+        pytest.skip(f"the system does not allow {threads} threads: {result.stderr.strip()}")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_mappings_and_resident_memory(compile_c: Callable[..., Path], preload: Callable[..., Result]) -> None:
+    program = compile_c(HERE / "long_mixed_load.c", INCLUDE_TESTS)
+    result = preload([program, LOAD_SECONDS, PEAK_PERCENT, IDLE_PERCENT], env=DECAY)
+    assert (result.returncode, result.stderr) == (0, "")

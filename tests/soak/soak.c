@@ -1,0 +1,132 @@
+/* A mixed load that goes on for a long time, round after round; memory must not grow.
+ *
+ * A round: several generations of threads make random calls against a shadow model that they share
+ * (shadow.h), so that blocks are handed over and outlive their threads; every thread is new, and their
+ * number varies.  Meanwhile the process forks, and the child checks, frees and allocates.  Then all is
+ * freed, by a thread that made none of it, and the process idles until its memory went back: what is
+ * resident then is the round's sample.  A line is fitted to the samples of the second half; what it rises from
+ * their first to their last is the drift.  (In the first half hakmem's own records are touched for the
+ * first time, which stay: fewer and fewer, with every round.)
+ *   argv[1] seconds, argv[2] seed.  Prints rounds, calls, forks, resident KiB and drift in KiB.
+ * The test sets HAKMEM_DECAY_MS=50. */
+#include <sys/wait.h>
+#include <time.h>
+
+#include "concurrency/shadow.h"
+#include "memory/blocks.h"
+
+enum {
+  THREADS_MAX = 8,
+  LIVES = 3,
+  STEPS = 3000,
+  DECAY_MS = 50,
+  CHILD_LIMIT_S = 60,
+  CHILD_STEPS = 500
+};
+enum { SAMPLES_MAX = 100000, ROUNDS_MIN = 16, DRIFT_MAX_KIB = 256 };
+
+static size_t samples_kib[SAMPLES_MAX]; /* not from malloc: it would grow what is measured */
+
+static void *live(void *seed) {
+  uint64_t random = random_seed((size_t)seed);
+  for (size_t i = 0; i < STEPS; i++) {
+    shadow_step(&random);
+  }
+  return NULL;
+}
+
+/* The child has one thread; slots that others held at the fork are not its to touch. */
+static void child(size_t seed) {
+  alarm(CHILD_LIMIT_S);
+  uint64_t random = random_seed(seed);
+  for (size_t i = 0; i < CHILD_STEPS; i++) {
+    shadow_step(&random);
+  }
+  thread_join(thread_start(live, (void *)seed));
+  _exit(0);
+}
+
+static void fork_once(size_t seed) {
+  int status;
+  pid_t pid = fork();
+  CHECK(pid >= 0);
+  if (pid == 0) {
+    child(seed);
+  }
+  CHECK(waitpid(pid, &status, 0) == pid);
+  CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
+}
+
+static void *release_all(void *unused) {
+  (void)unused;
+  shadow_release_all();
+  return NULL;
+}
+
+static size_t play_round(size_t seed, uint64_t *random) {
+  size_t calls = 0;
+  for (size_t life = 0; life < LIVES; life++) {
+    pthread_t running[THREADS_MAX];
+    size_t threads = random_between(random, 2, THREADS_MAX);
+    for (size_t i = 0; i < threads; i++) {
+      running[i] = thread_start(live, (void *)(seed + life * THREADS_MAX + i));
+    }
+    if (life == LIVES / 2) {
+      fork_once(seed);
+    }
+    for (size_t i = 0; i < threads; i++) {
+      thread_join(running[i]);
+    }
+    calls += threads * STEPS;
+  }
+  thread_run(release_all, NULL);
+  return calls;
+}
+
+static void idle(void) {
+  for (int i = 0; i < 3; i++) {
+    sleep_ms(2 * DECAY_MS);
+    free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
+  }
+}
+
+/* Least squares: what the line through the samples rises from the first to the last. */
+static double drift_kib(const size_t *samples, size_t count) {
+  double mean_at = (double)(count - 1) / 2, mean = 0, above = 0, below = 0;
+  for (size_t i = 0; i < count; i++) {
+    mean += (double)samples[i] / (double)count;
+  }
+  for (size_t i = 0; i < count; i++) {
+    above += ((double)i - mean_at) * ((double)samples[i] - mean);
+    below += ((double)i - mean_at) * ((double)i - mean_at);
+  }
+  return above / below * (double)(count - 1);
+}
+
+static double now_s(void) {
+  struct timespec now;
+  CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 3);
+  double end_s = now_s() + strtod(argv[1], NULL);
+  size_t seed = strtoul(argv[2], NULL, 10), calls = 0, rounds = 0;
+  uint64_t random = random_seed(seed);
+  for (; rounds < SAMPLES_MAX && (now_s() < end_s || rounds < ROUNDS_MIN); rounds++) {
+    calls += play_round((seed << 32) + rounds * 1000, &random);
+    idle();
+    samples_kib[rounds] = rss_bytes() / KIB;
+  }
+  double drift = drift_kib(samples_kib + rounds / 2, rounds - rounds / 2);
+  printf("%zu rounds, %zu calls, %zu forks, %zu KiB resident, %.0f KiB drift\n", rounds, calls,
+         rounds, samples_kib[rounds - 1], drift);
+  if (getenv("SOAK_SAMPLES") != NULL) {
+    for (size_t i = 0; i < rounds; i++) {
+      printf("%zu\n", samples_kib[i]);
+    }
+  }
+  CHECK_MSG(drift < DRIFT_MAX_KIB, "%.0f KiB more at the end", drift);
+  return 0;
+}

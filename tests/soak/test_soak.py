@@ -1,0 +1,34 @@
+"""The soak: ten seconds as one test among others, SOAK_MINUTES (30) by `make soak`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60 or 10
+SEED = os.environ.get("SOAK_SEED", "1")
+
+
+@pytest.mark.timeout(SECONDS + 300)
+def test_soak(
+    compile_c: Callable[..., Path],
+    preload: Callable[..., Result],
+    debug_lib: Path,
+    tally: Callable[[int, str], None],
+) -> None:
+    program = compile_c(HERE / "soak.c", INCLUDE_TESTS)
+    environment = {"HAKMEM_DECAY_MS": "50"}
+    command = [program, str(SECONDS), SEED]
+    result = preload(command, env=environment, library=debug_lib, stats=False, timeout=SECONDS + 240)
+    assert (result.returncode, result.stderr) == (0, "")
+    print(result.stdout)
+    tally(int(result.stdout.split()[0]), "sequences")

@@ -1,0 +1,73 @@
+/* The whole library where pages have 16 or 64 KiB, as on some aarch64 machines.  The fake operating system
+ * ends the process at a call that is not made of whole pages. */
+#include "observe/snapshot.h"
+#include "unit.h"
+#include "workload.h"
+
+static const size_t page_sizes[] = {4 << 10, 16 << 10, 64 << 10};
+enum { PAGE_SIZES = sizeof page_sizes / sizeof page_sizes[0], RANDOM_RUNS = 12 };
+
+struct machine {
+  size_t page_bytes;
+  bool is_overcommit_strict;
+  uint64_t seed; /* refuses at random; 0: nothing */
+};
+
+static int run_on(const void *argument) {
+  const struct machine *machine = argument;
+  struct workload load = {.must_succeed = machine->seed == 0}, after = {.must_succeed = true};
+  os_fake.page_bytes = machine->page_bytes;
+  os_fake.is_overcommit_strict = machine->is_overcommit_strict;
+  if (machine->seed) os_fake_fail_at_random(OS_CALLS_ALL, 2 + machine->seed % 8, machine->seed);
+  workload_run(&load);
+  os_fake_fail_none();
+  workload_run(&after);
+  struct snapshot snapshot;
+  snapshot_take(&snapshot);
+  REQUIRE(snapshot.big_live_bytes == 0);
+  REQUIRE(snapshot.large_live_bytes == 0);
+  REQUIRE(snapshot.slab_bytes_out == 0);
+  void *page = hak_valloc(1);
+  REQUIRE((uintptr_t)page % machine->page_bytes == 0);
+  hak_free(page);
+  page = hak_pvalloc(1);
+  REQUIRE(hak_malloc_usable_size(page) >= machine->page_bytes);
+  hak_free(page);
+  return 0;
+}
+
+static void on_each(struct machine machine) {
+  for (unsigned index = 0; index < PAGE_SIZES; index++) {
+    machine.page_bytes = page_sizes[index];
+    struct child child = child_run(run_on, &machine);
+    if (child_exit_status(&child) != 0)
+      fail_msg("pages of %zu bytes: %s", machine.page_bytes, child.said);
+  }
+}
+
+static void test_workload(void **state) {
+  (void)state;
+  on_each((struct machine){0});
+}
+
+static void test_strict_overcommit(void **state) {
+  (void)state;
+  on_each((struct machine){.is_overcommit_strict = true});
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) {
+    on_each((struct machine){.seed = seed, .is_overcommit_strict = seed % 2 == 0});
+  }
+  printf("tally: %d faults\n", RANDOM_RUNS * PAGE_SIZES);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_workload),
+      cmocka_unit_test(test_strict_overcommit),
+      cmocka_unit_test(test_refusals),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
