@@ -274,7 +274,7 @@ class Schema:
         return self._dtypes[record]
 
     def _layout(self, known: Record) -> np.dtype[Any]:
-        """VersionError for what cannot be: numbers of 5 bytes, fields beyond or records in themselves."""
+        """VersionError for what cannot be: odd numbers, fields beyond a record, a record in itself."""
         fields = known.fields.values()
         try:
             return np.dtype(

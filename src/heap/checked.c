@@ -263,8 +263,7 @@ static void free_range(struct heap *heap, uintptr_t block, uint32_t entry) {
     quarantine_add_range(heap, granule);
     return;
   }
-  os_open_pages(begin, bytes);
-  range_give(granule, (uint32_t)os_now_coarse_ms(), &stray_counters);
+  quarantine_give_range(granule, &stray_counters);
 }
 
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry) {

@@ -87,10 +87,12 @@ void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes) {
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
 
-static void give_range(struct heap *heap, size_t granule) {
+/* Where the system opens the pages in no way, the range is lost: addresses, and no memory. */
+void quarantine_give_range(size_t granule, struct counters *counters) {
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
-  os_open_pages((void *)granule_address(granule), bytes);
-  range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
+  void *begin = (void *)granule_address(granule);
+  if (os_open_pages(begin, bytes) || os_remap(begin, bytes))
+    range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
 }
 
 static void release_oldest_range(struct heap *heap) {
@@ -98,13 +100,13 @@ static void release_oldest_range(struct heap *heap) {
   size_t granule = quarantine->ranges[quarantine->oldest_range];
   quarantine->oldest_range = (quarantine->oldest_range + 1) % QUARANTINE_RANGES;
   quarantine->range_count--;
-  give_range(heap, granule);
+  quarantine_give_range(granule, &heap->owner.counters);
 }
 
 void quarantine_add_range(struct heap *heap, size_t granule) {
   struct quarantine *quarantine = quarantine_of(heap);
   if (!quarantine) {
-    give_range(heap, granule);
+    quarantine_give_range(granule, &heap->owner.counters);
     return;
   }
   if (quarantine->range_count == QUARANTINE_RANGES) release_oldest_range(heap);

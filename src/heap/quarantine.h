@@ -30,6 +30,8 @@ uint64_t quarantine_random(struct heap *heap);
 void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes);
 /* Takes a freed range that is inaccessible. */
 void quarantine_add_range(struct heap *heap, size_t granule);
+/* Opens a range's pages and gives it back. */
+void quarantine_give_range(size_t granule, struct counters *counters);
 /* Lets everything go. */
 void quarantine_empty(struct heap *heap);
 

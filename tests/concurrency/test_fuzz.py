@@ -39,6 +39,12 @@ CASES = {
             "HAKMEM_ROUTE_P_MIN_REMOTE": "1",
         },
     ),
+    "hardened": ("preload-debug", ["12", "4", "4", "10000"], {"HAKMEM_HARDEN": "2"}),
+    "guarded": (
+        "preload-debug",
+        ["13", "4", "4", "10000"],
+        {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "5", "HAKMEM_GUARD_GAP_MS": "0"},
+    ),
     "no-caches": (
         "preload-debug",
         ["11", "4", "4", "25000"],
