@@ -90,6 +90,15 @@ def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> S
     return numbers_of(pairs)
 
 
+def _figures_of(report: dict[str, Any]) -> dict[str, int]:
+    """What hakmem counted: by its heaps, and in the whole process."""
+    return report["counters"] | report["totals"]
+
+
+def _figures(path: Path) -> dict[str, int]:
+    return _figures_of(_read_json(path))
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         report: dict[str, Any] = json.loads(path.read_text())
@@ -109,9 +118,9 @@ def reported_run(executable: Path, arguments: list[str], hakmem: Allocator) -> d
         pairs = run_for_result([str(executable), *arguments], environment)
         _check_served_by(hakmem, pairs)
         at_exit = _read_json(folder / "exit.json")
-        start = _read_json(folder / "start.json")["counters"]
-        stop = _read_json(folder / "stop.json")["counters"]
-    counters = at_exit["counters"]
+        start = _figures(folder / "start.json")
+        stop = _figures(folder / "stop.json")
+    counters = _figures_of(at_exit)
     if sum(counters[name] for name in SERVED_COUNTERS) == 0:
         raise RunError("hakmem's counters say that it served nothing")
     return {
