@@ -120,7 +120,7 @@ static void give_addresses_back(size_t first, size_t count) {
 static enum os_map_result map_chunks(size_t first, size_t count) {
   void *address = (void *)chunk_address(first); /* NOLINT: the window is made of addresses */
   enum os_map_result result = os_map_at(address, count << CHUNK_SHIFT);
-  if (LIKELY(result != OS_OCCUPIED) || first) return result;
+  if (LIKELY(result != OS_OCCUPIED) || load_relaxed(&window.granule_count)) return result;
   draw_free_base();
   address = (void *)chunk_address(first); /* NOLINT */
   return os_map_at(address, count << CHUNK_SHIFT);

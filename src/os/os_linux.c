@@ -20,6 +20,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/counters.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -286,7 +287,7 @@ unsigned os_processor_count(void) {
 uint64_t os_random(void) {
   int saved_errno = errno;
   uint64_t value = 0;
-  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = os_now_ns();
+  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = mix_bits(os_now_ns());
   errno = saved_errno;
   return value;
 }

@@ -53,6 +53,25 @@ static int place_beside_others(const void *argument) {
   return 0;
 }
 
+/* A draw that ends at an occupied place is no verdict: while nobody has a chunk the next attempt draws again. */
+static int draw_again_until_a_chunk_is_there(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 * GIB));
+  uintptr_t drawn = window.base;
+  store_relaxed(&os_fake.occupied_places,
+                6); /* the first chunk's, three times before and after a draw */
+  REQUIRE(window_grow(1) == 3 && window.base != drawn);
+  drawn = window.base;
+  store_relaxed(&os_fake.occupied_places, 1);
+  REQUIRE(window_grow(1) == 5 && window.base == drawn); /* from then on it stays */
+  return 0;
+}
+
+static void test_draw_again(void **state) {
+  (void)state;
+  assert_child_succeeds(draw_again_until_a_chunk_is_there, NULL);
+}
+
 static void test_a_place_that_others_took_is_left(void **state) {
   (void)state;
   assert_child_succeeds(place_beside_others, NULL);
@@ -193,6 +212,7 @@ static void test_metadata_when_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_draw_again),
       cmocka_unit_test(test_before_it_is_placed_nothing_is_ours),
       cmocka_unit_test(test_placing),
       cmocka_unit_test(test_a_place_that_others_took_is_left),
