@@ -28,22 +28,23 @@ enum {
 
 static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
 
-/* In the magazines of slab classes now.  Walks them all: only growth, which is rare, asks. */
-static int64_t cached_bytes(const struct heap *heap) {
+/* In the magazines of these classes now.  Walks them all: only growth, which is rare, asks. */
+static int64_t cached_bytes(const struct heap *heap, unsigned first, unsigned end) {
   int64_t bytes = 0;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+  for (unsigned class = first; class < end; class ++)
     bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
   return bytes;
 }
 
-/* Out of this heap's slabs and not in its magazines. */
-static int64_t live_bytes(const struct heap *heap) {
-  return load_relaxed(&heap->owner.bytes_out) - cached_bytes(heap);
+/* Out of this heap's slabs, or Large, and not in its magazines. */
+static int64_t live_bytes(const struct heap *heap, bool large) {
+  return large ? heap->large_bytes_out - cached_bytes(heap, SLAB_CLASS_COUNT, CLASS_COUNT)
+               : load_relaxed(&heap->owner.bytes_out) - cached_bytes(heap, 0, SLAB_CLASS_COUNT);
 }
 
 static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
-  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap);
-  int64_t budget = LARGE_BUDGET_BYTES + heap->large_bytes_out;
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap, false);
+  int64_t budget = LARGE_BUDGET_BYTES + live_bytes(heap, true);
   return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
 }
 

@@ -76,7 +76,7 @@ struct heap {
   size_t outbox_bytes;
   struct outbox_word *outbox; /* OUTBOX_WORDS of them; NULL until the first block */
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
-  int64_t large_bytes_out;   /* in Large blocks taken and not given back; others may free them */
+  int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
   uint64_t next_trim_ms;         /* when its own idle caches are looked at again */

@@ -183,6 +183,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
     return;
   }
   owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
+  heap->large_bytes_out += (int64_t)class_bytes(class);
   push(heap, class, block);
 }
 

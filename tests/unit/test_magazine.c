@@ -131,7 +131,6 @@ static void reuse_nothing(void) {
   }
 }
 
-/* Blocks of another heap wait a little, then go home together; never more than the bound. */
 /* A program that only grows: batches become larger with what the class has, up to a bound. */
 static int grow_with_the_class(const void *unused) {
   (void)unused;
@@ -144,6 +143,44 @@ static int grow_with_the_class(const void *unused) {
   return 0;
 }
 
+/* Large blocks: what magazines hold follows what the program holds, not what they hold themselves. */
+static int hold_as_much_as_lives(const void *unused) {
+  enum { LIVE = 3, STEP = 64 << 10, MOST = 12 * STEP, FIXED = 1 << 20 };
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 500; round++) {
+    size_t size = STEP + round * 5 % 12 * STEP;
+    take(size, LIVE);
+    give(LIVE);
+    require_laws();
+  }
+  REQUIRE(heap_of_thread->capacity_bytes[1] > 0);
+  REQUIRE(heap_of_thread->capacity_bytes[1] <= FIXED + (int64_t)(LIVE * hak_good_size(MOST)));
+  return 0;
+}
+
+static void *make_large_blocks(void *size) {
+  take(*(size_t *)size, 8);
+  return NULL;
+}
+
+/* A Large block counts for who may push it: the heap that freed it, from then on. */
+static int count_adopted(const void *unused) {
+  size_t size = 200000;
+  (void)unused;
+  start_library();
+  hak_free(hak_malloc(1)); /* the thread has a heap */
+  on_a_thread(make_large_blocks, &size);
+  give(8);
+  const struct magazine *magazine = magazine_of(class_of_size(size));
+  int64_t cached_bytes = (int64_t)(magazine_count(magazine) * hak_good_size(size));
+  REQUIRE(heap_of_thread->large_bytes_out == cached_bytes);
+  hak_purge(true);
+  REQUIRE(heap_of_thread->large_bytes_out == 0);
+  return 0;
+}
+
+/* Blocks of another heap wait a little, then go home together; never more than the bound. */
 static int send_home(const void *unused) {
   (void)unused;
   size_t size = 32;
@@ -287,6 +324,8 @@ CHILD_TEST(keep_small)
 CHILD_TEST(conserve)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(grow_with_the_class)
+CHILD_TEST(hold_as_much_as_lives)
+CHILD_TEST(count_adopted)
 CHILD_TEST(send_home)
 CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
@@ -301,6 +340,8 @@ int main(void) {
       cmocka_unit_test(test_conserve),
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_grow_with_the_class),
+      cmocka_unit_test(test_hold_as_much_as_lives),
+      cmocka_unit_test(test_count_adopted),
       cmocka_unit_test(test_send_home),
       cmocka_unit_test(test_send_scattered_home),
       cmocka_unit_test(test_reuse_when_only_freeing),
