@@ -18,7 +18,7 @@ struct quarantine {
   uint32_t oldest;
   uint32_t range_count, oldest_range;
   size_t bytes;
-  uint64_t random;                             /* state of a xorshift generator */
+  uint64_t random;                             /* state of random_next */
   ATOMIC(uintptr_t) blocks[QUARANTINE_BLOCKS]; /* a ring; 0 is an empty place */
   size_t ranges[QUARANTINE_RANGES];            /* first granules */
 };
