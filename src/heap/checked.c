@@ -49,11 +49,8 @@ static bool clear_live(const struct slab *slab, unsigned index) {
 
 /* A class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none. */
 static unsigned class_with_room(size_t size, size_t alignment) {
-  if (size > MID_MAX_BYTES - TRAILER_BYTES || alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
-  size_t bytes = size + TRAILER_BYTES;
-  unsigned class = class_of_size(bytes > alignment ? bytes : alignment);
-  while (class_block_bytes[class] & (alignment - 1)) class ++;
-  return class;
+  if (size > MID_MAX_BYTES - TRAILER_BYTES) return SLAB_CLASS_COUNT;
+  return slab_class_of(size + TRAILER_BYTES, alignment);
 }
 
 static void *take_at_random(struct heap *heap, unsigned class) {
