@@ -68,12 +68,7 @@ static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
   uintptr_t block = (uintptr_t)take_at_random(heap, class);
   if (!block) return NULL;
   const struct slab *slab = slab_of_block(block);
-  size_t offset = find_nonzero(block, slab->block_bytes);
-  if (UNLIKELY(offset != slab->block_bytes)) {
-    struct block_description description = slab_describe(slab, block);
-    report_write_after_free(block, offset, &description);
-    memset((void *)block, 0, slab->block_bytes);
-  }
+  quarantine_check_untouched(block, slab);
   trailer_write(block, slab->block_bytes, size);
   set_live(slab, (unsigned)slab_block_index(slab, block - slab->base));
   class_figures_need(heap);

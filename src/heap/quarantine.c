@@ -32,7 +32,7 @@ static ATOMIC(uintptr_t) *place(struct quarantine *quarantine, uint32_t index) {
 
 /* ---- blocks -------------------------------------------------------------------------------------------- */
 
-static void check_untouched(uintptr_t block, const struct slab *slab) {
+void quarantine_check_untouched(uintptr_t block, const struct slab *slab) {
   size_t offset = find_nonzero(block, slab->block_bytes);
   if (LIKELY(offset == slab->block_bytes)) return;
   struct block_description description = slab_describe(slab, block);
@@ -43,7 +43,7 @@ static void check_untouched(uintptr_t block, const struct slab *slab) {
 static void go_home(struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   void *blocks[] = {(void *)block};
-  if (options.harden > 1) check_untouched(block, slab); /* else when it is used again */
+  if (options.harden > 1) quarantine_check_untouched(block, slab); /* else when it is used again */
   class_figures_flushed(heap, slab->class, 1);
   latch_take(&heap->owner);
   batch_free(&heap->owner, blocks, 1, &heap->owner.counters);

@@ -26,6 +26,9 @@ struct quarantine {
 /* The next random number of the heap's generator. */
 uint64_t quarantine_random(struct heap *heap);
 
+/* Says so when somebody wrote to a free block, which reads as zero from then on. */
+void quarantine_check_untouched(uintptr_t block, const struct slab *slab);
+
 /* Takes a freed block of a slab that reads as zero. */
 void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes);
 /* Takes a freed range that is inaccessible. */
