@@ -153,11 +153,6 @@ static size_t capacity_of(uintptr_t block, uint32_t entry) {
   return end_of_range(granule_of(block)) - block;
 }
 
-static struct block_description describe(uintptr_t block, uint32_t entry, size_t bytes) {
-  if (is_in_slab(entry)) return slab_describe(slab_of_block(block), block);
-  return (struct block_description){.base = block, .block_bytes = bytes, .tier = "big"};
-}
-
 /* Whether a live block begins at the address; says so when not. */
 static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
   if (!is_in_slab(entry)) {
@@ -181,8 +176,7 @@ static size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   size_t overflow = is_whole ? trailer_find_overflow(block, capacity_bytes, requested_bytes) : 0;
   if (LIKELY(is_whole && !overflow)) return requested_bytes;
   if (!is_whole) requested_bytes = overflow = capacity_bytes - TRAILER_BYTES;
-  struct block_description description = describe(block, entry, requested_bytes);
-  description.block_bytes = requested_bytes;
+  struct block_description description = pointer_describe(block, entry, requested_bytes);
   report_overflow(verb, block, overflow, is_whole, &description);
   return requested_bytes;
 }

@@ -307,17 +307,9 @@ static bool may_be_size(size_t size, size_t usable_bytes) {
 }
 
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
-  uint32_t entry = owner_map_entry(address);
-  bool is_big = entry == MAP_ENTRY_BIG_LIVE;
-  unsigned class = is_big ? 0 : entry & MAP_CLASS_MASK;
-  report_size_mismatch("free", address, size,
-                       &(struct block_description){
-                           .base = address,
-                           .block_bytes = usable_bytes,
-                           .tier = is_big ? "big" : class_tier_name(class),
-                           .class_number = class,
-                           .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
-                       });
+  struct block_description block =
+      pointer_describe(address, owner_map_entry(address), usable_bytes);
+  report_size_mismatch("free", address, size, &block);
 }
 
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */
