@@ -84,7 +84,7 @@ static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
  *
  * A block with an alignment above a page's has no page before it; the end is guarded all the same. */
 struct layout {
-  size_t granules, alignment_granules;
+  size_t granules;
   size_t front_bytes; /* before the block, at least */
 };
 
@@ -93,10 +93,8 @@ static struct layout layout_for(size_t size, size_t alignment) {
   bool has_front = alignment <= page_bytes;
   size_t front_bytes = has_front ? page_bytes : 0;
   size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes + (has_front ? alignment : 0);
-  return (struct layout){
-      .granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
-      .alignment_granules = alignment > GRANULE_BYTES ? alignment >> GRANULE_SHIFT : 1,
-      .front_bytes = front_bytes};
+  return (struct layout){.granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
+                         .front_bytes = front_bytes};
 }
 
 static uintptr_t end_of_range(size_t granule) {
@@ -113,19 +111,13 @@ static size_t place_in(size_t granule, const struct layout *layout, size_t size,
   return offset < most ? offset : most;
 }
 
-static size_t take_range(struct heap *heap, const struct layout *layout) {
-  struct counters *counters = &heap->owner.counters;
-  unsigned home = heap->owner.number;
-  size_t granule = range_take_used(layout->granules, layout->alignment_granules, home, counters);
-  if (granule != NO_GRANULE) return granule;
-  return range_take_fresh(layout->granules, layout->alignment_granules, home, counters);
-}
-
 static void *allocate_range(struct heap *heap, const struct allocation *allocation) {
   size_t size = allocation->size, page_bytes = os_page_bytes();
   struct layout layout = layout_for(size, allocation->alignment);
   if (layout.granules > window.chunk_limit * GRANULES_PER_CHUNK) return NULL;
-  size_t granule = take_range(heap, &layout);
+  struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
+                                heap->owner.number};
+  size_t granule = range_take(&range, &heap->owner.counters);
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);
   info->site = allocation->site;

@@ -87,19 +87,13 @@ void site_cache_purge(struct site_cache *cache, struct purge *purge, struct coun
   }
 }
 
-static size_t take_used(const struct range_request *request, struct counters *counters) {
-  return range_take_used(request->granules, request->alignment_granules, request->home, counters);
-}
-
 size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                              struct counters *counters) {
-  size_t granule = take_used(request, counters);
+  size_t granule = range_take_used(request, counters);
   if (granule != NO_GRANULE) return granule;
-  if (load_relaxed(&cache->cached_bytes) >= request->granules << GRANULE_SHIFT) {
-    struct purge everything = {.bytes_left = SIZE_MAX};
-    site_cache_purge(cache, &everything, counters);
-    granule = take_used(request, counters);
-    if (granule != NO_GRANULE) return granule;
-  }
-  return range_take_fresh(request->granules, request->alignment_granules, request->home, counters);
+  if (load_relaxed(&cache->cached_bytes) < request->granules << GRANULE_SHIFT)
+    return range_take_fresh(request, counters);
+  struct purge everything = {.bytes_left = SIZE_MAX};
+  site_cache_purge(cache, &everything, counters);
+  return range_take(request, counters);
 }
