@@ -31,9 +31,7 @@ static void *body(void *unused) {
 }
 
 int main(void) {
-  pthread_attr_t small_stack;
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, 256 * KIB) == 0);
+  pthread_attr_t small_stack = threads_with_stacks_of(256 * KIB);
   size_t start_bytes = rss_bytes();
   for (size_t i = 0; i < THREADS; i++) {
     pthread_t thread;

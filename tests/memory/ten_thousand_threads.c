@@ -77,9 +77,7 @@ int main(int argc, char **argv) {
   pthread_t *started = mmap(NULL, threads * sizeof *started, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   CHECK(started != MAP_FAILED);
-  pthread_attr_t small_stack;
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, STACK_BYTES) == 0);
+  pthread_attr_t small_stack = threads_with_stacks_of(STACK_BYTES);
   for (unsigned i = 0; i < threads; i++) {
     int error = pthread_create(&started[i], &small_stack, body, NULL);
     if (error == EAGAIN || error == ENOMEM) {
