@@ -14,14 +14,7 @@ static void *body(void *unused) {
   (void)unused;
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
     char *mine[BLOCKS];
-    for (size_t j = 0; j < BLOCKS; j++) {
-      mine[j] = malloc(sizes[i]);
-      CHECK(mine[j] != NULL);
-      mine[j][0] = mine[j][sizes[i] - 1] = 1;
-    }
-    for (size_t j = 0; j < BLOCKS; j++) {
-      free(mine[j]);
-    }
+    blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
   atomic_fetch_add(&done, 1);
   for (;;) {

@@ -40,14 +40,7 @@ static void work(void) {
   static const size_t sizes[] = {16, 48, 100, 300, 700, 2000, 5000};
   for (size_t i = 0; i < COUNT_OF(sizes) && sizes[i] <= largest; i++) {
     char *mine[BLOCKS];
-    for (size_t j = 0; j < BLOCKS; j++) {
-      mine[j] = malloc(sizes[i]);
-      CHECK(mine[j] != NULL);
-      mine[j][0] = mine[j][sizes[i] - 1] = 1;
-    }
-    for (size_t j = 0; j < BLOCKS; j++) {
-      free(mine[j]);
-    }
+    blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
 }
 
