@@ -11,14 +11,16 @@ from itertools import product
 from pathlib import Path
 
 from harness.arguments import positive, positive_number
+from harness.build import BuildError
+from harness.execute import RunError
 from harness.machine import describe_machine
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .build import OUTPUT, BuildError, build
+from .build import OUTPUT, build
 from .chart import draw
-from .execute import RunError, run
+from .execute import run
 from .figures import Samples, cell
 from .page import write_page
 from .subjects import Subject, find_subjects
