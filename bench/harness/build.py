@@ -29,16 +29,18 @@ def build_launcher() -> Path:
 
 
 def _build(executable: Path, inputs: list[Path], more_flags: list[str]) -> Path:
-    """The executable, built anew when any input is younger than it."""
-    if executable.exists() and all(
-        i.stat().st_mtime <= executable.stat().st_mtime for i in [*inputs, Path(__file__)]
-    ):
+    return compile_anew(executable, [*inputs, Path(__file__)], [*FLAGS, *more_flags])
+
+
+def compile_anew(executable: Path, inputs: list[Path], flags: list[str]) -> Path:
+    """The executable, made of the C files among its inputs when any of those is younger than it."""
+    if executable.exists() and all(i.stat().st_mtime <= executable.stat().st_mtime for i in inputs):
         return executable
-    OUTPUT.mkdir(parents=True, exist_ok=True)
+    executable.parent.mkdir(parents=True, exist_ok=True)
     # Built beside and renamed: an interrupted compiler leaves no half program that looks up to date.
-    unfinished = OUTPUT / f".{executable.name}.{os.getpid()}"
+    unfinished = executable.parent / f".{executable.name}.{os.getpid()}"
     units = [str(path) for path in sorted(inputs) if path.suffix == ".c"]
-    command = [os.environ.get("CC", "cc"), *FLAGS, *more_flags, *units, "-o", str(unfinished)]
+    command = [os.environ.get("CC", "cc"), *flags, *units, "-o", str(unfinished)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .allocators import Allocator, find_allocators
+from .arguments import positive, positive_number
 from .build import BuildError
 from .campaign import Outcome, Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
@@ -47,32 +48,6 @@ FULL = Pace(rounds=5, seconds=0.4, minutes=28)
 QUICK = Pace(rounds=2, seconds=0.15, minutes=2.8)
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _duration(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 60:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 60")
-    return value
-
-
-def _minutes(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
-    return value
-
-
 def _named_library(text: str) -> tuple[str, Path]:
     name, _, path = text.partition("=")
     if not name or not Path(path).is_file():
@@ -92,10 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
     add("--alloc", action="append", default=[], type=_named_library, metavar="NAME=FILE",
         help="also this library (a NAME that begins with hakmem is not counted as a peer)")  # fmt: skip
-    add("--rounds", type=_positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
-    add("--seconds", type=_duration, metavar="S",
+    add("--rounds", type=positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
+    add("--seconds", type=positive_number("seconds", 60), metavar="S",
         help=f"length of a timed run ({FULL.seconds:g}; quick {QUICK.seconds:g})")  # fmt: skip
-    add("--minutes", type=_minutes, metavar="N",
+    add("--minutes", type=positive_number("minutes"), metavar="N",
         help=f"no new round that would end later ({FULL.minutes:g}; quick {QUICK.minutes:g})")  # fmt: skip
     add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
         help="short runs, less certain figures; also QUICK=1 in the environment")  # fmt: skip

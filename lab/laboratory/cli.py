@@ -10,14 +10,17 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
+from harness.arguments import positive, positive_number
+from harness.build import BuildError
+from harness.execute import RunError
 from harness.machine import describe_machine
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .build import OUTPUT, BuildError, build
+from .build import OUTPUT, build
 from .chart import draw
-from .execute import RunError, run
+from .execute import run
 from .figures import Samples, cell
 from .page import write_page
 from .subjects import Subject, find_subjects
@@ -45,22 +48,6 @@ class Plan:
         return round(1000 * WARMUP_PART * self.seconds)
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _duration(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 30:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 30")
-    return value
-
-
 def _parse(arguments: list[str]) -> Plan:
     parser = argparse.ArgumentParser(
         prog="lab/run",
@@ -68,8 +55,8 @@ def _parse(arguments: list[str]) -> Plan:
         epilog="Writes build/lab/report.html, chart.png and results.json; prints the tables.",
     )
     add = parser.add_argument
-    add("--rounds", type=_positive, metavar="N", help=f"rounds ({FULL_ROUNDS}; quick {QUICK_ROUNDS})")
-    add("--seconds", type=_duration, metavar="S",
+    add("--rounds", type=positive, metavar="N", help=f"rounds ({FULL_ROUNDS}; quick {QUICK_ROUNDS})")
+    add("--seconds", type=positive_number("seconds", 30), metavar="S",
         help=f"length of a run ({FULL_SECONDS:g}; quick {QUICK_SECONDS:g})")  # fmt: skip
     add("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"),
         help="short runs, less certain verdicts; also QUICK=1 in the environment")  # fmt: skip

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from pathlib import Path
 
+from harness.execute import RunError, Sample, numbers_of, user_environment
+
 from .subjects import Subject
 
-Sample = dict[str, float]
-
 TIMEOUT_SECONDS = 60
-REMOVED_VARIABLES = ("LD_PRELOAD", "HAKMEM_STATS", "HAKMEM_HELP", "HAKMEM_SHARED_POOL_LOCK_STATS")
 # hakmem's own counters under the names of the laboratory's.
 HAKMEM_COUNTERS = {
     "reuses": "page_reuses",
@@ -22,10 +20,6 @@ HAKMEM_COUNTERS = {
     "locks": "lock_acquisitions",
     "futex_waits": "lock_waits",
 }
-
-
-class RunError(Exception):
-    """The run gave no valid result; the text says why."""
 
 
 def _pairs(command: list[str], environment: dict[str, str]) -> dict[str, str]:
@@ -42,16 +36,6 @@ def _pairs(command: list[str], environment: dict[str, str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in lines[-1].split())
 
 
-def _numbers(pairs: dict[str, str]) -> Sample:
-    sample: Sample = {}
-    for key, value in pairs.items():
-        try:
-            sample[key] = float(value)
-        except ValueError:
-            continue
-    return sample
-
-
 def _hakmem_counters(folder: Path) -> Sample:
     start, stop = (json.loads((folder / f"{at}.json").read_text())["counters"] for at in ("start", "stop"))
     return {ours: float(stop[theirs] - start[theirs]) for ours, theirs in HAKMEM_COUNTERS.items()}
@@ -59,8 +43,7 @@ def _hakmem_counters(folder: Path) -> Sample:
 
 def run(program: Path, subject: Subject, threads: int, seconds: float, *arguments: str) -> Sample:
     """The numbers of one run.  Raises RunError when it failed or another allocator served it."""
-    environment = {k: v for k, v in os.environ.items() if k not in REMOVED_VARIABLES}
-    environment["BENCH_PROVE"] = "1"
+    environment = user_environment() | {"BENCH_PROVE": "1"}
     command = [str(program), "--strategy", subject.strategy, "--threads", str(threads)]
     command += ["--seconds", str(seconds), *arguments]
     if subject.library is not None:
@@ -69,7 +52,7 @@ def run(program: Path, subject: Subject, threads: int, seconds: float, *argument
         if subject.name == "hakmem":
             environment["BENCH_STATS_DIR"] = name
         pairs = _pairs(command, environment)
-        sample = _numbers(pairs)
+        sample = numbers_of(pairs)
         if subject.name == "hakmem":
             sample |= _hakmem_counters(Path(name))
     if not sample.get("ops"):

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import median, quantiles
 from typing import Any
 
-from .execute import Sample
+from harness.execute import Sample
 
 # (subject's name, threads) -> one sample a round
 Samples = dict[tuple[str, int], list[Sample]]

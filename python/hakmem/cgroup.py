@@ -6,13 +6,27 @@ v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 NO_LIMIT_BYTES = 1 << 60  # v1 says so with a number near 2^63
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What a version calls them."""
+
+    kind: str
+    limits: tuple[str, ...]  # of those that say the same, the first one is named
+    used: str
+    events: str
+
+
+V2 = _Files("cgroup v2", ("memory.max", "memory.high"), "memory.current", "memory.events")
+V1 = _Files("cgroup v1", ("memory.limit_in_bytes",), "memory.usage_in_bytes", "memory.oom_control")
 
 
 @dataclass(frozen=True)
@@ -30,11 +44,12 @@ class Limits:
 def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
     groups = _groups(membership)
     if (root / "cgroup.controllers").exists() and "" in groups:
-        return _version_2(list(_upwards(root, groups[""])))
+        folders = list(_upwards(root, groups[""]))
+        return _limits(V2, folders, map(_quota_2, folders))
     if "memory" in groups or "cpu" in groups:
         memory = list(_upwards(root / "memory", groups.get("memory", "/")))
-        cpu = list(_upwards(root / "cpu", groups.get("cpu", "/")))
-        return _version_1(memory, cpu)
+        cpu = _upwards(root / "cpu", groups.get("cpu", "/"))
+        return _limits(V1, memory, map(_quota_1, cpu))
     return Limits("no cgroup", "")
 
 
@@ -62,38 +77,22 @@ def _upwards(root: Path, path: str) -> Iterator[Path]:
     yield root
 
 
-def _version_2(folders: list[Path]) -> Limits:
-    limit, folder = _tightest(folders, "memory.max")
-    high, high_folder = _tightest(folders, "memory.high")
-    setting = "memory.max"
-    if high is not None and (limit is None or high < limit):
-        limit, folder, setting = high, high_folder, "memory.high"
+def _limits(files: _Files, memory: list[Path], quotas: Iterable[float | None]) -> Limits:
+    limit, path = _tightest([folder / name for name in files.limits for folder in memory])
     return Limits(
-        kind="cgroup v2",
-        memory_setting=f"{folder / setting}",
+        kind=files.kind,
+        memory_setting=str(path),
         memory_bytes=limit,
-        used_bytes=_number(folder / "memory.current"),
-        oom_kills=_oom_kills(folder / "memory.events"),
-        cpus=min(filter(None, map(_quota_2, folders)), default=None),
+        used_bytes=_number(path.parent / files.used),
+        oom_kills=_oom_kills(path.parent / files.events),
+        cpus=min(filter(None, quotas), default=None),
     )
 
 
-def _version_1(memory: list[Path], cpu: list[Path]) -> Limits:
-    limit, folder = _tightest(memory, "memory.limit_in_bytes")
-    return Limits(
-        kind="cgroup v1",
-        memory_setting=f"{folder / 'memory.limit_in_bytes'}",
-        memory_bytes=limit,
-        used_bytes=_number(folder / "memory.usage_in_bytes"),
-        oom_kills=_oom_kills(folder / "memory.oom_control"),
-        cpus=min(filter(None, map(_quota_1, cpu)), default=None),
-    )
-
-
-def _tightest(folders: list[Path], name: str) -> tuple[int | None, Path]:
-    limits = [(limit, folder) for folder in folders if (limit := _number(folder / name)) is not None]
-    real = [(limit, folder) for limit, folder in limits if limit < NO_LIMIT_BYTES]
-    return min(real, default=(None, folders[0]), key=lambda pair: pair[0] or 0)
+def _tightest(paths: list[Path]) -> tuple[int | None, Path]:
+    limits = [(limit, path) for path in paths if (limit := _number(path)) is not None]
+    real = [(limit, path) for limit, path in limits if limit < NO_LIMIT_BYTES]
+    return min(real, default=(None, paths[0]), key=lambda pair: pair[0] or 0)
 
 
 def _quota_2(folder: Path) -> float | None:

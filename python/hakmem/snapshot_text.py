@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hakmem.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
 from hakmem.process import ProcessFigures
 from hakmem.schema import FieldMeta
-from hakmem.screen import table
+from hakmem.screen import console, print_json, progress_bar, table
 from hakmem.sizes import bytes_text, count_text
+from hakmem.snapshot import Target, take
 
 THREADS_SHOWN = 20
 # Counters by the beginnings of their names, in the order of the report; the longest beginning counts.
@@ -46,12 +47,17 @@ MEMORY_LINES = {
 }
 
 
-def print_snapshot(
-    out: Console, snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool = False
-) -> None:
-    """`everything`: classes and counters that are zero, and all threads."""
+def show_snapshot(target: Target, name: str, *, as_json: bool, everything: bool) -> None:
+    """Takes a snapshot and prints it; who waits sees that `name` is read.  `everything`: classes and counters
+    that are zero, and all threads."""
+    with progress_bar(f"reading {name}") as progress:
+        snapshot = take(target, progress=progress)
+    if as_json:
+        print_json(snapshot.to_json())
+        return
+    out = console()
     out.print(_headline(snapshot))
-    for part in _parts(snapshot, meta, everything):
+    for part in _parts(snapshot, target.schema.counter_meta, everything):
         out.print()
         out.print(part)
 

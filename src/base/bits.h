@@ -81,4 +81,13 @@ INLINE uint64_t mix_bits(uint64_t word) {
   return word;
 }
 
+/* The next number of a small generator, whose state must not be 0 (G. Marsaglia, "Xorshift RNGs", 2003). */
+INLINE uint64_t random_next(uint64_t *state) {
+  uint64_t word = *state;
+  word ^= word << 13;
+  word ^= word >> 7;
+  word ^= word << 17;
+  return *state = word;
+}
+
 #endif

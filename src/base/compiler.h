@@ -20,6 +20,8 @@
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
 #define NORETURN _Noreturn
+/* Argument `which` is a format as of printf, with what it names from argument `first` on (0: in a va_list). */
+#define TAKES_FORMAT(which, first) __attribute__((format(printf, which, first)))
 
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))

@@ -68,3 +68,27 @@ void text_string_column(struct text *text, const char *string, unsigned width) {
   for (; string[length]; length++) text_char(text, string[length]);
   for (; length < width; length++) text_char(text, ' ');
 }
+
+void text_format_list(struct text *text, const char *format, va_list arguments) {
+  for (;;) {
+    while (*format && *format != '%') text_char(text, *format++);
+    if (!*format++) return;
+    bool is_hex = *format == '#';
+    format += is_hex;
+    bool is_wide = *format == 'z';
+    format += is_wide;
+    if (*format++ == 's')
+      text_string(text, va_arg(arguments, const char *));
+    else if (is_hex)
+      text_hex(text, va_arg(arguments, size_t));
+    else
+      text_decimal(text, is_wide ? va_arg(arguments, size_t) : va_arg(arguments, unsigned));
+  }
+}
+
+void text_format(struct text *text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  text_format_list(text, format, arguments);
+  va_end(arguments);
+}

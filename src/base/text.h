@@ -6,8 +6,9 @@
 #ifndef HAK_BASE_TEXT_H
 #define HAK_BASE_TEXT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <stdarg.h>
+
+#include "base/compiler.h"
 
 struct text {
   char *buffer;
@@ -30,6 +31,10 @@ void text_percent(struct text *text, uint64_t numerator, uint64_t denominator);
 void text_decimal_column(struct text *text, uint64_t value, unsigned width);
 /* The string, padded with blanks on the right to `width` characters. */
 void text_string_column(struct text *text, const char *string, unsigned width);
+/* As printf, of whose conversions there are %s, %u, %zu and %#zx (which is text_hex). */
+TAKES_FORMAT(2, 3) void text_format(struct text *text, const char *format, ...);
+TAKES_FORMAT(2, 0)
+void text_format_list(struct text *text, const char *format, va_list arguments);
 /* Hands the rest to the sink; a text without one is left as it is. */
 void text_flush(struct text *text);
 

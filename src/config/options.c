@@ -80,10 +80,7 @@ static void warn_malformed(const struct option_row *row, const char *value) {
   } else if (row->kind == OPTION_TEXT) {
     text_string(&expected, "a text of at most 4000 bytes");
   } else {
-    text_string(&expected, "a whole number from ");
-    text_decimal(&expected, row->minimum);
-    text_string(&expected, " to ");
-    text_decimal(&expected, row->maximum);
+    text_format(&expected, "a whole number from %zu to %zu", row->minimum, row->maximum);
   }
   expected_bytes[expected.length_bytes] = 0;
   warn_malformed_option(name_bytes, value, expected_bytes);
@@ -162,10 +159,7 @@ static void print_row(struct text *text, const struct option_row *row) {
   name_bytes[name.length_bytes] = 0;
   text_string(text, "  ");
   text_string_column(text, name_bytes, HELP_NAME_COLUMNS);
-  text_string(text, row->sentence);
-  text_string(text, " (default ");
-  text_string(text, row->default_text);
-  text_string(text, ")\n");
+  text_format(text, "%s (default %s)\n", row->sentence, row->default_text);
 }
 
 void options_print_help(void) {

@@ -3,7 +3,6 @@
 #include "os/os.h"
 #include "pool/range.h"
 #include "pool/superslab.h"
-#include "report/report.h"
 #include "slab/slab.h"
 
 /* ---- the C library's blocks ------------------------------------------------------------------------ */
@@ -40,6 +39,18 @@ bool pointer_is_libc_block(uintptr_t address) {
 
 /* ---- faults ------------------------------------------------------------------------------------------ */
 
+struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  bool is_big = class == MAP_CLASS_BIG;
+  return (struct block_description){
+      .base = block,
+      .block_bytes = block_bytes,
+      .tier = is_big ? "big" : class_tier_name(class),
+      .class_number = is_big ? 0 : class,
+      .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
+  };
+}
+
 static void report_block(const char *verb, uintptr_t address,
                          const struct block_description *block) {
   if (block->base != address)
@@ -73,14 +84,9 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   }
   uint32_t entry = load_relaxed(&window.owner_map[first]);
   unsigned class = entry & MAP_CLASS_MASK;
-  bool is_big = class == MAP_CLASS_BIG;
-  struct block_description block = {
-      .base = range_block(first),
-      .block_bytes = is_big ? size_of_granules(range_info(first)->granules) : class_bytes(class),
-      .tier = is_big ? "big" : class_tier_name(class),
-      .class_number = is_big ? 0 : class,
-      .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
-  };
+  size_t block_bytes =
+      class == MAP_CLASS_BIG ? size_of_granules(range_info(first)->granules) : class_bytes(class);
+  struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
   report_block(verb, address, &block);
 }
 

@@ -12,10 +12,10 @@
 enum { PATTERN = 0xA5, SMALL_ALIGNMENT = 8, USUAL_ALIGNMENT = 16 };
 
 /* Who moves a slot from one state to another by CAS may write the rest of its record. */
-enum slot_state { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
+enum guard_phase { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
 
 struct guard_slot {
-  ATOMIC(uint32_t) phase; /* enum slot_state */
+  ATOMIC(uint32_t) phase; /* enum guard_phase */
   uintptr_t block;
   size_t size; /* as asked for */
   struct call_stack allocated, freed;

@@ -147,24 +147,22 @@ static void note_streak(struct heap *heap, unsigned class) {
   if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
 }
 
-void capacity_note_refill(struct heap *heap, unsigned class) {
+static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
   struct magazine *magazine = &heap->magazines[class];
-  bool is_bounce = magazine->last_event == MAGAZINE_FLUSHED;
-  magazine->last_event = MAGAZINE_REFILLED;
+  bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
+  magazine->last_event = (uint8_t)miss;
   if (is_bounce)
     note_bounce(heap, class);
   else
     note_streak(heap, class);
 }
 
+void capacity_note_refill(struct heap *heap, unsigned class) {
+  note_miss(heap, class, MAGAZINE_REFILLED);
+}
+
 void capacity_note_flush(struct heap *heap, unsigned class) {
-  struct magazine *magazine = &heap->magazines[class];
-  bool is_bounce = magazine->last_event == MAGAZINE_REFILLED;
-  magazine->last_event = MAGAZINE_FLUSHED;
-  if (is_bounce)
-    note_bounce(heap, class);
-  else
-    note_streak(heap, class);
+  note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
 void capacity_shrink(struct heap *heap, unsigned class) {

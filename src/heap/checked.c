@@ -49,11 +49,8 @@ static bool clear_live(const struct slab *slab, unsigned index) {
 
 /* A class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none. */
 static unsigned class_with_room(size_t size, size_t alignment) {
-  if (size > MID_MAX_BYTES - TRAILER_BYTES || alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
-  size_t bytes = size + TRAILER_BYTES;
-  unsigned class = class_of_size(bytes > alignment ? bytes : alignment);
-  while (class_block_bytes[class] & (alignment - 1)) class ++;
-  return class;
+  if (size > MID_MAX_BYTES - TRAILER_BYTES) return SLAB_CLASS_COUNT;
+  return slab_class_of(size + TRAILER_BYTES, alignment);
 }
 
 static void *take_at_random(struct heap *heap, unsigned class) {
@@ -71,12 +68,7 @@ static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
   uintptr_t block = (uintptr_t)take_at_random(heap, class);
   if (!block) return NULL;
   const struct slab *slab = slab_of_block(block);
-  size_t offset = find_nonzero(block, slab->block_bytes);
-  if (UNLIKELY(offset != slab->block_bytes)) {
-    struct block_description description = slab_describe(slab, block);
-    report_write_after_free(block, offset, &description);
-    memset((void *)block, 0, slab->block_bytes);
-  }
+  quarantine_check_untouched(block, slab);
   trailer_write(block, slab->block_bytes, size);
   set_live(slab, (unsigned)slab_block_index(slab, block - slab->base));
   class_figures_need(heap);
@@ -92,7 +84,7 @@ static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
  *
  * A block with an alignment above a page's has no page before it; the end is guarded all the same. */
 struct layout {
-  size_t granules, alignment_granules;
+  size_t granules;
   size_t front_bytes; /* before the block, at least */
 };
 
@@ -101,10 +93,8 @@ static struct layout layout_for(size_t size, size_t alignment) {
   bool has_front = alignment <= page_bytes;
   size_t front_bytes = has_front ? page_bytes : 0;
   size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes + (has_front ? alignment : 0);
-  return (struct layout){
-      .granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
-      .alignment_granules = alignment > GRANULE_BYTES ? alignment >> GRANULE_SHIFT : 1,
-      .front_bytes = front_bytes};
+  return (struct layout){.granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
+                         .front_bytes = front_bytes};
 }
 
 static uintptr_t end_of_range(size_t granule) {
@@ -121,19 +111,13 @@ static size_t place_in(size_t granule, const struct layout *layout, size_t size,
   return offset < most ? offset : most;
 }
 
-static size_t take_range(struct heap *heap, const struct layout *layout) {
-  struct counters *counters = &heap->owner.counters;
-  unsigned home = heap->owner.number;
-  size_t granule = range_take_used(layout->granules, layout->alignment_granules, home, counters);
-  if (granule != NO_GRANULE) return granule;
-  return range_take_fresh(layout->granules, layout->alignment_granules, home, counters);
-}
-
 static void *allocate_range(struct heap *heap, const struct allocation *allocation) {
   size_t size = allocation->size, page_bytes = os_page_bytes();
   struct layout layout = layout_for(size, allocation->alignment);
   if (layout.granules > window.chunk_limit * GRANULES_PER_CHUNK) return NULL;
-  size_t granule = take_range(heap, &layout);
+  struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
+                                heap->owner.number};
+  size_t granule = range_take(&range, &heap->owner.counters);
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);
   info->site = allocation->site;
@@ -161,11 +145,6 @@ static size_t capacity_of(uintptr_t block, uint32_t entry) {
   return end_of_range(granule_of(block)) - block;
 }
 
-static struct block_description describe(uintptr_t block, uint32_t entry, size_t bytes) {
-  if (is_in_slab(entry)) return slab_describe(slab_of_block(block), block);
-  return (struct block_description){.base = block, .block_bytes = bytes, .tier = "big"};
-}
-
 /* Whether a live block begins at the address; says so when not. */
 static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
   if (!is_in_slab(entry)) {
@@ -189,8 +168,7 @@ static size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   size_t overflow = is_whole ? trailer_find_overflow(block, capacity_bytes, requested_bytes) : 0;
   if (LIKELY(is_whole && !overflow)) return requested_bytes;
   if (!is_whole) requested_bytes = overflow = capacity_bytes - TRAILER_BYTES;
-  struct block_description description = describe(block, entry, requested_bytes);
-  description.block_bytes = requested_bytes;
+  struct block_description description = pointer_describe(block, entry, requested_bytes);
   report_overflow(verb, block, overflow, is_whole, &description);
   return requested_bytes;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "config/options.h"
 #include "guard/trailer.h"
 #include "heap/batch.h"
@@ -20,18 +21,9 @@ static struct quarantine *quarantine_of(struct heap *heap) {
   return heap->quarantine;
 }
 
-/* G. Marsaglia, "Xorshift RNGs", 2003. */
-static uint64_t next_random(struct quarantine *quarantine) {
-  uint64_t random = quarantine->random;
-  random ^= random << 13;
-  random ^= random >> 7;
-  random ^= random << 17;
-  return quarantine->random = random;
-}
-
 uint64_t quarantine_random(struct heap *heap) {
   struct quarantine *quarantine = quarantine_of(heap);
-  return quarantine ? next_random(quarantine) : os_random();
+  return quarantine ? random_next(&quarantine->random) : os_random();
 }
 
 static ATOMIC(uintptr_t) *place(struct quarantine *quarantine, uint32_t index) {
@@ -40,7 +32,7 @@ static ATOMIC(uintptr_t) *place(struct quarantine *quarantine, uint32_t index) {
 
 /* ---- blocks -------------------------------------------------------------------------------------------- */
 
-static void check_untouched(uintptr_t block, const struct slab *slab) {
+void quarantine_check_untouched(uintptr_t block, const struct slab *slab) {
   size_t offset = find_nonzero(block, slab->block_bytes);
   if (LIKELY(offset == slab->block_bytes)) return;
   struct block_description description = slab_describe(slab, block);
@@ -51,7 +43,7 @@ static void check_untouched(uintptr_t block, const struct slab *slab) {
 static void go_home(struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_block(block);
   void *blocks[] = {(void *)block};
-  if (options.harden > 1) check_untouched(block, slab); /* else when it is used again */
+  if (options.harden > 1) quarantine_check_untouched(block, slab); /* else when it is used again */
   class_figures_flushed(heap, slab->class, 1);
   latch_take(&heap->owner);
   batch_free(&heap->owner, blocks, 1, &heap->owner.counters);
@@ -78,7 +70,8 @@ void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes) {
          quarantine->bytes + block_bytes > options.quarantine_bytes)
     release_oldest(heap);
   uint32_t count = load_relaxed(&quarantine->block_count);
-  ATOMIC(uintptr_t) *other = place(quarantine, (uint32_t)(next_random(quarantine) % (count + 1)));
+  ATOMIC(uintptr_t) *other =
+      place(quarantine, (uint32_t)(random_next(&quarantine->random) % (count + 1)));
   store_relaxed(place(quarantine, count), load_relaxed(other));
   store_relaxed(other, block);
   store_relaxed(&quarantine->block_count, count + 1);

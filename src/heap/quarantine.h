@@ -18,13 +18,16 @@ struct quarantine {
   uint32_t oldest;
   uint32_t range_count, oldest_range;
   size_t bytes;
-  uint64_t random;                             /* state of a xorshift generator */
+  uint64_t random;                             /* state of random_next */
   ATOMIC(uintptr_t) blocks[QUARANTINE_BLOCKS]; /* a ring; 0 is an empty place */
   size_t ranges[QUARANTINE_RANGES];            /* first granules */
 };
 
 /* The next random number of the heap's generator. */
 uint64_t quarantine_random(struct heap *heap);
+
+/* Says so when somebody wrote to a free block, which reads as zero from then on. */
+void quarantine_check_untouched(uintptr_t block, const struct slab *slab);
 
 /* Takes a freed block of a slab that reads as zero. */
 void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes);

@@ -46,18 +46,9 @@ void sampler_reopen(struct heap *heap, unsigned class) {
 
 /* ---- the countdown ----------------------------------------------------------------------------------------- */
 
-/* G. Marsaglia, xorshift, 2003. */
-static uint64_t next_random(struct sampler *sampler) {
-  uint64_t word = sampler->random;
-  word ^= word << 13;
-  word ^= word >> 7;
-  word ^= word << 17;
-  return sampler->random = word;
-}
-
 /* 1 to 2 * rate - 1, all equally likely: `rate` in the mean. */
 static uint64_t next_distance(struct sampler *sampler) {
-  return 1 + (next_random(sampler) >> 16) % (2 * options.guard_rate - 1);
+  return 1 + (random_next(&sampler->random) >> 16) % (2 * options.guard_rate - 1);
 }
 
 /* Not before that time: bounds what a program pays whose requests miss all the time. */
@@ -91,7 +82,7 @@ void *sampler_take_slow(struct heap *heap, const struct allocation *allocation) 
   /* What a call stack is made with may allocate. */
   if (sampler->is_sampling || !is_due(sampler)) return NULL;
   sampler->is_sampling = true;
-  bool is_at_end = next_random(sampler) >> 63;
+  bool is_at_end = random_next(&sampler->random) >> 63;
   void *block = (void *)sampled_take(allocation->size, allocation->alignment, is_at_end);
   sampler->is_sampling = false;
   if (block) count(&heap->owner.counters, COUNT_guarded_blocks);

@@ -65,14 +65,9 @@ static void *big_allocate(struct heap *heap, struct allocation *allocation) {
   return block;
 }
 
-/* The smallest class whose blocks have the alignment: all blocks of a slab class do whose size is a
- * multiple of it, because slabs begin at granules; Large blocks begin at granules themselves. */
+/* The smallest class whose blocks have the alignment; Large blocks begin at granules. */
 static unsigned aligned_class(size_t size, size_t alignment) {
-  if (size > MID_MAX_BYTES) return large_class_of_size(size);
-  if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
-  unsigned class = class_of_size(size > alignment ? size : alignment);
-  while (class_block_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
-  return class;
+  return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
 
 static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
@@ -148,7 +143,7 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
   bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
   void *block =
-      is_in_slabs ? pop(&heap_of_thread->magazines[aligned_class(size, alignment)]) : NULL;
+      is_in_slabs ? pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
   if (LIKELY(block)) return block;
   struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
   return heap_allocate(&allocation);
@@ -313,17 +308,9 @@ static bool may_be_size(size_t size, size_t usable_bytes) {
 }
 
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
-  uint32_t entry = owner_map_entry(address);
-  bool is_big = entry == MAP_ENTRY_BIG_LIVE;
-  unsigned class = is_big ? 0 : entry & MAP_CLASS_MASK;
-  report_size_mismatch("free", address, size,
-                       &(struct block_description){
-                           .base = address,
-                           .block_bytes = usable_bytes,
-                           .tier = is_big ? "big" : class_tier_name(class),
-                           .class_number = class,
-                           .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
-                       });
+  struct block_description block =
+      pointer_describe(address, owner_map_entry(address), usable_bytes);
+  report_size_mismatch("free", address, size, &block);
 }
 
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */

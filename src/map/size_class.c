@@ -49,6 +49,13 @@ const uint32_t class_block_bytes[CLASS_COUNT] = {
     LARGE(17),
 };
 
+unsigned slab_class_of(size_t size, size_t alignment) {
+  if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
+  unsigned class = class_of_size(size > alignment ? size : alignment);
+  while (class_block_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
+  return class;
+}
+
 const char *class_tier_name(unsigned class) {
   if (class < TINY_CLASS_COUNT) return "tiny";
   return class < SLAB_CLASS_COUNT ? "mid" : "large";

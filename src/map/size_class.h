@@ -69,6 +69,10 @@ INLINE unsigned class_of_size(size_t size) {
   return size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
 }
 
+/* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when it is
+ * above MID_MAX_BYTES.  A class has it whose size is a multiple of it, because slabs begin at granules. */
+unsigned slab_class_of(size_t size, size_t alignment);
+
 INLINE size_t large_class_granules(unsigned class) { return class - SLAB_CLASS_COUNT + 1; }
 
 INLINE size_t class_bytes(unsigned class) { return class_block_bytes[class]; }

@@ -84,17 +84,11 @@ void report_as_text(struct text *text) {
   struct survey survey;
   snapshot_take(&snapshot);
   survey_take(&survey);
-  text_string(text, "hakmem ");
-  text_string(text, HAKMEM_VERSION);
-  text_string(text, ", process ");
-  text_decimal(text, os_process_id());
-  text_string(text, ": ");
-  text_decimal(text, served_blocks(&snapshot));
-  text_string(text, " blocks fetched past the magazines (hits are not counted); ");
-  text_decimal(text, survey.heaps_in_use);
-  text_string(text, " heaps in use, ");
-  text_decimal(text, survey.heaps_parked);
-  text_string(text, " of ended threads\n");
+  text_format(text,
+              "hakmem %s, process %u: %zu blocks fetched past the magazines (hits are not counted);"
+              " %zu heaps in use, %zu of ended threads\n",
+              HAKMEM_VERSION, os_process_id(), served_blocks(&snapshot), survey.heaps_in_use,
+              survey.heaps_parked);
   text_memory(text, &snapshot);
   text_classes(text, &survey);
   text_counters(text, &snapshot);

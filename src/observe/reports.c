@@ -23,9 +23,7 @@ void report_pool_acquisitions(struct text *text) {
   uint64_t total = 0;
   for (unsigned path = 0; path < POOL_PATH_COUNT; path++)
     total += snapshot.counters[pool_paths[path]];
-  text_string(text, "hakmem: shared pool slow-path acquisitions: ");
-  text_decimal(text, total);
-  text_char(text, '\n');
+  text_format(text, "hakmem: shared pool slow-path acquisitions: %zu\n", total);
   for (unsigned path = 0; path < POOL_PATH_COUNT; path++) {
     enum counter which = pool_paths[path];
     text_string(text, "  ");

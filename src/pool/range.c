@@ -259,14 +259,19 @@ static size_t align_granule(size_t granule, size_t alignment_granules) {
   return round_up(base + granule, alignment_granules) - base;
 }
 
-static size_t take_from_set(struct arena *arena, enum range_kind kind, size_t granules,
-                            size_t alignment_granules) {
-  uint32_t found = find_in_set(set_of(arena, kind), granules + alignment_granules - 1);
+/* Granules among which the request fits wherever they begin. */
+static size_t granules_with_alignment(const struct range_request *request) {
+  return request->granules + request->alignment_granules - 1;
+}
+
+static size_t take_from_set(struct arena *arena, enum range_kind kind,
+                            const struct range_request *request) {
+  uint32_t found = find_in_set(set_of(arena, kind), granules_with_alignment(request));
   if (found == NO_RANGE) return NO_GRANULE;
   size_t total = record(found)->info.granules;
   extract(arena, found);
-  size_t first = align_granule(found, alignment_granules);
-  cut(arena, found, total, first, granules, kind);
+  size_t first = align_granule(found, request->alignment_granules);
+  cut(arena, found, total, first, request->granules, kind);
   return first;
 }
 
@@ -306,9 +311,11 @@ static size_t take_joined_from(struct arena *arena, size_t granules) {
   return NO_GRANULE;
 }
 
-static size_t take_joined(size_t granules, unsigned home, struct counters *counters) {
+static size_t take_joined(const struct range_request *request, struct counters *counters) {
+  size_t granules = request->granules;
+  if (request->alignment_granules > 1) return NO_GRANULE;
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
-    struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
+    struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
     if (load_relaxed(&set_of(arena, RANGE_DIRTY)->granules) < granules / JOIN_DIVISOR) continue;
     lock_take(&arena->lock, counters);
     size_t first = arena->is_ready ? take_joined_from(arena, granules) : NO_GRANULE;
@@ -319,14 +326,14 @@ static size_t take_joined(size_t granules, unsigned home, struct counters *count
 }
 
 /* Looks through every arena, the home one first, for a free range of this kind. */
-static size_t take_from_arenas(enum range_kind kind, size_t granules, size_t alignment_granules,
-                               unsigned home, struct counters *counters) {
+static size_t take_from_arenas(enum range_kind kind, const struct range_request *request,
+                               struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
-    struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
-    if (load_relaxed(&set_of(arena, kind)->granules) < granules)
+    struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
+    if (load_relaxed(&set_of(arena, kind)->granules) < request->granules)
       continue; /* hint: not worth a lock */
     lock_take(&arena->lock, counters);
-    size_t first = take_from_set(arena, kind, granules, alignment_granules);
+    size_t first = take_from_set(arena, kind, request);
     lock_give(&arena->lock);
     if (first != NO_GRANULE) return first;
   }
@@ -347,10 +354,9 @@ static void put_back(size_t first, enum range_kind kind, struct counters *counte
   lock_give(&arena->lock);
 }
 
-static size_t take_unmapped(size_t granules, size_t alignment_granules, unsigned home,
-                            struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_UNMAPPED, granules, alignment_granules, home, counters);
-  if (first != NO_GRANULE && !map_range_again(first, granules)) {
+static size_t take_unmapped(const struct range_request *request, struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_UNMAPPED, request, counters);
+  if (first != NO_GRANULE && !map_range_again(first, request->granules)) {
     put_back(first, RANGE_UNMAPPED, counters);
     return NO_GRANULE;
   }
@@ -395,8 +401,9 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters 
 }
 
 /* Grows by what is needed at least; by more when the arena is large and the system allows. */
-static bool grow_arena(unsigned home, size_t granules, struct counters *counters) {
-  struct arena *arena = &arenas[home % ARENA_COUNT];
+static bool grow_arena(const struct range_request *request, struct counters *counters) {
+  struct arena *arena = &arenas[request->home % ARENA_COUNT];
+  size_t granules = granules_with_alignment(request);
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
@@ -404,12 +411,11 @@ static bool grow_arena(unsigned home, size_t granules, struct counters *counters
   return add_chunks(arena, needed, counters);
 }
 
-static size_t take_clean(size_t granules, size_t alignment_granules, unsigned home,
-                         struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
-  if (first == NO_GRANULE) first = take_unmapped(granules, alignment_granules, home, counters);
-  if (first == NO_GRANULE && grow_arena(home, granules + alignment_granules - 1, counters))
-    first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
+static size_t take_clean(const struct range_request *request, struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_CLEAN, request, counters);
+  if (first == NO_GRANULE) first = take_unmapped(request, counters);
+  if (first == NO_GRANULE && grow_arena(request, counters))
+    first = take_from_arenas(RANGE_CLEAN, request, counters);
   return first;
 }
 
@@ -422,21 +428,19 @@ static void describe(size_t first, bool is_zero) {
   info->site = 0;
 }
 
-size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home,
-                       struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_DIRTY, granules, alignment_granules, home, counters);
-  if (first == NO_GRANULE && alignment_granules == 1) first = take_joined(granules, home, counters);
+size_t range_take_used(const struct range_request *request, struct counters *counters) {
+  size_t first = take_from_arenas(RANGE_DIRTY, request, counters);
+  if (first == NO_GRANULE) first = take_joined(request, counters);
   if (first == NO_GRANULE) return NO_GRANULE;
   count(counters, COUNT_large_range_hits);
   describe(first, false);
   return first;
 }
 
-size_t range_take_fresh(size_t granules, size_t alignment_granules, unsigned home,
-                        struct counters *counters) {
-  size_t bytes = granules << GRANULE_SHIFT;
+size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
+  size_t bytes = request->granules << GRANULE_SHIFT;
   if (!commit_take(bytes)) return NO_GRANULE;
-  size_t first = take_clean(granules, alignment_granules, home, counters);
+  size_t first = take_clean(request, counters);
   if (first != NO_GRANULE)
     describe(first, true);
   else

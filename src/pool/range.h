@@ -32,14 +32,23 @@ struct range_info {
   bool is_zero;          /* reads as zero: no need to clear */
 };
 
-/* A live range of `granules` whose address is a multiple of `alignment_granules` (a power of two),
- * or NO_GRANULE.  `home` chooses the arena to look in first.  `used` memory has been freed lately, its
- * content is arbitrary; `fresh` reads as zero, and comes from the operating system in the end: take it
- * when there is nothing to reuse. */
-size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home,
-                       struct counters *counters);
-size_t range_take_fresh(size_t granules, size_t alignment_granules, unsigned home,
-                        struct counters *counters);
+struct range_request {
+  size_t granules, alignment_granules; /* the latter a power of two */
+  unsigned home;                       /* chooses the arena to look in first */
+};
+INLINE size_t alignment_granules(size_t alignment_bytes) {
+  return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;
+}
+
+/* A live range whose address is a multiple of the alignment, or NO_GRANULE.  `used` memory has been freed
+ * lately, its content is arbitrary; `fresh` reads as zero, and comes from the operating system in the end:
+ * taken when there is nothing to reuse. */
+size_t range_take_used(const struct range_request *request, struct counters *counters);
+size_t range_take_fresh(const struct range_request *request, struct counters *counters);
+INLINE size_t range_take(const struct range_request *request, struct counters *counters) {
+  size_t granule = range_take_used(request, counters);
+  return granule != NO_GRANULE ? granule : range_take_fresh(request, counters);
+}
 
 /* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);

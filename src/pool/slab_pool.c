@@ -545,15 +545,12 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 }
 
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
-  *sizes = (struct slab_pool_sizes){
-      .mapped_bytes = load_relaxed(&totals.superslabs_mapped) * CHUNK_BYTES,
-      .superslabs = load_relaxed(&totals.superslabs),
-      .superslabs_kept = load_relaxed(&totals.superslabs_kept),
-  };
+  uint64_t mapped_count = load_relaxed(&totals.superslabs_mapped);
+  *sizes = (struct slab_pool_sizes){.mapped_bytes = mapped_count * CHUNK_BYTES};
   if (!pool.open) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
-  sizes->dirty_bytes = sizes->empty_bytes + sizes->superslabs_kept * CHUNK_BYTES;
+  sizes->dirty_bytes = sizes->empty_bytes + load_relaxed(&totals.superslabs_kept) * CHUNK_BYTES;
   measure_open(sizes);
 }

@@ -34,11 +34,9 @@ bool slab_pool_is_over_limit(void);
 void slab_pool_purge_kept(struct purge *purge);
 
 struct slab_pool_sizes {
-  uint64_t mapped_bytes;    /* SuperSlabs that have address space */
-  uint64_t empty_bytes;     /* EMPTY slabs */
-  uint64_t dirty_bytes;     /* EMPTY slabs, UNUSED slots with pages and kept SuperSlabs */
-  uint64_t superslabs;      /* all that exist */
-  uint64_t superslabs_kept; /* wholly free, in the LRU */
+  uint64_t mapped_bytes; /* SuperSlabs that have address space */
+  uint64_t empty_bytes;  /* EMPTY slabs */
+  uint64_t dirty_bytes;  /* EMPTY slabs, UNUSED slots with pages and kept SuperSlabs */
 };
 void slab_pool_measure(struct slab_pool_sizes *sizes);
 

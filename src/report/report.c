@@ -24,110 +24,90 @@ static void line_end(struct line *line) {
   os_write(STANDARD_ERROR, line->bytes, line->text.length_bytes + 1);
 }
 
+/* A line that is no misuse. */
+TAKES_FORMAT(1, 2) static void say(const char *format, ...) {
+  struct line line;
+  va_list arguments;
+  va_start(arguments, format);
+  text_format_list(line_begin(&line), format, arguments);
+  va_end(arguments);
+  line_end(&line);
+}
+
+/* ---- misuse ------------------------------------------------------------------------------------------ */
+
 /* The line of a misuse; returns when the program is to go on. */
 static void misuse_end(struct line *line) {
   if (misuse_action != MISUSE_IGNORE) line_end(line);
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
-/* "<kind> <verb> of <address>: " */
-static struct text *fault_begin(struct line *line, const char *kind, const char *verb,
-                                uintptr_t address) {
+static struct text *misuse_begin(struct line *line, const char *kind, const char *verb,
+                                 uintptr_t address) {
   struct text *text = line_begin(line);
-  text_string(text, kind);
-  text_char(text, ' ');
-  text_string(text, verb);
-  text_string(text, " of ");
-  text_hex(text, address);
-  text_string(text, ": ");
+  text_format(text, "%s %s of %#zx: ", kind, verb, address);
   return text;
 }
 
-static void fault_block_class(struct text *text, const struct block_description *block) {
-  text_string(text, " (");
-  text_string(text, block->tier);
-  text_string(text, " class ");
-  text_decimal(text, block->class_number);
-  if (block->thread_id) {
-    text_string(text, ", of thread ");
-    text_decimal(text, block->thread_id);
-  }
-  text_string(text, ")");
+static void class_of_block(struct text *text, const struct block_description *block) {
+  text_format(text, " (%s class %u", block->tier, block->class_number);
+  if (block->thread_id) text_format(text, ", of thread %u", block->thread_id);
+  text_char(text, ')');
+}
+
+/* "<kind> <verb> of <address>: <what> (<class of the block>)" */
+TAKES_FORMAT(5, 6)
+static void misuse(const char *kind, const char *verb, uintptr_t address,
+                   const struct block_description *block, const char *what, ...) {
+  struct line line;
+  struct text *text = misuse_begin(&line, kind, verb, address);
+  va_list arguments;
+  va_start(arguments, what);
+  text_format_list(text, what, arguments);
+  va_end(arguments);
+  if (block)
+    class_of_block(text, block);
+  else
+    text_string(text, " (class none)");
+  misuse_end(&line);
 }
 
 void report_invalid_pointer(const char *verb, uintptr_t address) {
-  struct line line;
-  text_string(fault_begin(&line, "invalid", verb, address), "no block lives there (class none)");
-  misuse_end(&line);
+  misuse("invalid", verb, address, NULL, "no block lives there");
 }
 
 void report_foreign_pointer(const char *verb, uintptr_t address) {
-  struct line line;
-  text_string(fault_begin(&line, "foreign", verb, address),
-              "neither hakmem's nor libc's (class none)");
-  misuse_end(&line);
+  misuse("foreign", verb, address, NULL, "neither hakmem's nor libc's");
 }
 
 void report_misaligned_pointer(const char *verb, uintptr_t address,
                                const struct block_description *block) {
-  struct line line;
-  struct text *text = fault_begin(&line, "misaligned", verb, address);
-  text_string(text, "inside the block of ");
-  text_decimal(text, block->block_bytes);
-  text_string(text, " bytes at ");
-  text_hex(text, block->base);
-  fault_block_class(text, block);
-  misuse_end(&line);
+  misuse("misaligned", verb, address, block, "inside the block of %zu bytes at %#zx",
+         block->block_bytes, block->base);
 }
 
 void report_double_free(const char *verb, uintptr_t address,
                         const struct block_description *block) {
-  struct line line;
-  struct text *text = fault_begin(&line, "double", verb, address);
-  text_string(text, "the block of ");
-  text_decimal(text, block->block_bytes);
-  text_string(text, " bytes is free already");
-  fault_block_class(text, block);
-  misuse_end(&line);
+  misuse("double", verb, address, block, "the block of %zu bytes is free already",
+         block->block_bytes);
 }
 
 void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
                           const struct block_description *block) {
-  struct line line;
-  struct text *text = fault_begin(&line, "mismatched", verb, address);
-  text_string(text, "said to have ");
-  text_decimal(text, size);
-  text_string(text, " bytes, a block of ");
-  text_decimal(text, block->block_bytes);
-  fault_block_class(text, block);
-  misuse_end(&line);
+  misuse("mismatched", verb, address, block, "said to have %zu bytes, a block of %zu", size,
+         block->block_bytes);
 }
 
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                      const struct block_description *block) {
-  struct line line;
-  struct text *text = fault_begin(&line, "overflow seen at", verb, address);
-  text_string(text, "written to behind its ");
-  text_decimal(text, block->block_bytes);
-  text_string(text, " bytes, ");
-  text_string(text, is_exact ? "first at offset " : "somewhere behind offset ");
-  text_decimal(text, offset);
-  fault_block_class(text, block);
-  misuse_end(&line);
+  misuse("overflow seen at", verb, address, block, "written to behind its %zu bytes, %s offset %zu",
+         block->block_bytes, is_exact ? "first at" : "somewhere behind", offset);
 }
 
 void report_write_after_free(uintptr_t address, size_t offset,
                              const struct block_description *block) {
-  struct line line;
-  struct text *text = line_begin(&line);
-  text_string(text, "write after free of ");
-  text_hex(text, address);
-  text_string(text, ": the free block of ");
-  text_decimal(text, block->block_bytes);
-  text_string(text, " bytes was written to at offset ");
-  text_decimal(text, offset);
-  fault_block_class(text, block);
-  misuse_end(&line);
+  misuse("write after", "free", address, block,
+         "the free block of %zu bytes was written to at offset %zu", block->block_bytes, offset);
 }
 
 /* ---- guarded blocks -------------------------------------------------------------------------------- */
@@ -137,36 +117,14 @@ static void say_frame(unsigned number, uintptr_t instruction) {
   struct text *text = line_begin(&line);
   struct os_place place;
   os_find_place(instruction, &place);
-  text_string(text, "    #");
-  text_decimal(text, number);
-  text_char(text, ' ');
-  text_hex(text, instruction);
-  if (place.module) {
-    text_char(text, ' ');
-    text_string(text, place.module);
-    text_char(text, '+');
-    text_hex(text, instruction - place.module_base);
-  }
-  if (place.symbol) {
-    text_string(text, " (");
-    text_string(text, place.symbol);
-    text_char(text, '+');
-    text_hex(text, instruction - place.symbol_base);
-    text_char(text, ')');
-  }
+  text_format(text, "    #%u %#zx", number, instruction);
+  if (place.module) text_format(text, " %s+%#zx", place.module, instruction - place.module_base);
+  if (place.symbol) text_format(text, " (%s+%#zx)", place.symbol, instruction - place.symbol_base);
   line_end(&line);
 }
 
-/* "<what> by thread <number>:" and its frames. */
 static void say_stack(const char *what, const struct call_stack *stack) {
-  struct line line;
-  struct text *text = line_begin(&line);
-  text_string(text, "  ");
-  text_string(text, what);
-  text_string(text, " by thread ");
-  text_decimal(text, stack->thread);
-  text_string(text, stack->frame_count ? ":" : " (no call stack)");
-  line_end(&line);
+  say("  %s by thread %u%s", what, stack->thread, stack->frame_count ? ":" : " (no call stack)");
   for (unsigned number = 0; number < stack->frame_count && number < CALL_STACK_FRAMES; number++)
     say_frame(number, stack->frames[number]);
 }
@@ -199,15 +157,11 @@ static void guarded_place(struct text *text, const struct guarded_block *block, 
   size_t distance = is_before(block, address)   ? block->base - address
                     : is_behind(block, address) ? address - (block->base + block->size)
                                                 : address - block->base;
-  text_decimal(text, distance);
-  text_string(text, is_before(block, address)   ? " bytes before"
-                    : is_behind(block, address) ? " bytes after"
-                                                : " bytes into");
-  text_string(text, " the block of ");
-  text_decimal(text, block->size);
-  text_string(text, " bytes at ");
-  text_hex(text, block->base);
-  text_string(text, " (guarded)");
+  const char *side = is_before(block, address)   ? "before"
+                     : is_behind(block, address) ? "after"
+                                                 : "into";
+  text_format(text, "%zu bytes %s the block of %zu bytes at %#zx (guarded)", distance, side,
+              block->size, block->base);
 }
 
 static const char *guarded_kind(const struct guarded_block *block, uintptr_t address) {
@@ -224,34 +178,29 @@ void report_guarded_fault(const struct os_crash *crash, const struct guarded_blo
                           const struct call_stack *here) {
   struct line line;
   struct text *text = line_begin(&line);
-  text_string(text, guarded_kind(block, crash->address));
-  text_string(text, ": ");
-  text_string(text, access_names[crash->access]);
-  text_string(text, " at ");
-  text_hex(text, crash->address);
-  text_string(text, ", ");
+  const char *access = access_names[crash->access];
+  text_format(text, "%s: %s at %#zx, ", guarded_kind(block, crash->address), access,
+              crash->address);
   if (block)
     guarded_place(text, block, crash->address);
   else
     text_string(text, "where guarded blocks are; none was there yet");
   line_end(&line);
-  say_stacks(access_names[crash->access], here, block);
+  say_stacks(access, here, block);
 }
 
 void report_guarded_double_free(const char *verb, uintptr_t address,
                                 const struct guarded_block *block, const struct call_stack *here) {
   struct line line;
-  struct text *text = fault_begin(&line, "double", verb, address);
-  text_string(text, "the block of ");
-  text_decimal(text, block->size);
-  text_string(text, " bytes is free already (guarded)");
+  text_format(misuse_begin(&line, "double", verb, address),
+              "the block of %zu bytes is free already (guarded)", block->size);
   guarded_misuse_end(&line, verb, here, block);
 }
 
 void report_guarded_interior(const char *verb, uintptr_t address, const struct guarded_block *block,
                              const struct call_stack *here) {
   struct line line;
-  guarded_place(fault_begin(&line, "invalid", verb, address), block, address);
+  guarded_place(misuse_begin(&line, "invalid", verb, address), block, address);
   guarded_misuse_end(&line, verb, here, block);
 }
 
@@ -259,98 +208,47 @@ void report_guarded_overwrite(const char *verb, uintptr_t address,
                               const struct guarded_block *block, const struct call_stack *here) {
   struct line line;
   struct text *text = line_begin(&line);
-  text_string(text, guarded_kind(block, address));
-  text_string(text, ": found by ");
-  text_string(text, verb);
-  text_string(text, ", written at ");
-  text_hex(text, address);
-  text_string(text, ", ");
+  text_format(text, "%s: found by %s, written at %#zx, ", guarded_kind(block, address), verb,
+              address);
   guarded_place(text, block, address);
   guarded_misuse_end(&line, verb, here, block);
 }
 
-void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address) {
-  struct line line;
-  struct text *text = line_begin(&line);
-  text_string(text, signal_name);
-  text_string(text, " inside the allocator: instruction ");
-  text_hex(text, instruction);
-  text_string(text, ", address ");
-  text_hex(text, address);
-  text_string(text, " (the heap is corrupt, or a pointer given to it was wild)");
-  line_end(&line);
-}
+/* ---- all else ----------------------------------------------------------------------------------------- */
 
-static struct text *warning_begin(struct line *line) {
-  struct text *text = line_begin(line);
-  text_string(text, "warning: ");
-  return text;
+void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t address) {
+  say("%s inside the allocator: instruction %#zx, address %#zx"
+      " (the heap is corrupt, or a pointer given to it was wild)",
+      signal_name, instruction, address);
 }
 
 void warn_unknown_option(const char *name) {
-  struct line line;
-  struct text *text = warning_begin(&line);
-  text_string(text, name);
-  text_string(text, " is not an option (HAKMEM_HELP=1 lists them); ignored");
-  line_end(&line);
+  say("warning: %s is not an option (HAKMEM_HELP=1 lists them); ignored", name);
 }
 
 void warn_malformed_option(const char *name, const char *value, const char *expected) {
-  struct line line;
-  struct text *text = warning_begin(&line);
-  text_string(text, name);
-  text_string(text, "=\"");
-  text_string(text, value);
-  text_string(text, "\" is not ");
-  text_string(text, expected);
-  text_string(text, "; ignored");
-  line_end(&line);
+  say("warning: %s=\"%s\" is not %s; ignored", name, value, expected);
 }
 
 void warn_stats_file(const char *path) {
-  struct line line;
-  struct text *text = warning_begin(&line);
-  text_string(text, "HAKMEM_STATS: cannot write ");
-  text_string(text, path);
-  text_string(text, "; no report");
-  line_end(&line);
+  say("warning: HAKMEM_STATS: cannot write %s; no report", path);
 }
 
 void warn_no_cgroup_limit(const char *name, const char *value) {
-  struct line line;
-  struct text *text = warning_begin(&line);
-  text_string(text, name);
-  text_char(text, '=');
-  text_string(text, value);
-  text_string(text, ": no memory limit of a cgroup is known to take a part of; ignored");
-  line_end(&line);
+  say("warning: %s=%s: no memory limit of a cgroup is known to take a part of; ignored", name,
+      value);
 }
 
 void warn_no_helper_thread(void) {
-  struct line line;
-  text_string(
-      warning_begin(&line),
-      "HAKMEM_HELPER_THREAD=1: no thread can be started; memory is given back by slow paths");
-  line_end(&line);
+  say("warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
+      " memory is given back by slow paths");
 }
 
-void warn_no_guards(void) {
-  struct line line;
-  text_string(warning_begin(&line), "HAKMEM_GUARD=1: no address space; no block is guarded");
-  line_end(&line);
-}
+void warn_no_guards(void) { say("warning: HAKMEM_GUARD=1: no address space; no block is guarded"); }
 
 #if HAK_DEBUG
 void assertion_failed(const char *expression, const char *file, int line_number) {
-  struct line line;
-  struct text *text = line_begin(&line);
-  text_string(text, "assertion failed: ");
-  text_string(text, expression);
-  text_string(text, " at ");
-  text_string(text, file);
-  text_char(text, ':');
-  text_decimal(text, (uint64_t)line_number);
-  line_end(&line);
+  say("assertion failed: %s at %s:%u", expression, file, (unsigned)line_number);
   os_abort();
 }
 #endif

@@ -35,8 +35,6 @@ static size_t take_granule(struct big_request *request, struct counters *counter
   size_t granule = site_cache_take_range(&big_cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
-  if (options.prefault && request->is_zero)
-    os_populate((void *)granule_address(granule), granules << GRANULE_SHIFT);
   return granule;
 }
 

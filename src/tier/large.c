@@ -1,7 +1,6 @@
 #include "tier/large.h"
 
 #include "config/limits.h"
-#include "config/options.h"
 #include "map/colour.h"
 #include "os/os.h"
 #include "tier/site_cache.h"
@@ -26,8 +25,6 @@ static size_t take_granule(struct large_request *request, struct counters *count
   size_t granule = site_cache_take_range(&cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
-  if (options.prefault && request->is_zero)
-    os_populate((void *)granule_address(granule), granules << GRANULE_SHIFT);
   return granule;
 }
 

@@ -1,5 +1,6 @@
 #include "tier/site_cache.h"
 
+#include "config/options.h"
 #include "os/os.h"
 
 static uint64_t slot_word(size_t granule, size_t granules) {
@@ -87,19 +88,21 @@ void site_cache_purge(struct site_cache *cache, struct purge *purge, struct coun
   }
 }
 
-static size_t take_used(const struct range_request *request, struct counters *counters) {
-  return range_take_used(request->granules, request->alignment_granules, request->home, counters);
+static size_t take_fresh(const struct range_request *request, struct counters *counters) {
+  size_t granule = range_take_fresh(request, counters);
+  if (granule != NO_GRANULE && options.prefault)
+    os_populate((void *)granule_address(granule), request->granules << GRANULE_SHIFT);
+  return granule;
 }
 
 size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                              struct counters *counters) {
-  size_t granule = take_used(request, counters);
-  if (granule != NO_GRANULE) return granule;
-  if (load_relaxed(&cache->cached_bytes) >= request->granules << GRANULE_SHIFT) {
+  size_t bytes = request->granules << GRANULE_SHIFT;
+  size_t granule = range_take_used(request, counters);
+  if (granule == NO_GRANULE && load_relaxed(&cache->cached_bytes) >= bytes) {
     struct purge everything = {.bytes_left = SIZE_MAX};
     site_cache_purge(cache, &everything, counters);
-    granule = take_used(request, counters);
-    if (granule != NO_GRANULE) return granule;
+    granule = range_take_used(request, counters);
   }
-  return range_take_fresh(request->granules, request->alignment_granules, request->home, counters);
+  return granule != NO_GRANULE ? granule : take_fresh(request, counters);
 }

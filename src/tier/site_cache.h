@@ -32,14 +32,8 @@ bool site_cache_wants(const struct site_cache *cache, uint32_t site, size_t gran
 bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes);
 
 /* A live range as from range_take_used or, when nothing freed fits, not even after this cache has given
- * all its ranges to the arenas to be merged, from range_take_fresh.  Or NO_GRANULE. */
-INLINE size_t alignment_granules(size_t alignment_bytes) {
-  return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;
-}
-struct range_request {
-  size_t granules, alignment_granules;
-  unsigned home;
-};
+ * all its ranges to the arenas to be merged, from range_take_fresh; resident then, with option prefault.
+ * Or NO_GRANULE. */
 size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                              struct counters *counters);
 

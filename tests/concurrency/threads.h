@@ -12,6 +12,14 @@ static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
   return thread;
 }
 
+/* Attributes for thousands of threads, or where memory is short. */
+static inline pthread_attr_t threads_with_stacks_of(size_t bytes) {
+  pthread_attr_t attributes;
+  CHECK(pthread_attr_init(&attributes) == 0);
+  CHECK(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  return attributes;
+}
+
 static inline void thread_join(pthread_t thread) { CHECK(pthread_join(thread, NULL) == 0); }
 
 static inline void thread_run(void *(*body)(void *), void *argument) {

@@ -28,10 +28,8 @@ int main(int argc, char **argv) {
   (void)argc;
   limit_and_restart(argv, RLIMIT_AS, LIMIT_MIB * MIB);
   pthread_t threads[THREADS];
-  pthread_attr_t small_stack;
+  pthread_attr_t small_stack = threads_with_stacks_of(256 * KIB);
   CHECK(pthread_barrier_init(&barrier, NULL, THREADS) == 0);
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, 256 * KIB) == 0);
   for (size_t i = 0; i < THREADS; i++) {
     CHECK(pthread_create(&threads[i], &small_stack, body, (void *)i) == 0);
   }

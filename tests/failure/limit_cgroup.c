@@ -20,19 +20,6 @@ static void join_and_restart(char **argv) {
   }
 }
 
-static void swing(size_t size, size_t bytes) {
-  chain_link *chain = NULL;
-  for (size_t done = 0; done < bytes; done += size) {
-    chain_link *block = malloc(size);
-    CHECK(block != NULL);
-    memset(block, 1, size);
-    stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
-    block->next = chain;
-    chain = block;
-  }
-  chain_free(&chain, size);
-}
-
 int main(int argc, char **argv) {
   CHECK(argc == 4);
   join_and_restart(argv);
@@ -46,6 +33,6 @@ int main(int argc, char **argv) {
   }
   static const size_t sizes[] = {3 * MIB, 1000, 200 * KIB, 20000, 5 * MIB, 64, 900 * KIB};
   for (size_t i = 0; i < 3 * sizeof sizes / sizeof sizes[0]; i++)
-    swing(sizes[i % (sizeof sizes / sizeof sizes[0])], limit_bytes / 8 * 5);
+    chain_swing(sizes[i % (sizeof sizes / sizeof sizes[0])], limit_bytes / 8 * 5);
   return 0;
 }

@@ -1,7 +1,5 @@
 /* HAKMEM_LIMIT_HARD is argv[1] MiB.  Four threads, or one (argv[2]), fill memory until NULL and touch all of it: what is
  * resident stays within the limit; after a free there is room again; and so it goes on. */
-#include <string.h>
-
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "failure/chain.h"
@@ -12,28 +10,12 @@ enum { THREADS_MAX = 4, ROUNDS = 4 };
 static size_t limit_bytes, base_bytes, thread_count;
 static pthread_barrier_t barrier;
 
-static size_t grow_and_touch(chain_link **chain, size_t size) {
-  size_t count = 0;
-  for (;; count++) {
-    errno = 0;
-    chain_link *block = malloc(size);
-    if (block == NULL) {
-      CHECK_MSG(errno == ENOMEM, "errno %d", errno);
-      return count;
-    }
-    memset(block, 1, size);
-    stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
-    block->next = *chain;
-    *chain = block;
-  }
-}
-
 static void *body(void *number) {
   static const size_t sizes[] = {200, 6000, 100 * KIB, 2 * MIB, 48, 30000, 1000 * KIB};
   for (size_t round = 0; round < ROUNDS; round++) {
     chain_link *chain = NULL;
     size_t size = sizes[((size_t)number + round) % (sizeof sizes / sizeof sizes[0])];
-    size_t got = grow_and_touch(&chain, size);
+    size_t got = chain_grow_touched(&chain, size);
     pthread_barrier_wait(&barrier);
     size_t held = rss_bytes() - base_bytes;
     CHECK_MSG(held <= limit_bytes + MIB, "%zu KiB resident", held / KIB);
@@ -41,7 +23,7 @@ static void *body(void *number) {
       CHECK_MSG(got * size >= limit_bytes / 100 * 70, "%zu blocks of %zu", got, size);
     pthread_barrier_wait(&barrier);
     chain_thin(&chain, size, 2);
-    size_t again = grow_and_touch(&chain, size);
+    size_t again = chain_grow_touched(&chain, size);
     if (thread_count == 1)
       CHECK_MSG(again >= got / 2 * 8 / 10, "%zu of %zu after half of them were freed", again, got);
     chain_free(&chain, size);

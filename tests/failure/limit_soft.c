@@ -9,19 +9,6 @@
 
 static size_t limit_bytes, base_bytes;
 
-static void swing(size_t size, size_t bytes) {
-  chain_link *chain = NULL;
-  for (size_t done = 0; done < bytes; done += size) {
-    chain_link *block = malloc(size);
-    CHECK(block != NULL);
-    memset(block, 1, size);
-    stamp_write(block->stamp, chain_stamp_bytes(size), (uintptr_t)block);
-    block->next = chain;
-    chain = block;
-  }
-  chain_free(&chain, size);
-}
-
 static void wait_ms(long milliseconds) {
   struct timespec time = {0, milliseconds * 1000000};
   nanosleep(&time, NULL);
@@ -30,7 +17,7 @@ static void wait_ms(long milliseconds) {
 static void pass_and_free(void) {
   static const size_t sizes[] = {64, 1000, 20000, 200 * KIB, 3 * MIB};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    swing(sizes[i], limit_bytes * 3);
+    chain_swing(sizes[i], limit_bytes * 3);
     for (int tick = 0; tick < 80;
          tick++) { /* the interval had doubled while the program was above */
       wait_ms(10);
@@ -46,8 +33,8 @@ static double seconds_for_swings(void) {
   struct timespec start, end;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
   for (int i = 0; i < 60; i++) {
-    swing(1000, 4 * MIB);
-    swing(100 * KIB, 8 * MIB);
+    chain_swing(1000, 4 * MIB);
+    chain_swing(100 * KIB, 8 * MIB);
   }
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
   return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;

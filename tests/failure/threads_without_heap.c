@@ -41,10 +41,8 @@ int main(int argc, char **argv) {
   (void)argc;
   limit_and_restart(argv, RLIMIT_AS, LIMIT_MIB * MIB);
   pthread_t threads[THREADS];
-  pthread_attr_t small_stack;
+  pthread_attr_t small_stack = threads_with_stacks_of(64 * KIB);
   CHECK(pthread_barrier_init(&exhausted, NULL, THREADS + 1) == 0);
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, 64 * KIB) == 0);
   for (size_t i = 0; i < THREADS; i++) {
     CHECK(pthread_create(&threads[i], &small_stack, body, NULL) == 0);
   }

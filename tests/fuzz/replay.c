@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "fuzz.h"
 
 enum {
@@ -19,14 +20,6 @@ enum {
 };
 
 static uint8_t bytes[INPUT_MAX_BYTES];
-
-/* G. Marsaglia, xorshift, 2003. */
-static uint64_t random_next(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
-}
 
 static size_t make_input(uint64_t number) {
   uint64_t random = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;

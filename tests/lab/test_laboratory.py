@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "lab"))
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "bench")]
 
+from harness.execute import Sample  # noqa: E402
 from laboratory.build import build  # noqa: E402
-from laboratory.execute import Sample, run  # noqa: E402
+from laboratory.execute import run  # noqa: E402
 from laboratory.subjects import EXPERIMENTS, Subject  # noqa: E402
 from laboratory.verdicts import FINDINGS  # noqa: E402
 

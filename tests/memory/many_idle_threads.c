@@ -14,14 +14,7 @@ static void *body(void *unused) {
   (void)unused;
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
     char *mine[BLOCKS];
-    for (size_t j = 0; j < BLOCKS; j++) {
-      mine[j] = malloc(sizes[i]);
-      CHECK(mine[j] != NULL);
-      mine[j][0] = mine[j][sizes[i] - 1] = 1;
-    }
-    for (size_t j = 0; j < BLOCKS; j++) {
-      free(mine[j]);
-    }
+    blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
   atomic_fetch_add(&done, 1);
   for (;;) {
@@ -31,9 +24,7 @@ static void *body(void *unused) {
 }
 
 int main(void) {
-  pthread_attr_t small_stack;
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, 256 * KIB) == 0);
+  pthread_attr_t small_stack = threads_with_stacks_of(256 * KIB);
   size_t start_bytes = rss_bytes();
   for (size_t i = 0; i < THREADS; i++) {
     pthread_t thread;

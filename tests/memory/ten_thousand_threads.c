@@ -40,14 +40,7 @@ static void work(void) {
   static const size_t sizes[] = {16, 48, 100, 300, 700, 2000, 5000};
   for (size_t i = 0; i < COUNT_OF(sizes) && sizes[i] <= largest; i++) {
     char *mine[BLOCKS];
-    for (size_t j = 0; j < BLOCKS; j++) {
-      mine[j] = malloc(sizes[i]);
-      CHECK(mine[j] != NULL);
-      mine[j][0] = mine[j][sizes[i] - 1] = 1;
-    }
-    for (size_t j = 0; j < BLOCKS; j++) {
-      free(mine[j]);
-    }
+    blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
 }
 
@@ -77,9 +70,7 @@ int main(int argc, char **argv) {
   pthread_t *started = mmap(NULL, threads * sizeof *started, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   CHECK(started != MAP_FAILED);
-  pthread_attr_t small_stack;
-  CHECK(pthread_attr_init(&small_stack) == 0);
-  CHECK(pthread_attr_setstacksize(&small_stack, STACK_BYTES) == 0);
+  pthread_attr_t small_stack = threads_with_stacks_of(STACK_BYTES);
   for (unsigned i = 0; i < threads; i++) {
     int error = pthread_create(&started[i], &small_stack, body, NULL);
     if (error == EAGAIN || error == ENOMEM) {

@@ -3,6 +3,4 @@
 
 #include "misuse/hide.h"
 
-int main() {
-  ::operator delete(hide(::operator new(3000000)), 64);
-}
+int main() { ::operator delete(hide(::operator new(3000000)), 64); }

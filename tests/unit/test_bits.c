@@ -84,12 +84,23 @@ static void test_mixing_spreads(void **state) {
   for (unsigned shard = 0; shard < 64; shard++) assert_in_range(hits[shard], 50, 200);
 }
 
+/* The first numbers of the paper's triple (13, 7, 17) from 1, and as many ones as zeros. */
+static void test_random_numbers(void **state) {
+  (void)state;
+  uint64_t random = 1;
+  unsigned ones = 0;
+  assert_true(random_next(&random) == UINT64_C(0x40822041) && random == UINT64_C(0x40822041));
+  assert_true(random_next(&random) == UINT64_C(0x100041060c011441));
+  for (unsigned draw = 0; draw < 1000; draw++) ones += count_bits(random_next(&random));
+  assert_in_range(ones, 31000, 33000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_single_bits),    cmocka_unit_test(test_powers_of_two),
       cmocka_unit_test(test_rounding),       cmocka_unit_test(test_overflow),
       cmocka_unit_test(test_mixing_spreads), cmocka_unit_test(test_exact_division),
-      cmocka_unit_test(test_neighbours),
+      cmocka_unit_test(test_neighbours),     cmocka_unit_test(test_random_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,8 @@ static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 /* What has been used first, as the tiers above do. */
 static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
-  size_t first = range_take_used(granules, alignment_granules, home, &counters);
-  if (first != NO_GRANULE) return first;
-  return range_take_fresh(granules, alignment_granules, home, &counters);
+  struct range_request request = {granules, alignment_granules, home};
+  return range_take(&request, &counters);
 }
 
 static size_t take(size_t granules) { return take_from(granules, 1, 0); }

@@ -38,6 +38,17 @@ static void test_natural_alignment(void **state) {
     assert_int_equal(class_bytes(class) % 16, 0);
 }
 
+static void test_smallest_aligned_class(void **state) {
+  (void)state;
+  for (size_t alignment = 1; alignment <= MID_MAX_BYTES; alignment *= 2)
+    for (size_t size = 0; size <= MID_MAX_BYTES; size++) {
+      unsigned class = class_of_size(size);
+      while (class_bytes(class) % alignment) class ++;
+      if (slab_class_of(size, alignment) != class) fail_msg("size %zu, by %zu", size, alignment);
+    }
+  assert_int_equal(slab_class_of(1, MID_MAX_BYTES * 2), SLAB_CLASS_COUNT);
+}
+
 static void test_tiers(void **state) {
   (void)state;
   assert_int_equal(class_of_size(TINY_MAX_BYTES), TINY_CLASS_COUNT - 1);
@@ -58,6 +69,7 @@ int main(void) {
       cmocka_unit_test(test_a_class_is_its_own),
       cmocka_unit_test(test_rounding_loss),
       cmocka_unit_test(test_natural_alignment),
+      cmocka_unit_test(test_smallest_aligned_class),
       cmocka_unit_test(test_tiers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,13 @@ static void test_columns(void **state) {
   assert_text("   42ab  12345long");
 }
 
+static void test_format(void **state) {
+  (void)state;
+  text_format(&text, "%s has %u of %zu at %#zx, %#zx", "it", UINT32_MAX, SIZE_MAX, (size_t)0x10f,
+              (size_t)0);
+  assert_text("it has 4294967295 of 18446744073709551615 at 0x10f, 0x0");
+}
+
 static void test_what_does_not_fit_is_counted(void **state) {
   (void)state;
   text_init(&text, buffer, 4);
@@ -113,6 +120,7 @@ int main(void) {
       cmocka_unit_test_setup(test_hex, begin),
       cmocka_unit_test_setup(test_percent, begin),
       cmocka_unit_test_setup(test_columns, begin),
+      cmocka_unit_test_setup(test_format, begin),
       cmocka_unit_test_setup(test_what_does_not_fit_is_counted, begin),
       cmocka_unit_test_setup(test_no_room_at_all, begin),
       cmocka_unit_test_setup(test_a_sink_gets_everything_in_order, begin),

@@ -9,14 +9,9 @@
 
 #include <cmocka.h>
 
-/* A small generator with a seed, so that every run is the same (G. Marsaglia, xorshift, 2003). */
-static inline uint64_t random_next(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
-}
+#include "base/bits.h"
 
+/* The seed is the test's, so that every run is the same. */
 static inline size_t random_below(uint64_t *state, size_t bound) {
   return (size_t)(random_next(state) >> 11) % bound;
 }

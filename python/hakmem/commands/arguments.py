@@ -32,3 +32,6 @@ def pid_argument(command: Command) -> Command:
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output instead of tables.")
+EVERY_FIGURE = click.option(
+    "--all", "everything", is_flag=True, help="Zero counters, empty classes and every thread, too."
+)

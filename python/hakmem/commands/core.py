@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import JSON
+from hakmem.commands.arguments import EVERY_FIGURE, JSON
 
 
 @click.command("core")
@@ -20,7 +20,7 @@ from hakmem.commands.arguments import JSON
     help="A library that the program mapped, or a folder of such, where they have moved since.",
 )  # fmt: skip
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Zero counters, empty classes and every thread, too.")
+@EVERY_FIGURE
 def command(
     file: Path, executable: Path | None, libraries: tuple[Path, ...], as_json: bool, everything: bool
 ) -> None:
@@ -34,14 +34,8 @@ def command(
       coredumpctl -o core dump server && hakmem core core
       hakmem core core --executable ./server --library ./lib
     """
-    from hakmem.screen import console, print_json, progress_bar
-    from hakmem.snapshot import open_core, take
-    from hakmem.snapshot_text import print_snapshot
+    from hakmem.snapshot import open_core
+    from hakmem.snapshot_text import show_snapshot
 
     target = open_core(file, executable, libraries)
-    with progress_bar(f"reading {file}") as progress:
-        snapshot = take(target, progress=progress)
-    if as_json:
-        print_json(snapshot.to_json())
-    else:
-        print_snapshot(console(), snapshot, target.schema.counter_meta, everything)
+    show_snapshot(target, str(file), as_json=as_json, everything=everything)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from hakmem.commands.arguments import JSON, pid_argument
+from hakmem.commands.arguments import EVERY_FIGURE, JSON, pid_argument
 
 
 @click.command("stat")
 @pid_argument
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Zero counters, empty classes and every thread, too.")
+@EVERY_FIGURE
 def command(pid: int, as_json: bool, everything: bool) -> None:
     """One snapshot of process PID: memory, size classes, threads, counters, system calls.
 
@@ -21,14 +21,7 @@ def command(pid: int, as_json: bool, everything: bool) -> None:
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
     """
-    from hakmem.screen import console, print_json, progress_bar
-    from hakmem.snapshot import open_process, take
-    from hakmem.snapshot_text import print_snapshot
+    from hakmem.snapshot import open_process
+    from hakmem.snapshot_text import show_snapshot
 
-    target = open_process(pid)
-    with progress_bar(f"reading process {pid}") as progress:
-        snapshot = take(target, progress=progress)
-    if as_json:
-        print_json(snapshot.to_json())
-    else:
-        print_snapshot(console(), snapshot, target.schema.counter_meta, everything)
+    show_snapshot(open_process(pid), f"process {pid}", as_json=as_json, everything=everything)

@@ -37,7 +37,8 @@ int main(int argc, char **argv) {
   int is_remote = argc > 1 && !strcmp(argv[1], "-r");
   for (int i = 1 + is_remote; i < argc && list_count < LISTS_MAX; i++, list_count++)
     if (sscanf(argv[i], "%zu:%u", &lists[list_count].size, &lists[list_count].count) != 2) return 2;
-  if (is_remote) free_half_in_thread(); /* nothing yet; what the C library allocates for a thread stays */
+  if (is_remote)
+    free_half_in_thread(); /* nothing yet; what the C library allocates for a thread stays */
   step("begun");
   allocate();
   step("allocated");

@@ -47,8 +47,10 @@ static void make_holes(void) {
   static void *blocks[HOLED_COUNT];
   for (int i = 0; i < HOLED_COUNT; i++) blocks[i] = written(HOLED_BYTES);
   for (int i = 0; i < HOLED_COUNT; i++) {
-    if (i % 2) free(blocks[i]);
-    else keep(blocks[i]);
+    if (i % 2)
+      free(blocks[i]);
+    else
+      keep(blocks[i]);
   }
 }
 
@@ -73,8 +75,10 @@ static void make_other(void) {
   char *heap = sbrk(BRK_BYTES);
   if (heap == (void *)-1) abort();
   memset(heap, 1, BRK_BYTES);
-  void *anonymous = mmap(NULL, ANONYMOUS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  void *shared = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *anonymous =
+      mmap(NULL, ANONYMOUS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *shared =
+      mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (anonymous == MAP_FAILED || shared == MAP_FAILED) abort();
   memset(anonymous, 1, ANONYMOUS_BYTES);
   memset(shared, 1, SHARED_BYTES);

@@ -8,4 +8,5 @@ const struct {
   uint32_t root_bytes, root_count;
   uint64_t roots, texts, text_bytes;
   char version[16];
-} hak_stats_block = {.magic = "hakmem-stats", .format = FORMAT, .block_bytes = 88, .version = "9.9.9"};
+} hak_stats_block = {
+    .magic = "hakmem-stats", .format = FORMAT, .block_bytes = 88, .version = "9.9.9"};
