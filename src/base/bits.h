@@ -7,7 +7,8 @@
 /* Index of the lowest / highest set bit; `word` must not be 0. */
 INLINE unsigned lowest_bit(uint64_t word) { return (unsigned)__builtin_ctzll(word); }
 INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_clzll(word); }
-/* The same as a constant expression. */
+/* The same as constant expressions. */
+#define CONSTANT_LOWEST_BIT(word) __builtin_ctzll(word)
 #define CONSTANT_HIGHEST_BIT(word) (63 - __builtin_clzll(word))
 /* Without the popcnt instruction, which old x86-64 processors lack, compilers call a library function. */
 INLINE unsigned count_bits(uint64_t word) {

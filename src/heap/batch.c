@@ -95,45 +95,60 @@ static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned 
   return 1; /* left alone */
 }
 
-/* Blocks whose records are fetched ahead, so that their cache misses overlap: with a large live set each
- * block of a batch has others. */
+/* Blocks that were freed in no order: most have another slab than the one before, and with a large live set none
+ * of their records is in the cache.  They are taken in groups, one by one, what they need fetched ahead. */
 enum { GROUP_BLOCKS = 16 };
 
-static void prefetch_group(void *const *blocks) {
-  struct slab *slabs[GROUP_BLOCKS];
-  for (unsigned index = 0; index < GROUP_BLOCKS; index++) {
-    slabs[index] = slab_of_granule(granule_of((uintptr_t)blocks[index]));
-    PREFETCH(slabs[index]);
-  }
-  for (unsigned index = 0; index < GROUP_BLOCKS; index++) {
-    uintptr_t block = (uintptr_t)blocks[index];
-    const struct slab *slab = slabs[index] - ((block - slabs[index]->base) >> GRANULE_SHIFT);
-    PREFETCH(&slab->free_local);
-    unsigned number;
-    if (LIKELY(slab_has_block(slab, block, &number))) PREFETCH(&slab->local[number / 64]);
-  }
-}
-
-static bool are_together(const void *one, const void *other) {
-  return granule_of((uintptr_t)one) == granule_of((uintptr_t)other);
-}
-
-/* Blocks that were freed in about the order of their addresses have their records at hand. */
 static bool are_scattered(void *const *blocks) {
-  void *const *middle = blocks + GROUP_BLOCKS / 2, *const *last = blocks + GROUP_BLOCKS - 1;
-  return !are_together(*blocks, *middle) && !are_together(*middle, *last) &&
-         !are_together(*blocks, *last);
+  unsigned changes = 0;
+  for (unsigned at = 1; at < GROUP_BLOCKS; at++)
+    changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at - 1]);
+  return changes >= GROUP_BLOCKS / 2;
+}
+
+/* A block of a slab with one slot; found without a look at what may not be in the cache. */
+struct scattered {
+  size_t granule, index;
+  struct slab *slab;
+};
+
+static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
+  size_t granule = granule_of(block), slot = granule % GRANULES_PER_CHUNK;
+  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
+  size_t index = slab_block_index(shape, block % GRANULE_BYTES);
+  PREFETCH(&superslab->slabs[slot].free_local);
+  if (LIKELY(index < shape->capacity))
+    PREFETCH(&slab_local_bits(superslab, (unsigned)slot, shape)[index / 64]);
+  return (struct scattered){granule, index, &superslab->slabs[slot]};
+}
+
+static void give_group(struct owner *owner, unsigned class, void *const *blocks,
+                       struct counters *counters) {
+  const struct slab_shape *shape = &slab_shapes[class];
+  const uint32_t own = owner->tag | class;
+  struct scattered group[GROUP_BLOCKS];
+  for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
+  for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
+    /* relaxed: it changes to or from the owner's only under the latch that we hold, as slab->owner does. */
+    bool is_given = load_relaxed(&window.owner_map[group[at].granule]) == own &&
+                    group[at].index < shape->capacity &&
+                    slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
+    if (UNLIKELY(!is_given)) give_to_slab(owner, &blocks[at], 1, counters);
+  }
 }
 
 void batch_free(struct owner *owner, void **blocks, unsigned block_count,
                 struct counters *counters) {
-  void **end = blocks + block_count, **fetched = blocks;
+  unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
+  bool may_scatter = owner && slots_of_class(class) == 1;
+  void **end = blocks + block_count;
   while (blocks != end) {
-    if (blocks >= fetched && end - blocks >= GROUP_BLOCKS) {
-      if (are_scattered(blocks)) prefetch_group(blocks);
-      fetched = blocks + GROUP_BLOCKS;
+    if (may_scatter && end - blocks >= GROUP_BLOCKS && are_scattered(blocks)) {
+      give_group(owner, class, blocks, counters);
+      blocks += GROUP_BLOCKS;
+    } else {
+      blocks += give_to_slab(owner, blocks, (unsigned)(end - blocks), counters);
     }
-    blocks += give_to_slab(owner, blocks, (unsigned)(end - blocks), counters);
   }
 }
 

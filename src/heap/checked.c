@@ -70,7 +70,7 @@ static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
   const struct slab *slab = slab_of_block(block);
   quarantine_check_untouched(block, slab);
   trailer_write(block, slab->block_bytes, size);
-  set_live(slab, (unsigned)slab_block_index(slab, block - slab->base));
+  set_live(slab, (unsigned)slab_block_index(&slab_shapes[slab->class], block - slab->base));
   class_figures_need(heap);
   class_figures_refilled(heap, class, 1);
   class_figures_sampled(heap, class, size);

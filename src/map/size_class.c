@@ -16,7 +16,11 @@ const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
     ROW16(80), ROW16(96), ROW16(112), CLASS_AT(128),
 };
 
-#define DOUBLING(base) (base) / 4 * 5, (base) / 4 * 6, (base) / 4 * 7, (base)*2
+#define DOUBLING(X, base) X((base) / 4 * 5), X((base) / 4 * 6), X((base) / 4 * 7), X((base)*2)
+#define STEPS(X) X(8), X(16), X(32), X(48), X(64), X(80), X(96), X(112), X(128)
+#define SLAB_CLASSES(X)                                                              \
+  STEPS(X), DOUBLING(X, 128), DOUBLING(X, 256), DOUBLING(X, 512), DOUBLING(X, 1024), \
+      DOUBLING(X, 2048), DOUBLING(X, 4096), DOUBLING(X, 8192), DOUBLING(X, 16384)
 
 /* As size_of_granules, in a constant expression; the last class's blocks end at LARGE_MAX_BYTES. */
 #define LARGE(granules)                                         \
@@ -24,37 +28,27 @@ const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
                                               : (granules)*GRANULE_BYTES - COLOUR_ROOM_BYTES)
 #define LARGE4(first) LARGE(first), LARGE((first) + 1), LARGE((first) + 2), LARGE((first) + 3)
 
+#define BYTES(bytes) (bytes)
 const uint32_t class_block_bytes[CLASS_COUNT] = {
-    8,
-    16,
-    32,
-    48,
-    64,
-    80,
-    96,
-    112,
-    128,
-    DOUBLING(128),
-    DOUBLING(256),
-    DOUBLING(512),
-    DOUBLING(1024),
-    DOUBLING(2048),
-    DOUBLING(4096),
-    DOUBLING(8192),
-    DOUBLING(16384),
-    LARGE4(1),
-    LARGE4(5),
-    LARGE4(9),
-    LARGE4(13),
-    LARGE(17),
+    SLAB_CLASSES(BYTES), LARGE4(1), LARGE4(5), LARGE4(9), LARGE4(13), LARGE(17),
 };
 
-unsigned slab_class_of(size_t size, size_t alignment) {
-  if (alignment > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
-  unsigned class = class_of_size(size > alignment ? size : alignment);
-  while (class_block_bytes[class] & (alignment - 1)) class ++; /* a power of two, at the latest */
-  return class;
-}
+#define ODD_PART(bytes) ((bytes) >> CONSTANT_LOWEST_BIT(bytes))
+/* As inverse_of_odd, for the four that there are. */
+#define INVERSE(odd)                           \
+  ((odd) == 1   ? UINT64_C(1)                  \
+   : (odd) == 3 ? UINT64_C(0xaaaaaaaaaaaaaaab) \
+   : (odd) == 5 ? UINT64_C(0xcccccccccccccccd) \
+                : UINT64_C(0x6db6db6db6db6db7))
+#define SLOTS(bytes) ((bytes) <= GRANULE_BYTES / 8 ? 1 : (bytes) <= GRANULE_BYTES / 4 ? 2 : 4)
+#define CAPACITY(bytes) (SLOTS(bytes) * GRANULE_BYTES / (bytes))
+#define SHAPE(bytes)                                                                  \
+  {                                                                                   \
+    .inverse = INVERSE(ODD_PART(bytes)), .block_bytes = (bytes),                      \
+    .capacity = (uint16_t)CAPACITY(bytes), .shift = CONSTANT_LOWEST_BIT(bytes),       \
+    .slot_count = SLOTS(bytes), .word_count = (uint8_t)((CAPACITY(bytes) + 63) / 64), \
+  }
+const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
 
 const char *class_tier_name(unsigned class) {
   if (class < TINY_CLASS_COUNT) return "tiny";

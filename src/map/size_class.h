@@ -70,10 +70,35 @@ INLINE unsigned class_of_size(size_t size) {
 }
 
 /* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when it is
- * above MID_MAX_BYTES.  A class has it whose size is a multiple of it, because slabs begin at granules. */
-unsigned slab_class_of(size_t size, size_t alignment);
+ * above MID_MAX_BYTES.  A class has it whose size is a multiple of it, because slabs begin at granules; and a multiple of
+ * it is a class of its own, or falls between steps that are multiples of it. */
+INLINE unsigned slab_class_of(size_t size, size_t alignment) {
+  if (UNLIKELY(alignment > MID_MAX_BYTES)) return SLAB_CLASS_COUNT;
+  size_t bytes = round_up(size ? size : 1, alignment);
+  return bytes <= TINY_MAX_BYTES ? tiny_class_of_size(bytes) : mid_class_of_size(bytes);
+}
 
 INLINE size_t large_class_granules(unsigned class) { return class - SLAB_CLASS_COUNT + 1; }
+
+/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  Who frees blocks in
+ * random order asks here, and not the slab's record: a cache line less for each block. */
+struct slab_shape {
+  uint64_t inverse; /* of block_bytes' odd part */
+  uint32_t block_bytes;
+  uint16_t capacity; /* blocks */
+  uint8_t shift;     /* of block_bytes: its lowest set bit */
+  uint8_t slot_count;
+  uint8_t word_count; /* of a bitmap of its blocks */
+};
+extern const struct slab_shape slab_shapes[SLAB_CLASS_COUNT];
+
+/* Index of the block that begins at a slab's base + offset.  Not below the capacity when none does: in the
+ * middle of a block, in the slab's unused tail, outside the slab. */
+INLINE size_t slab_block_index(const struct slab_shape *shape, size_t offset) {
+  return divide_exactly(offset, shape->inverse, shape->shift);
+}
+
+INLINE unsigned slots_of_class(unsigned class) { return slab_shapes[class].slot_count; }
 
 INLINE size_t class_bytes(unsigned class) { return class_block_bytes[class]; }
 

@@ -116,13 +116,6 @@ static int claim_run(struct superslab *superslab, unsigned slot_count, bool only
   }
 }
 
-/* The bitmaps of one-slot slabs with many blocks lie apart, so that all others stay compact. */
-static void place_bitmaps(struct slab *slab, struct superslab *superslab, unsigned first_slot) {
-  bool is_wide = slab->word_count > INLINE_WORDS;
-  slab->local = is_wide ? superslab->wide[first_slot][0] : slab->inline_local;
-  slab->remote = is_wide ? (ATOMIC(uint64_t) *)superslab->wide[first_slot][1] : slab->inline_remote;
-}
-
 static void fill_local(struct slab *slab) {
   unsigned last = slab->word_count - 1u;
   for (unsigned word = 0; word < last; word++) slab->local[word] = ~UINT64_C(0);
@@ -146,22 +139,21 @@ static size_t slab_bytes(unsigned class) { return slots_of_class(class) * GRANUL
 static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class,
                               size_t taken_bytes) {
   struct slab *slab = &superslab->slabs[first_slot];
-  size_t slot_count = slots_of_class(class);
-  uint32_t mask = run_mask(first_slot, (unsigned)slot_count);
+  const struct slab_shape *shape = &slab_shapes[class];
+  uint32_t mask = run_mask(first_slot, shape->slot_count);
   /* The pages of dirty ones are counted already. */
   uint32_t fresh = mask & ~load_relaxed(&superslab->dirty);
   commit_settle(taken_bytes, count_bits(fresh) * GRANULE_BYTES);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
-  slab->block_bytes = class_block_bytes[class];
-  slab->shift = (uint8_t)lowest_bit(slab->block_bytes);
-  slab->inverse = inverse_of_odd(slab->block_bytes >> slab->shift);
-  slab->capacity = (uint16_t)(slot_count * GRANULE_BYTES / slab->block_bytes);
-  slab->word_count = (uint8_t)((slab->capacity + 63) / 64);
-  slab->slot_count = (uint8_t)slot_count;
+  slab->block_bytes = shape->block_bytes;
+  slab->capacity = shape->capacity;
+  slab->word_count = shape->word_count;
+  slab->slot_count = shape->slot_count;
   slab->class = (uint8_t) class;
-  for (size_t later = 1; later < slot_count; later++) slab[later].base = slab->base;
+  slab->local = slab_local_bits(superslab, first_slot, shape);
+  slab->remote = slab_remote_bits(superslab, first_slot, shape);
+  for (unsigned later = 1; later < shape->slot_count; later++) slab[later].base = slab->base;
   note_refaults(superslab, mask);
-  place_bitmaps(slab, superslab, first_slot);
   fill_local(slab);
   /* release: the class and the rest before the state (P3). */
   store_release(&slab->state, SLOT_ACTIVE);

@@ -38,20 +38,18 @@ struct slab {
   /* Constant while ACTIVE, read by every thread that frees into the slab. */
   CACHE_ALIGNED ATOMIC(struct owner *) owner; /* NULL while in the pool */
   uintptr_t base;                             /* address of block 0 */
-  uint64_t *local;                            /* free blocks, as the owner knows them */
   ATOMIC(uint64_t) *remote;                   /* blocks freed by other threads, not yet collected */
-  uint64_t inverse;                           /* of block_bytes' odd part: see slab_block_index */
-  uint32_t block_bytes;
-  uint16_t capacity; /* blocks */
+  uint32_t block_bytes;                       /* this and the next: as in the class's shape */
+  uint16_t capacity;
   uint8_t class;
-  uint8_t word_count; /* of each bitmap */
+  uint8_t word_count;
   uint8_t slot_count;
-  uint8_t shift;         /* of block_bytes: its lowest set bit */
   ATOMIC(uint8_t) state; /* enum slot_state */
 
   /* Written by the owner only, under its latch. */
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
   struct slab *previous;
+  uint64_t *local; /* free blocks, as the owner knows them */
   uint16_t free_local;
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */
@@ -95,23 +93,24 @@ INLINE struct slab *slab_of_granule(size_t granule) {
   return &superslab->slabs[granule % GRANULES_PER_CHUNK];
 }
 
+/* Where the bitmaps of a slab of this shape lie: with many blocks apart, so that all others stay compact.  Its
+ * record's pointers, known without it. */
+INLINE uint64_t *slab_local_bits(struct superslab *superslab, unsigned slot,
+                                 const struct slab_shape *shape) {
+  return shape->word_count > INLINE_WORDS ? superslab->wide[slot][0]
+                                          : superslab->slabs[slot].inline_local;
+}
+INLINE ATOMIC(uint64_t) *slab_remote_bits(struct superslab *superslab, unsigned slot,
+                                          const struct slab_shape *shape) {
+  return shape->word_count > INLINE_WORDS ? (ATOMIC(uint64_t) *)superslab->wide[slot][1]
+                                          : superslab->slabs[slot].inline_remote;
+}
+
 /* The slab of a block in a granule whose map entry names a slab class.  Records of a slab's later
  * slots only know where it begins. */
 INLINE struct slab *slab_of_block(uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
-}
-
-/* Index of the block that begins at base + offset.  Not below the slab's capacity when none does: in the
- * middle of a block, in the slab's unused tail, outside the slab. */
-INLINE size_t slab_block_index(const struct slab *slab, size_t offset) {
-  return divide_exactly(offset, slab->inverse, slab->shift);
-}
-
-/* Neighbouring slots that a slab of the class takes: enough for at least 8 blocks. */
-INLINE unsigned slots_of_class(unsigned class) {
-  uint32_t bytes = class_block_bytes[class];
-  return bytes <= GRANULE_BYTES / 8 ? 1 : bytes <= GRANULE_BYTES / 4 ? 2 : 4;
 }
 
 #endif

@@ -119,9 +119,10 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
 }
 
 /* Blocks came back to `local`; in a word that they did. */
-static void note_freed(struct slab *slab, struct owner *owner, unsigned blocks) {
+static void note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
+                       uint32_t block_bytes) {
   slab->free_local = (uint16_t)(slab->free_local + blocks);
-  add_single_writer(&owner->bytes_out, -((int64_t)blocks * slab->block_bytes));
+  add_single_writer(&owner->bytes_out, -((int64_t)blocks * block_bytes));
 }
 static void note_word(struct slab *slab, unsigned word) {
   if (word < slab->first_word) slab->first_word = (uint8_t)word;
@@ -131,7 +132,7 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   uint64_t before = slab->local[word];
   if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
-  note_freed(slab, owner, count_bits(bits & ~before));
+  note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
   note_word(slab, word);
 }
 
@@ -159,9 +160,10 @@ static void place(struct slab *slab, struct owner *owner) {
  * so are the bits of a word until another one's turn comes: most blocks come in runs. */
 static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *blocks,
                          unsigned block_count) {
+  const struct slab_shape *shape = &slab_shapes[slab->class];
   const uintptr_t base = slab->base;
-  const uint64_t inverse = slab->inverse;
-  const unsigned shift = slab->shift, capacity = slab->capacity;
+  const uint64_t inverse = shape->inverse;
+  const unsigned shift = shape->shift, capacity = shape->capacity;
   uint64_t *const local = slab->local, nowhere = 0, *open = &nowhere, bits = 0;
   unsigned set = 0, twice = 0;
   for (; set < block_count; set++) {
@@ -181,7 +183,7 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
     bits |= bit;
   }
   *open = bits;
-  note_freed(slab, owner, set - twice);
+  note_freed(slab, owner, set - twice, shape->block_bytes);
   return set;
 }
 
@@ -190,6 +192,17 @@ unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
   unsigned put = set_bits(slab, owner, blocks, block_count);
   if (LIKELY(put)) place(slab, owner);
   return put;
+}
+
+bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
+  const struct slab_shape *shape = &slab_shapes[class];
+  uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
+  if (UNLIKELY(*word & bit)) return false;
+  *word |= bit;
+  note_freed(slab, owner, 1, shape->block_bytes);
+  note_word(slab, index / 64);
+  if (!slab->is_listed || slab->free_local == shape->capacity) place(slab, owner);
+  return true;
 }
 
 unsigned slab_collect(struct slab *slab, struct owner *owner) {

@@ -29,7 +29,7 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
 
 /* Whether a block of this slab begins at the address, and which. */
 INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned *index) {
-  size_t found = slab_block_index(slab, address - slab->base);
+  size_t found = slab_block_index(&slab_shapes[slab->class], address - slab->base);
   *index = (unsigned)found;
   return found < slab->capacity;
 }
@@ -45,6 +45,10 @@ COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const c
  * program when one was free already. */
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count);
+
+/* The same for one block, number `index` of a slab of the class: without a look at the record's first line.  False,
+ * and nothing done, when it was free already. */
+bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner);
 
 /* Moves `remote` to `local`; returns how many blocks. */
 unsigned slab_collect(struct slab *slab, struct owner *owner);

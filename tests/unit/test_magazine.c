@@ -113,6 +113,60 @@ static int shrink_when_idle(const void *unused) {
   return 0;
 }
 
+/* ---- flushes of blocks in no order ---------------------------------------------------------------- */
+
+enum { SCATTERED_BYTES = 2048, SCATTERED_STEP = 67 }; /* a slab has half as many */
+
+static void give_scattered(unsigned count) {
+  for (unsigned index = 0; index < count; index++) hak_free(blocks[index * SCATTERED_STEP % count]);
+}
+
+static void *make_scattered(void *count) {
+  take(SCATTERED_BYTES, *(unsigned *)count);
+  return NULL;
+}
+
+/* Every block of a flush has another slab than the one before; some are another heap's. */
+static int flush_scattered(const void *unused) {
+  unsigned others = 1000;
+  (void)unused;
+  start_library();
+  on_a_thread(make_scattered, &others);
+  for (unsigned index = 0; index < others; index += 2) {
+    hak_free(blocks[index]);
+    blocks[index] = must_malloc(SCATTERED_BYTES);
+  }
+  give_scattered(others);
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
+  for (unsigned round = 0; round < 3; round++) {
+    take(SCATTERED_BYTES, MANY);
+    give_scattered(MANY);
+    require_laws();
+  }
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
+  return 0;
+}
+
+static int free_twice_scattered(const void *unused) {
+  (void)unused;
+  start_library();
+  take(SCATTERED_BYTES, MANY);
+  void *twice = blocks[0];
+  give_scattered(MANY / 2);
+  hak_free(twice);
+  give_scattered(MANY / 2); /* never comes to its end */
+  return 0;
+}
+
+static void test_double_free_scattered(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: double free of 0x",
+                                     ": the block of 2048 bytes is free already", NULL};
+  assert_child_reports(free_twice_scattered, NULL, said);
+}
+
 /* ---- the outbox ------------------------------------------------------------------------------------ */
 
 enum { NURSERY_BLOCKS = 16, REMOTE_BLOCKS = 3 * OUTBOX_MAX_BLOCKS + NURSERY_BLOCKS + 8 };
@@ -326,6 +380,7 @@ CHILD_TEST(shrink_when_idle)
 CHILD_TEST(grow_with_the_class)
 CHILD_TEST(hold_as_much_as_lives)
 CHILD_TEST(count_adopted)
+CHILD_TEST(flush_scattered)
 CHILD_TEST(send_home)
 CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
@@ -342,6 +397,8 @@ int main(void) {
       cmocka_unit_test(test_grow_with_the_class),
       cmocka_unit_test(test_hold_as_much_as_lives),
       cmocka_unit_test(test_count_adopted),
+      cmocka_unit_test(test_flush_scattered),
+      cmocka_unit_test(test_double_free_scattered),
       cmocka_unit_test(test_send_home),
       cmocka_unit_test(test_send_scattered_home),
       cmocka_unit_test(test_reuse_when_only_freeing),

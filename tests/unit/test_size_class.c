@@ -49,6 +49,19 @@ static void test_smallest_aligned_class(void **state) {
   assert_int_equal(slab_class_of(1, MID_MAX_BYTES * 2), SLAB_CLASS_COUNT);
 }
 
+static void test_shapes_of_slabs(void **state) {
+  (void)state;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    const struct slab_shape *shape = &slab_shapes[class];
+    assert_int_equal(shape->block_bytes, class_bytes(class));
+    assert_int_equal(shape->capacity, slots_of_class(class) * GRANULE_BYTES / class_bytes(class));
+    assert_true(shape->capacity >= 8 && shape->slot_count <= 4);
+    assert_int_equal(shape->word_count, (shape->capacity + 63) / 64);
+    assert_true(shape->inverse == inverse_of_odd(class_bytes(class) >> shape->shift));
+    assert_true(class_bytes(class) >> shape->shift & 1);
+  }
+}
+
 static void test_tiers(void **state) {
   (void)state;
   assert_int_equal(class_of_size(TINY_MAX_BYTES), TINY_CLASS_COUNT - 1);
@@ -70,6 +83,7 @@ int main(void) {
       cmocka_unit_test(test_rounding_loss),
       cmocka_unit_test(test_natural_alignment),
       cmocka_unit_test(test_smallest_aligned_class),
+      cmocka_unit_test(test_shapes_of_slabs),
       cmocka_unit_test(test_tiers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,29 @@ static int put_the_first(const void *unused) {
   return 0;
 }
 
+/* One by one it comes to the same, from the first block, which lists the slab, to the last. */
+static int put_one_by_one(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&mine, CLASS_64);
+  REQUIRE(slab_put_one(slab, CLASS_64, 70, &mine) && slab_put_one(slab, CLASS_64, 3, &mine));
+  REQUIRE(slab->local[0] == 8 && slab->local[1] == 64 && slab->first_word == 0);
+  REQUIRE(slab->is_listed && mine.bins[CLASS_64].partial == slab);
+  require_laws(slab, slab->capacity - 2u);
+  REQUIRE(!slab_put_one(slab, CLASS_64, 70, &mine)); /* it is free already */
+  require_laws(slab, slab->capacity - 2u);
+  for (unsigned index = 0; index < slab->capacity; index++)
+    if (index != 3 && index != 70) REQUIRE(slab_put_one(slab, CLASS_64, index, &mine));
+  require_laws(slab, 0);
+  REQUIRE(mine.bins[CLASS_64].free_count == 1 && load_relaxed(&mine.bytes_out) == 0);
+  return 0;
+}
+
+static void test_put_one_by_one(void **state) {
+  (void)state;
+  assert_child_succeeds(put_one_by_one, NULL);
+}
+
 static void test_put_the_first(void **state) {
   (void)state;
   assert_child_succeeds(put_the_first, NULL);
@@ -257,11 +280,17 @@ static void test_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_in_order),  cmocka_unit_test(test_take_the_rest),
-      cmocka_unit_test(test_put_the_first),  cmocka_unit_test(test_collect),
-      cmocka_unit_test(test_release),        cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_double_free),    cmocka_unit_test(test_pointers_into_a_slab),
-      cmocka_unit_test(test_take_few_fresh), cmocka_unit_test(test_model),
+      cmocka_unit_test(test_take_in_order),
+      cmocka_unit_test(test_take_the_rest),
+      cmocka_unit_test(test_put_the_first),
+      cmocka_unit_test(test_put_one_by_one),
+      cmocka_unit_test(test_collect),
+      cmocka_unit_test(test_release),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_double_free),
+      cmocka_unit_test(test_pointers_into_a_slab),
+      cmocka_unit_test(test_take_few_fresh),
+      cmocka_unit_test(test_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

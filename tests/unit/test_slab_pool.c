@@ -114,7 +114,7 @@ static int check_indices(const void *argument) {
     const struct slab *slab = acquire_slab(class, &counters);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
     for (size_t offset = -bytes; offset != 2 * bytes; offset++) {
-      size_t index = slab_block_index(slab, offset);
+      size_t index = slab_block_index(&slab_shapes[slab->class], offset);
       bool is_block = offset < bytes && offset % slab->block_bytes == 0;
       if (is_block && offset / slab->block_bytes < slab->capacity)
         REQUIRE(index == offset / slab->block_bytes);
