@@ -84,8 +84,7 @@ def test_interrupted_by_the_user(busy: subprocess.Popen[str], tmp_path: Path) ->
     path = tmp_path / "run.json"
     words = [*TOOL, "record", str(busy.pid), "--for", "60s", "--every", "50ms", "-o", str(path)]
     with subprocess.Popen(words, env=tool_environment(), stdout=subprocess.PIPE, text=True) as recorder:
-        wait_until(lambda: reads_memory(recorder.pid), "the recorder does not begin")
-        time.sleep(0.3)
+        wait_until(lambda: waits_for_a_sample(recorder.pid), "the recorder does not begin")
         recorder.send_signal(signal.SIGINT)
         output, _ = recorder.communicate(timeout=20)
     assert recorder.returncode == 0
@@ -94,9 +93,10 @@ def test_interrupted_by_the_user(busy: subprocess.Popen[str], tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]  # nothing half written beside it
 
 
-def reads_memory(pid: int) -> bool:
-    """Whether the tool has loaded all that it needs to take snapshots."""
-    return "numpy" in Path(f"/proc/{pid}/maps").read_text()
+def waits_for_a_sample(pid: int) -> bool:
+    """Whether the tool has loaded what it needs to take snapshots, and sleeps, as between two of them."""
+    is_loaded = "numpy" in Path(f"/proc/{pid}/maps").read_text()
+    return is_loaded and "State:\tS" in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[str], tmp_path: Path) -> None:
