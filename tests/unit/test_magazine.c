@@ -242,7 +242,7 @@ static int reuse_not_beside_own_frees(const void *unused) {
   return 0;
 }
 
-enum { SWING = 200 };
+enum { HELD = 1000, SWING = 200 };
 
 static void *free_all_of_main(void *unused) {
   give(SWING);
@@ -277,6 +277,24 @@ static int borrow_mid_blocks(const void *unused) {
 static int borrow_no_tiny_blocks(const void *unused) {
   (void)unused;
   REQUIRE(borrowed_by_a_thread(64) == 0);
+  return 0;
+}
+
+static void *swing_with_blocks_of_main(void *unused) {
+  for (unsigned round = 0; round < 40; round++) {
+    give(SWING);
+    take(16384, SWING);
+  }
+  REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) >= SWING);
+  return unused;
+}
+
+/* Its share of what all hold counts, too: most is out of the first thread's slabs. */
+static int grow_with_what_others_own(const void *unused) {
+  (void)unused;
+  start_library();
+  take(16384, HELD);
+  on_a_thread(swing_with_blocks_of_main, NULL);
   return 0;
 }
 
@@ -332,6 +350,7 @@ CHILD_TEST(reuse_in_a_pipeline)
 CHILD_TEST(reuse_not_beside_own_frees)
 CHILD_TEST(borrow_mid_blocks)
 CHILD_TEST(borrow_no_tiny_blocks)
+CHILD_TEST(grow_with_what_others_own)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -348,6 +367,7 @@ int main(void) {
       cmocka_unit_test(test_reuse_not_beside_own_frees),
       cmocka_unit_test(test_borrow_mid_blocks),
       cmocka_unit_test(test_borrow_no_tiny_blocks),
+      cmocka_unit_test(test_grow_with_what_others_own),
       cmocka_unit_test(test_double_free_in_the_outbox),
       cmocka_unit_test(test_double_free_around_a_release),
   };
