@@ -36,12 +36,40 @@ static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
+/* Blocks of other heaps' slabs, before fresh pages are touched.  Mid ones only: to free them costs the same
+ * whose they are, a Tiny one would take the long way at each free (docs/decisions/0002). */
+static unsigned borrow(struct heap *heap, unsigned class) {
+  enum { MOST = 8 };
+  if (class < TINY_CLASS_COUNT) return 0;
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned wanted = batch_size(magazine);
+  return gate_borrow(&heap->owner, class, magazine->top, wanted < MOST ? wanted : MOST);
+}
+
+static unsigned take_batch(struct heap *heap, struct slab *slab) {
+  struct magazine *magazine = &heap->magazines[slab->class];
+  return slab_take(slab, &heap->owner, magazine->top, slab_batch(slab, batch_size(magazine)));
+}
+
+/* From where memory has been used, then from where it has not. */
+static unsigned fill(struct heap *heap, unsigned class) {
+  struct slab *slab = heap->owner.bins[class].current;
+  if (slab && slab_reusable(slab)) {
+    count(&heap->owner.counters, COUNT_refill_current);
+    return take_batch(heap, slab);
+  }
+  slab = gate_reuse(&heap->owner, class);
+  unsigned borrowed = slab ? 0 : borrow(heap, class);
+  if (borrowed) return borrowed;
+  if (!slab) slab = gate_touch(&heap->owner, class);
+  return slab ? take_batch(heap, slab) : 0;
+}
+
 bool batch_refill(struct heap *heap, unsigned class) {
-  struct counters *counters = &heap->owner.counters;
   struct magazine *magazine = &heap->magazines[class];
   unsigned shared = nursery_take(heap, class, magazine->top, magazine_capacity(magazine));
   if (UNLIKELY(shared)) {
-    count(counters, COUNT_refill_nursery);
+    count(&heap->owner.counters, COUNT_refill_nursery);
     note_batch(heap, class, shared);
     return true;
   }
@@ -49,17 +77,10 @@ bool batch_refill(struct heap *heap, unsigned class) {
   enter(heap);
   reuse_judge(heap, class);
   capacity_note_refill(heap, class);
-  struct slab *slab = heap->owner.bins[class].current;
-  if (slab && slab_reusable(slab))
-    count(counters, COUNT_refill_current);
-  else
-    slab = gate_pass(&heap->owner, class);
-  if (slab) {
-    unsigned wanted = slab_batch(slab, batch_size(magazine));
-    note_batch(heap, class, slab_take(slab, &heap->owner, magazine->top, wanted));
-  }
+  unsigned taken = fill(heap, class);
+  if (taken) note_batch(heap, class, taken);
   leave(heap);
-  return slab != NULL;
+  return taken != 0;
 }
 
 /* ---- flush -------------------------------------------------------------------------------------------- */

@@ -36,15 +36,34 @@ static int64_t cached_bytes(const struct heap *heap, unsigned first, unsigned en
   return bytes;
 }
 
-/* Out of this heap's slabs, or Large, and not in its magazines. */
-static int64_t live_bytes(const struct heap *heap, bool large) {
-  return large ? heap->large_bytes_out - cached_bytes(heap, SLAB_CLASS_COUNT, CLASS_COUNT)
-               : load_relaxed(&heap->owner.bytes_out) - cached_bytes(heap, 0, SLAB_CLASS_COUNT);
+/* What the threads hold of slab blocks, each its share: some of the heaps that follow in the list. */
+static int64_t share_of_all(const struct owner *own) {
+  enum { LOOKED_AT = 16 };
+  int64_t bytes = 0, threads = 0;
+  const struct owner *owner = own;
+  for (unsigned look = 0; look < LOOKED_AT; look++) {
+    bytes += load_relaxed(&owner->bytes_out);
+    threads += load_relaxed(&owner->state) == OWNER_RUNNING;
+    owner = owner_after(owner);
+    if (owner == own) break;
+  }
+  return threads ? bytes / threads : 0;
+}
+
+/* About what this heap's thread holds in slab blocks: what is out of its slabs, or, as blocks change hands, the
+ * share that it has of all slabs; and not in its magazines. */
+static int64_t live_slab_bytes(const struct heap *heap) {
+  int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
+  return (own > share ? own : share) - cached_bytes(heap, 0, SLAB_CLASS_COUNT);
+}
+
+static int64_t live_large_bytes(const struct heap *heap) {
+  return heap->large_bytes_out - cached_bytes(heap, SLAB_CLASS_COUNT, CLASS_COUNT);
 }
 
 static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
-  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_bytes(heap, false);
-  int64_t budget = LARGE_BUDGET_BYTES + live_bytes(heap, true);
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_slab_bytes(heap);
+  int64_t budget = LARGE_BUDGET_BYTES + live_large_bytes(heap);
   return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
 }
 

@@ -162,8 +162,7 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;
-  /* Each owner begins with its neighbour in the list, so that not all look at the same few. */
-  struct owner *candidate = owner->next_of_all ? owner->next_of_all : owners_first();
+  struct owner *candidate = owner_after(owner);
   for (; candidate != owner && probes < ROUTE_P_PROBES; probes++) {
     if (load_relaxed(&candidate->ready_mask) & bit) {
       if (!now_ns) now_ns = os_now_ns();
@@ -173,7 +172,7 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
         return slab;
       }
     }
-    candidate = candidate->next_of_all ? candidate->next_of_all : owners_first();
+    candidate = owner_after(candidate);
   }
   return NULL;
 }

@@ -3,6 +3,7 @@
 #include "config/options.h"
 #include "pool/slab_pool.h"
 #include "slab/adopt.h"
+#include "slab/borrow.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
@@ -26,7 +27,7 @@ static struct slab *choose_partial(const struct bin *bin) {
   return first && !has_reusable(first) && has_reusable(first->next) ? first->next : first;
 }
 
-/* Which rung of Route S served; COUNTER_COUNT for none. */
+/* Which rung of Route S has blocks that came back; COUNTER_COUNT for none. */
 static enum counter route_s(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
   unsigned drained = pending_drain_class(owner, class, options.pending_budget_slabs);
@@ -36,33 +37,46 @@ static enum counter route_s(struct owner *owner, unsigned class) {
     count(&owner->counters, COUNT_active_drain_tries);
     if (slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
   }
-  if (has_reusable(choose_partial(bin))) return COUNT_refill_partial;
-  if (bin->current && bin->current->free_local) return COUNT_refill_current;
-  return bin->partial ? COUNT_refill_partial : COUNTER_COUNT;
+  return has_reusable(choose_partial(bin)) ? COUNT_refill_partial : COUNTER_COUNT;
 }
 
-static struct slab *reuse(struct owner *owner, unsigned class) {
+static void count_reuse(struct owner *owner, enum counter stage) {
+  count(&owner->counters, COUNT_must_reuse_hits);
+  count(&owner->counters, COUNT_page_reuses);
+  count(&owner->counters, stage);
+}
+
+struct slab *gate_reuse(struct owner *owner, unsigned class) {
   enum counter stage = route_s(owner, class);
   if (stage == COUNTER_COUNT) return NULL;
-  struct counters *counters = &owner->counters;
   struct bin *bin = &owner->bins[class];
-  if (stage == COUNT_refill_current) {
-    count(counters, stage);
-    return bin->current;
-  }
-  count(counters, COUNT_must_reuse_hits);
-  count(counters, COUNT_page_reuses);
-  count(counters, stage);
-  if (stage == COUNT_refill_active_drain) count(counters, COUNT_active_drain_hits);
+  count_reuse(owner, stage);
+  if (stage == COUNT_refill_active_drain) count(&owner->counters, COUNT_active_drain_hits);
   if (has_reusable(bin->current)) return bin->current;
   return make_current(owner, choose_partial(bin));
 }
 
+unsigned gate_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted) {
+  unsigned borrowed = borrow_blocks(owner, class, blocks, wanted);
+  if (borrowed) count_reuse(owner, COUNT_refill_borrowed);
+  return borrowed;
+}
+
+/* A slab of ours with fresh blocks only. */
+static struct slab *use_fresh(struct owner *owner, unsigned class) {
+  struct bin *bin = &owner->bins[class];
+  if (bin->current && bin->current->free_local) {
+    count(&owner->counters, COUNT_refill_current);
+    return bin->current;
+  }
+  if (!bin->partial) return NULL;
+  count_reuse(owner, COUNT_refill_partial);
+  return make_current(owner, bin->partial);
+}
+
 /* A slab that was adopted just now. */
 static struct slab *use_adopted(struct owner *owner, struct slab *slab, enum counter stage) {
-  count(&owner->counters, COUNT_must_reuse_hits);
-  count(&owner->counters, COUNT_page_reuses);
-  count(&owner->counters, stage);
+  count_reuse(owner, stage);
   return make_current(owner, slab);
 }
 
@@ -76,6 +90,7 @@ static void drain_other_classes(struct owner *owner) {
 
 static struct slab *make_new(struct owner *owner, unsigned class) {
   drain_other_classes(owner);
+  borrow_release_slab(owner, class);
   struct slab *slab = acquire_slab(class, &owner->counters);
   if (!slab) return NULL;
   count(&owner->counters, COUNT_new_pages_forced);
@@ -84,8 +99,8 @@ static struct slab *make_new(struct owner *owner, unsigned class) {
   return make_current(owner, slab);
 }
 
-struct slab *gate_pass(struct owner *owner, unsigned class) {
-  struct slab *slab = reuse(owner, class);
+struct slab *gate_touch(struct owner *owner, unsigned class) {
+  struct slab *slab = use_fresh(owner, class);
   if (slab) return slab;
   slab = adopt_from_ended(owner, class);
   if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
@@ -94,4 +109,9 @@ struct slab *gate_pass(struct owner *owner, unsigned class) {
     if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);
   }
   return make_new(owner, class);
+}
+
+struct slab *gate_pass(struct owner *owner, unsigned class) {
+  struct slab *slab = gate_reuse(owner, class);
+  return slab ? slab : gate_touch(owner, class);
 }

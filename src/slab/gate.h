@@ -3,6 +3,8 @@
  *   Route S     own pending queue (a budget of slabs per visit)
  *               → remote frees of the current slab
  *               → the class's partial list
+ *   borrowed    blocks that wait in other owners' pending queues (slab/borrow.h)
+ *   fresh       blocks of our slabs that nobody has had yet
  *   ended       slabs of owners that ended or are dormant (M5)
  *   Route P     slabs of owners that are alive but idle (M4)
  *   acquire     the shared pool
@@ -16,5 +18,13 @@
 /* A slab of the class with free blocks in `local`, made the bin's current one; NULL when there is no
  * memory.  Call it when the current slab's `local` is empty. */
 struct slab *gate_pass(struct owner *owner, unsigned class);
+
+/* The same in three steps, for who takes blocks of others, too.  First Route S: a slab with blocks that have
+ * been out before, or NULL. */
+struct slab *gate_reuse(struct owner *owner, unsigned class);
+/* Then blocks[0] … of other owners' slabs, up to `wanted`; returns how many. */
+unsigned gate_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted);
+/* Then all that may touch new pages: fresh blocks, and slabs that become ours. */
+struct slab *gate_touch(struct owner *owner, unsigned class);
 
 #endif

@@ -117,6 +117,11 @@ extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
 INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
+/* The next one in the list of all owners, in a circle: each begins with another, so that not all look at the
+ * same few. */
+INLINE struct owner *owner_after(const struct owner *owner) {
+  return owner->next_of_all ? owner->next_of_all : owners_first();
+}
 /* The kernel's number of the owner's thread; 0 when it ended, or without an owner. */
 uint32_t owner_thread_id(const struct owner *owner);
 /* Whose tag it is; NULL when nobody's. */

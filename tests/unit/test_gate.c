@@ -75,6 +75,26 @@ static void test_fresh_blocks_last(void **state) {
   assert_child_succeeds(keep_what_is_fresh, NULL);
 }
 
+/* What others freed into another owner's slabs goes before fresh blocks. */
+static int borrow_before_fresh(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  void *borrowed[2];
+  slab_list(owned_slab(&mine, CLASS_4K), &mine);
+  REQUIRE(!gate_reuse(&mine, CLASS_4K) && !gate_borrow(&mine, CLASS_4K, borrowed, 2));
+  free_remotely(full_slab(&other, CLASS_4K), 3);
+  REQUIRE(!gate_reuse(&mine, CLASS_4K) && gate_borrow(&mine, CLASS_4K, borrowed, 2) == 2);
+  REQUIRE(counted(&mine, COUNT_refill_borrowed) == 1 && counted(&mine, COUNT_must_reuse_hits) == 1);
+  REQUIRE(gate_touch(&mine, CLASS_4K) == mine.bins[CLASS_4K].current);
+  REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
+  return 0;
+}
+
+static void test_borrow_before_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(borrow_before_fresh, NULL);
+}
+
 /* A queued slab may be the current one itself. */
 static int drain_the_current(const void *unused) {
   (void)unused;
@@ -123,11 +143,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_route_s_in_order),
-      cmocka_unit_test(test_fresh_blocks_last),
-      cmocka_unit_test(test_the_current_slab_is_queued),
-      cmocka_unit_test(test_budget_of_one_visit),
-      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_route_s_in_order),    cmocka_unit_test(test_fresh_blocks_last),
+      cmocka_unit_test(test_borrow_before_fresh), cmocka_unit_test(test_the_current_slab_is_queued),
+      cmocka_unit_test(test_budget_of_one_visit), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,6 +333,62 @@ static int reuse_not_beside_own_frees(const void *unused) {
   return 0;
 }
 
+enum { HELD = 1000, SWING = 200 };
+
+static void *free_all_of_main(void *unused) {
+  give(SWING);
+  return unused;
+}
+
+static const struct owner *owner_of(const void *block) {
+  return load_relaxed(&slab_of_block((uintptr_t)block)->owner);
+}
+
+static void *take_a_few(void *size) {
+  for (unsigned index = 0; index < SWING / 2; index++) blocks[index] = must_malloc(*(size_t *)size);
+  return NULL;
+}
+
+/* What a thread that ended has freed waits for the first one, which sleeps. */
+static uint64_t borrowed_by_a_thread(size_t size) {
+  start_library();
+  take(size, SWING);
+  on_a_thread(free_all_of_main, NULL);
+  on_a_thread(take_a_few, &size);
+  return counted(COUNT_refill_borrowed);
+}
+
+static int borrow_mid_blocks(const void *unused) {
+  (void)unused;
+  REQUIRE(borrowed_by_a_thread(4096) > 0);
+  REQUIRE(owner_of(blocks[0]) == &heap_of_thread->owner);
+  return 0;
+}
+
+static int borrow_no_tiny_blocks(const void *unused) {
+  (void)unused;
+  REQUIRE(borrowed_by_a_thread(64) == 0);
+  return 0;
+}
+
+static void *swing_with_blocks_of_main(void *unused) {
+  for (unsigned round = 0; round < 40; round++) {
+    give(SWING);
+    take(16384, SWING);
+  }
+  REQUIRE(magazine_capacity(magazine_of(CLASS_16K)) >= SWING);
+  return unused;
+}
+
+/* Its share of what all hold counts, too: most is out of the first thread's slabs. */
+static int grow_with_what_others_own(const void *unused) {
+  (void)unused;
+  start_library();
+  take(16384, HELD);
+  on_a_thread(swing_with_blocks_of_main, NULL);
+  return 0;
+}
+
 static int free_twice(const void *unused) {
   (void)unused;
   size_t size = 32;
@@ -386,6 +442,9 @@ CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
 CHILD_TEST(reuse_in_a_pipeline)
 CHILD_TEST(reuse_not_beside_own_frees)
+CHILD_TEST(borrow_mid_blocks)
+CHILD_TEST(borrow_no_tiny_blocks)
+CHILD_TEST(grow_with_what_others_own)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -404,6 +463,9 @@ int main(void) {
       cmocka_unit_test(test_reuse_when_only_freeing),
       cmocka_unit_test(test_reuse_in_a_pipeline),
       cmocka_unit_test(test_reuse_not_beside_own_frees),
+      cmocka_unit_test(test_borrow_mid_blocks),
+      cmocka_unit_test(test_borrow_no_tiny_blocks),
+      cmocka_unit_test(test_grow_with_what_others_own),
       cmocka_unit_test(test_double_free_in_the_outbox),
       cmocka_unit_test(test_double_free_around_a_release),
   };

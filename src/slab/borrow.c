@@ -1,0 +1,92 @@
+#include "slab/borrow.h"
+
+#include "slab/pending.h"
+#include "slab/slab.h"
+
+/* Other owners looked at by one slow path, and queued slabs of one. */
+enum { PROBES = 8, SLABS_A_VISIT = 8 };
+
+/* Whether the owner may have something of the class; then we hold its latch. */
+static bool visit(struct owner *lender, unsigned class) {
+  if (!(load_relaxed(&lender->ready_mask) >> class & 1) || !latch_try(lender)) return false;
+  if (load_relaxed(&lender->state) != OWNER_LOST) return true;
+  latch_give(lender);
+  return false;
+}
+
+static unsigned take_returned(struct slab *slab, struct owner *lender, void **blocks,
+                              unsigned wanted) {
+  unsigned returned = slab_reusable(slab);
+  unsigned taken = slab_take(slab, lender, blocks, wanted < returned ? wanted : returned);
+  if (slab->is_listed && !slab->free_local) slab_unlist(slab, lender);
+  return taken;
+}
+
+static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
+  unsigned lent = 0;
+  for (unsigned probe = 0; lent < wanted && probe < SLABS_A_VISIT; probe++) {
+    struct slab *slab = pending_next(lender, class);
+    if (!slab) break;
+    if (pending_drain(slab, lender))
+      lent += take_returned(slab, lender, blocks + lent, wanted - lent);
+  }
+  return lent;
+}
+
+unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
+                       unsigned wanted) {
+  unsigned borrowed = 0, probes = 0;
+  struct owner *lender = owner_after(borrower);
+  for (; lender != borrower && borrowed < wanted && probes < PROBES; probes++) {
+    if (visit(lender, class)) {
+      borrowed += lend(lender, class, blocks + borrowed, wanted - borrowed);
+      latch_give(lender);
+    }
+    lender = owner_after(lender);
+  }
+  return borrowed;
+}
+
+static bool is_wholly_free(const struct slab *slab) {
+  return slab->free_local + slab_count_remote(slab) == slab->capacity;
+}
+
+/* True when it went to the pool. */
+static bool release(struct slab *slab, struct owner *lender) {
+  pending_drain(slab,
+                lender); /* sends it on when it is not the lender's, or releases it by itself */
+  if (load_relaxed(&slab->owner) != lender) return !load_relaxed(&slab->owner);
+  return slab->free_local == slab->capacity && slab_try_release(slab, lender);
+}
+
+/* The others stay queued: for their owner, and for Route P. */
+static bool release_queued_slab(struct owner *lender, unsigned class) {
+  struct slab *kept = NULL, *slab;
+  bool is_released = false;
+  for (unsigned probe = 0; !is_released && probe < SLABS_A_VISIT; probe++) {
+    if (!(slab = pending_next(lender, class))) break;
+    if (load_relaxed(&slab->owner) != lender || is_wholly_free(slab)) {
+      is_released = release(slab, lender);
+    } else {
+      store_relaxed(&slab->pending_next, kept);
+      kept = slab;
+    }
+  }
+  while ((slab = kept)) {
+    kept = load_relaxed(&slab->pending_next);
+    pending_put_back(slab, lender);
+  }
+  return is_released;
+}
+
+void borrow_release_slab(const struct owner *borrower, unsigned class) {
+  struct owner *lender = owner_after(borrower);
+  bool is_released = false;
+  for (unsigned probe = 0; lender != borrower && !is_released && probe < PROBES; probe++) {
+    if (visit(lender, class)) {
+      is_released = release_queued_slab(lender, class);
+      latch_give(lender);
+    }
+    lender = owner_after(lender);
+  }
+}

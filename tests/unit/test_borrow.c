@@ -1,0 +1,109 @@
+/* src/slab/borrow: blocks and free slabs that wait in other owners' queues. */
+#include "slab/borrow.h"
+
+#include "owners.h"
+
+enum { WANTED = 8 };
+
+static void *blocks[WANTED];
+
+static unsigned borrow(unsigned wanted) { return borrow_blocks(&mine, CLASS_4K, blocks, wanted); }
+
+static void require_blocks_of(const struct slab *slab, unsigned first, unsigned count) {
+  for (unsigned index = first; index < first + count; index++)
+    REQUIRE(slab_of_block((uintptr_t)blocks[index]) == slab);
+}
+
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+
+static int take_what_came_back(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&other, CLASS_4K);
+  free_remotely(slab, 5);
+  int64_t bytes_out = load_relaxed(&other.bytes_out);
+  REQUIRE(borrow(3) == 3);
+  require_blocks_of(slab, 0, 3);
+  REQUIRE(load_relaxed(&slab->owner) == &other && slab->is_listed); /* with the other two */
+  REQUIRE(load_relaxed(&other.bytes_out) == bytes_out - 2 * (int64_t)slab->block_bytes);
+  REQUIRE(load_relaxed(&other.latch) == LATCH_FREE);
+  require_laws(slab, slab->capacity - 2u);
+  return 0;
+}
+CHILD_TEST(take_what_came_back)
+
+/* Few came back to each. */
+static int gather(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
+  free_remotely(second, 1);
+  free_remotely(first, 2);
+  REQUIRE(borrow(WANTED) == 3);
+  require_blocks_of(first, 0, 2); /* queued last */
+  require_blocks_of(second, 2, 1);
+  REQUIRE(!first->is_listed && !second->is_listed);
+  REQUIRE(borrow(WANTED) == 0);
+  return 0;
+}
+CHILD_TEST(gather)
+
+/* What its owner freed or nobody has had stays the owner's. */
+static int leave_the_rest(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  put_bits(full_slab(&other, CLASS_4K), &other, 0, 3);
+  REQUIRE(borrow(WANTED) == 0);
+  struct slab *slab = owned_slab(&other, CLASS_4K); /* two blocks of it were out */
+  REQUIRE(slab_take(slab, &other, blocks, 2) == 2);
+  free_remotely(slab, 2);
+  REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 2);
+  free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the gate's */
+  REQUIRE(borrow(WANTED) == 0);
+  return 0;
+}
+CHILD_TEST(leave_the_rest)
+
+static int respect_the_latch(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  os_fake.is_multi_threaded = true;
+  free_remotely(full_slab(&other, CLASS_4K), 2);
+  store_relaxed(&other.latch, LATCH_HELD);
+  REQUIRE(borrow(WANTED) == 0);
+  store_relaxed(&other.latch, LATCH_FREE);
+  store_relaxed(&other.state, OWNER_LOST);
+  REQUIRE(borrow(WANTED) == 0 && load_relaxed(&other.latch) == LATCH_FREE);
+  store_relaxed(&other.state, OWNER_RUNNING);
+  REQUIRE(borrow(WANTED) == 2);
+  return 0;
+}
+CHILD_TEST(respect_the_latch)
+
+static int release_one(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *used = full_slab(&other, CLASS_4K), *unused_one = full_slab(&other, CLASS_4K);
+  free_remotely(unused_one, unused_one->capacity);
+  free_remotely(used, 1);
+  borrow_release_slab(&mine, CLASS_4K);
+  REQUIRE(!load_relaxed(&unused_one->owner) && load_relaxed(&unused_one->state) == SLOT_EMPTY);
+  REQUIRE(load_relaxed(&used->owner) == &other && load_relaxed(&used->queued) == 1);
+  REQUIRE(load_relaxed(&other.pending_count[CLASS_4K]) == 1); /* left where it was */
+  REQUIRE(acquire_slab(CLASS_4K, &mine.counters) == unused_one);
+  return 0;
+}
+CHILD_TEST(release_one)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_take_what_came_back), cmocka_unit_test(test_gather),
+      cmocka_unit_test(test_leave_the_rest),      cmocka_unit_test(test_respect_the_latch),
+      cmocka_unit_test(test_release_one),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
