@@ -1,7 +1,6 @@
 #include "heap/life.h"
 
-#include <string.h>
-
+#include "base/scan.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "guard/sampled.h"
@@ -36,20 +35,23 @@ static enum misuse_action chosen_misuse_action(void) {
   static const char *const names[] = {
       [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
   for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
-    if (strcmp(options.on_misuse, names[action]) == 0) return (enum misuse_action)action;
+    if (scan_equals(options.on_misuse, names[action])) return (enum misuse_action)action;
   warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
   return MISUSE_ABORT;
+}
+
+static void obey_options(void) {
+  limits_read();
+  misuse_action = chosen_misuse_action();
+  if (options.help) options_print_help();
 }
 
 static void read_options(void) {
   static bool are_read;
   if (are_read) return;
   are_read = true;
-  options_read(os_environment());
-  limits_read();
-  misuse_action = chosen_misuse_action();
+  if (options_read(os_environment())) obey_options(); /* the defaults ask for nothing */
   checked_init();
-  if (options.help) options_print_help();
 }
 
 /* The first heap's record: made before the pool's, so that both begin in few pages. */

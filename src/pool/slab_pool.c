@@ -23,8 +23,10 @@ ATOMIC(uint32_t) purge_helper_waits;
 
 enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
 
+/* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
+enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
 struct empty_stack {
-  CACHE_ALIGNED struct tagged_stack stack;
+  _Alignas(EMPTY_STACK_ALIGNMENT) struct tagged_stack stack;
   ATOMIC(uint32_t) slab_count; /* about as many as are in it: raised before, lowered after */
 };
 
