@@ -548,14 +548,30 @@ static bool is_ours(const struct sigaction *action) {
   return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_crash;
 }
 
+static bool is_default(const struct sigaction *action) {
+  return !is_function(action) && action->sa_handler == SIG_DFL;
+}
+
 /* As the handler behind us would be called. */
-static bool watch_before(unsigned index, const struct sigaction *behind) {
+static bool watch_before(unsigned index, const struct sigaction *behind, struct sigaction *before) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(behind))
     watch.sa_flags = (int)((unsigned)behind->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
   handler_behind[index] = *behind; /* several threads may write the same */
-  return sigaction(watched_signals[index], &watch, NULL) == 0;
+  return sigaction(watched_signals[index], &watch, before) == 0;
+}
+
+/* Unless somebody else does; who was there.  One call of the system instead of two while no other thread can get
+ * the signal in between. */
+static bool watch_if_nobody(unsigned index, struct sigaction *before) {
+  const struct sigaction nobody = {.sa_handler = SIG_DFL};
+  if (os_is_multi_threaded()) {
+    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
+    return !is_default(before) || watch_before(index, before, NULL);
+  }
+  if (!watch_before(index, &nobody, before)) return false;
+  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
 }
 
 void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
@@ -563,9 +579,7 @@ void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
   crash_look = look;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
-    handler_at_first[index] = before;
-    if (!is_function(&before) && before.sa_handler == SIG_DFL) watch_before(index, &before);
+    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
   }
   errno = saved_errno;
 }
@@ -574,8 +588,8 @@ void os_watch_first(void) {
   int saved_errno = errno;
   struct sigaction now;
   bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || now.sa_handler == SIG_DFL))
-    watch_before(0, &now);
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
+    watch_before(0, &now, NULL);
   errno = saved_errno;
 }
 
