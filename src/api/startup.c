@@ -20,6 +20,7 @@ RUN_AT_LOAD static void at_load(void) {
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   batch_flush_all(heap);
+  if (!os_is_multi_threaded()) return; /* there are no others */
   owners_collect_ended();
   latch_take(&heap->owner);
   owner_collect_all(&heap->owner);
