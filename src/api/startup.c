@@ -8,7 +8,8 @@
 #include "slab/adopt.h"
 
 RUN_AT_LOAD static void at_load(void) {
-  if (!library_ready()) return;
+  /* Else the first allocation does it: many a small process has none. */
+  if (library_has_options() && !library_ready()) return;
   heaps_at_fork();
   reports_at_load();
   crash_watch();

@@ -46,12 +46,22 @@ static void obey_options(void) {
   if (options.help) options_print_help();
 }
 
-static void read_options(void) {
-  static bool are_read;
-  if (are_read) return;
-  are_read = true;
-  if (options_read(os_environment())) obey_options(); /* the defaults ask for nothing */
-  checked_init();
+enum { OPTIONS_UNREAD, OPTIONS_BEING_READ, OPTIONS_ABSENT, OPTIONS_SET };
+static ATOMIC(uint32_t) options_state;
+
+bool library_has_options(void) {
+  uint32_t state = OPTIONS_UNREAD;
+  /* acquire and release: what is read is there for who finds that it has been; one thread reads. */
+  if (cas_strong_acq_rel(&options_state, &state, OPTIONS_BEING_READ)) {
+    bool any = options_read(os_environment());
+    if (any) obey_options(); /* the defaults ask for nothing */
+    checked_init();
+    /* release: the options; pairs with the acquire below. */
+    store_release(&options_state, any ? OPTIONS_SET : OPTIONS_ABSENT);
+  }
+  /* acquire: the options. */
+  while ((state = load_acquire(&options_state)) == OPTIONS_BEING_READ) os_yield();
+  return state == OPTIONS_SET;
 }
 
 /* The first heap's record: made before the pool's, so that both begin in few pages. */
@@ -64,7 +74,7 @@ static struct heap *take_record(void) {
 
 /* What a refusal leaves undone the next call does: it begins where this one stopped. */
 static bool start_library(void) {
-  read_options();
+  library_has_options();
   if (!window.chunk_limit && !window_init(options.window_gib << 30)) return false;
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
   if (!load_relaxed(&first_record) || !slab_pool_init()) return false;
