@@ -7,6 +7,7 @@
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/checked.h"
+#include "heap/class_figures.h"
 #include "heap/nursery.h"
 #include "heap/sampler.h"
 #include "heap/scavenge.h"
@@ -64,7 +65,7 @@ bool library_has_options(void) {
   return state == OPTIONS_SET;
 }
 
-/* The first heap's record: made before the pool's, so that both begin in few pages. */
+/* The first heap's record: made, with its counters, before the pool's, so that all begin in few pages. */
 static ATOMIC(struct heap *) first_record;
 
 static struct heap *take_record(void) {
@@ -77,6 +78,7 @@ static bool start_library(void) {
   library_has_options();
   if (!window.chunk_limit && !window_init(options.window_gib << 30)) return false;
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
+  class_figures_init();
   if (!load_relaxed(&first_record) || !slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !sampled_start()) warn_no_guards();
