@@ -6,6 +6,7 @@ set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
 
 add_library(hakmem_objects OBJECT ${hakmem_sources})
 target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
+target_compile_options(hakmem_objects PRIVATE -ffunction-sections -fdata-sections) # for first.ld
 
 add_library(hakmem SHARED)
 target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects>)
@@ -29,9 +30,11 @@ target_link_libraries(hakmem_static INTERFACE Threads::Threads)
 set_target_properties(hakmem PROPERTIES LINK_DEPENDS ${version_script})
 target_link_options(hakmem PRIVATE
   LINKER:--version-script=${version_script}
+  LINKER:-T,${PROJECT_SOURCE_DIR}/cmake/first.ld
   LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted
   LINKER:-z,now LINKER:-z,relro
   LINKER:-z,noseparate-code            # one mapping for code and constants: every process makes them
+  -nostartfiles                        # nothing in them that is needed, and four symbols to look up
   LINKER:-z,nodelete                   # blocks outlive a dlclose
   LINKER:--as-needed)
 

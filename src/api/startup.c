@@ -8,7 +8,8 @@
 #include "slab/adopt.h"
 
 RUN_AT_LOAD static void at_load(void) {
-  if (!library_ready()) return;
+  /* Else the first allocation does it: many a small process has none. */
+  if (library_has_options() && !library_ready()) return;
   heaps_at_fork();
   reports_at_load();
   crash_watch();
@@ -20,6 +21,7 @@ RUN_AT_LOAD static void at_load(void) {
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   batch_flush_all(heap);
+  if (!os_is_multi_threaded()) return; /* there are no others */
   owners_collect_ended();
   latch_take(&heap->owner);
   owner_collect_all(&heap->owner);

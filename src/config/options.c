@@ -1,18 +1,33 @@
 #include "config/options.h"
 
+#include "base/scan.h"
 #include "base/text.h"
 #include "os/os.h"
 #include "report/report.h"
 
 enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT };
 
+/* Offsets, not addresses: the dynamic linker would write each of those, in every process. */
 struct option_row {
-  const char *field; /* "decay_ms" for HAKMEM_DECAY_MS */
-  const char *default_text;
-  const char *sentence;
-  void *target;
   uint64_t minimum, maximum;
+  uint16_t texts;  /* in `texts` */
+  uint16_t target; /* in `options` */
   enum option_kind kind;
+};
+
+/* Of each option its field ("decay_ms" for HAKMEM_DECAY_MS), default and sentence, each ended by a 0. */
+#define TEXTS_OF(field, default_value, sentence) #field "\0" #default_value "\0" sentence
+struct option_texts {
+#define OPTION(kind, field, default_value, minimum, maximum, sentence) \
+  char field[sizeof(TEXTS_OF(field, default_value, sentence))];
+#include "config/options.def"
+#undef OPTION
+};
+static const struct option_texts texts = {
+#define OPTION(kind, field, default_value, minimum, maximum, sentence) \
+  .field = TEXTS_OF(field, default_value, sentence),
+#include "config/options.def"
+#undef OPTION
 };
 
 struct options options = {
@@ -22,12 +37,21 @@ struct options options = {
 };
 
 static const struct option_row rows[] = {
-#define OPTION(kind, field, default_value, minimum, maximum, sentence) \
-  {#field, #default_value, sentence, &options.field, minimum, maximum, OPTION_##kind},
+#define OPTION(kind, field, default_value, minimum, maximum, sentence)                      \
+  {minimum, maximum, offsetof(struct option_texts, field), offsetof(struct options, field), \
+   OPTION_##kind},
 #include "config/options.def"
 #undef OPTION
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPTION_TEXTS_BYTES = 4096 };
+
+static const char *field_of(const struct option_row *row) {
+  return (const char *)&texts + row->texts;
+}
+static const char *default_of(const struct option_row *row) { return scan_next(field_of(row)); }
+static const char *sentence_of(const struct option_row *row) { return scan_next(default_of(row)); }
+
+static void *target_of(const struct option_row *row) { return (char *)&options + row->target; }
 
 static const char prefix[] = "HAKMEM_";
 
@@ -38,7 +62,7 @@ static char upper(char character) {
 /* The value part when `string` is "HAKMEM_<FIELD>=value", else NULL. */
 static const char *value_for(const struct option_row *row, const char *string) {
   string += sizeof prefix - 1;
-  const char *field = row->field;
+  const char *field = field_of(row);
   for (; *field; field++, string++)
     if (*string != upper(*field)) return NULL;
   return *string == '=' ? string + 1 : NULL;
@@ -72,7 +96,7 @@ static void warn_malformed(const struct option_row *row, const char *value) {
   struct text name, expected;
   text_init(&name, name_bytes, sizeof name_bytes - 1);
   text_string(&name, prefix);
-  for (const char *at = row->field; *at; at++) text_char(&name, upper(*at));
+  for (const char *at = field_of(row); *at; at++) text_char(&name, upper(*at));
   name_bytes[name.length_bytes] = 0;
   text_init(&expected, expected_bytes, sizeof expected_bytes - 1);
   if (row->kind == OPTION_FLAG) {
@@ -88,17 +112,17 @@ static void warn_malformed(const struct option_row *row, const char *value) {
 
 /* Programs overwrite their environment when they set their process title: texts are copied. */
 static void set_text(const struct option_row *row, const char *value) {
-  static char texts[OPTION_TEXTS_BYTES];
+  static char copies[OPTION_TEXTS_BYTES];
   static size_t used_bytes;
   struct text copy;
-  text_init(&copy, texts + used_bytes, OPTION_TEXTS_BYTES - used_bytes);
+  text_init(&copy, copies + used_bytes, OPTION_TEXTS_BYTES - used_bytes);
   text_string(&copy, value);
   text_char(&copy, 0);
   if (copy.length_bytes != copy.wanted_bytes) {
     warn_malformed(row, value);
     return;
   }
-  *(const char **)row->target = copy.buffer;
+  *(const char **)target_of(row) = copy.buffer;
   used_bytes += copy.length_bytes;
 }
 
@@ -110,16 +134,10 @@ static void set(const struct option_row *row, const char *value) {
              number > row->maximum) {
     warn_malformed(row, value);
   } else if (row->kind == OPTION_FLAG) {
-    *(bool *)row->target = number != 0;
+    *(bool *)target_of(row) = number != 0;
   } else {
-    *(uint64_t *)row->target = number;
+    *(uint64_t *)target_of(row) = number;
   }
-}
-
-static bool has_prefix(const char *string) {
-  for (const char *at = prefix; *at; at++, string++)
-    if (*string != *at) return false;
-  return true;
 }
 
 static void warn_unknown(const char *string) {
@@ -142,10 +160,15 @@ static void read_one(const char *string) {
   warn_unknown(string);
 }
 
-void options_read(char **environment) {
-  if (!environment) return;
-  for (; *environment; environment++)
-    if (has_prefix(*environment)) read_one(*environment);
+bool options_read(char **environment) {
+  bool any = false;
+  if (!environment) return false;
+  for (; *environment; environment++) {
+    if (!scan_past(*environment, prefix)) continue;
+    read_one(*environment);
+    any = true;
+  }
+  return any;
 }
 
 enum { HELP_NAME_COLUMNS = 34, STANDARD_ERROR = 2 };
@@ -155,11 +178,11 @@ static void print_row(struct text *text, const struct option_row *row) {
   struct text name;
   text_init(&name, name_bytes, sizeof name_bytes - 1);
   text_string(&name, prefix);
-  for (const char *at = row->field; *at; at++) text_char(&name, upper(*at));
+  for (const char *at = field_of(row); *at; at++) text_char(&name, upper(*at));
   name_bytes[name.length_bytes] = 0;
   text_string(text, "  ");
   text_string_column(text, name_bytes, HELP_NAME_COLUMNS);
-  text_format(text, "%s (default %s)\n", row->sentence, row->default_text);
+  text_format(text, "%s (default %s)\n", sentence_of(row), default_of(row));
 }
 
 void options_print_help(void) {

@@ -1,13 +1,13 @@
 #include "heap/life.h"
 
-#include <string.h>
-
+#include "base/scan.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "guard/sampled.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/checked.h"
+#include "heap/class_figures.h"
 #include "heap/nursery.h"
 #include "heap/sampler.h"
 #include "heap/scavenge.h"
@@ -36,23 +36,36 @@ static enum misuse_action chosen_misuse_action(void) {
   static const char *const names[] = {
       [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
   for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
-    if (strcmp(options.on_misuse, names[action]) == 0) return (enum misuse_action)action;
+    if (scan_equals(options.on_misuse, names[action])) return (enum misuse_action)action;
   warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
   return MISUSE_ABORT;
 }
 
-static void read_options(void) {
-  static bool are_read;
-  if (are_read) return;
-  are_read = true;
-  options_read(os_environment());
+static void obey_options(void) {
   limits_read();
   misuse_action = chosen_misuse_action();
-  checked_init();
   if (options.help) options_print_help();
 }
 
-/* The first heap's record: made before the pool's, so that both begin in few pages. */
+enum { OPTIONS_UNREAD, OPTIONS_BEING_READ, OPTIONS_ABSENT, OPTIONS_SET };
+static ATOMIC(uint32_t) options_state;
+
+bool library_has_options(void) {
+  uint32_t state = OPTIONS_UNREAD;
+  /* acquire and release: what is read is there for who finds that it has been; one thread reads. */
+  if (cas_strong_acq_rel(&options_state, &state, OPTIONS_BEING_READ)) {
+    bool any = options_read(os_environment());
+    if (any) obey_options(); /* the defaults ask for nothing */
+    checked_init();
+    /* release: the options; pairs with the acquire below. */
+    store_release(&options_state, any ? OPTIONS_SET : OPTIONS_ABSENT);
+  }
+  /* acquire: the options. */
+  while ((state = load_acquire(&options_state)) == OPTIONS_BEING_READ) os_yield();
+  return state == OPTIONS_SET;
+}
+
+/* The first heap's record: made, with its counters, before the pool's, so that all begin in few pages. */
 static ATOMIC(struct heap *) first_record;
 
 static struct heap *take_record(void) {
@@ -62,9 +75,10 @@ static struct heap *take_record(void) {
 
 /* What a refusal leaves undone the next call does: it begins where this one stopped. */
 static bool start_library(void) {
-  read_options();
+  library_has_options();
   if (!window.chunk_limit && !window_init(options.window_gib << 30)) return false;
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
+  class_figures_init();
   if (!load_relaxed(&first_record) || !slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !sampled_start()) warn_no_guards();

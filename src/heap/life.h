@@ -9,6 +9,9 @@
 
 #include "heap/heap.h"
 
+/* Reads the options, once; whether there are any.  Any thread. */
+bool library_has_options(void);
+
 /* Sets the library up, once; false when the address space cannot be had.  Any thread. */
 bool library_ready(void);
 

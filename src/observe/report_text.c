@@ -1,5 +1,6 @@
 #include "observe/report_text.h"
 
+#include "base/scan.h"
 #include "hakmem/hakmem.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
@@ -44,8 +45,7 @@ static void text_counters(struct text *text, const struct snapshot *snapshot) {
 enum { CLASS_COLUMNS = 12 };
 
 static void text_heading(struct text *text, const char *name) {
-  size_t length = 0;
-  while (name[length]) length++;
+  size_t length = (size_t)(scan_next(name) - name) - 1;
   for (size_t column = length; column < CLASS_COLUMNS; column++) text_char(text, ' ');
   text_string(text, name);
 }

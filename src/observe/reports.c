@@ -1,5 +1,6 @@
 #include "observe/reports.h"
 
+#include "base/scan.h"
 #include "config/options.h"
 #include "observe/report_text.h"
 #include "observe/snapshot.h"
@@ -53,14 +54,6 @@ void report_to_descriptor(void (*report)(struct text *), int descriptor) {
   text_flush(&text);
 }
 
-static bool starts_with(const char *string, const char *start) {
-  while (*start)
-    if (*string++ != *start++) return false;
-  return true;
-}
-
-static bool equals(const char *a, const char *b) { return starts_with(a, b) && starts_with(b, a); }
-
 /* "%p" becomes the process id; false when it does not fit. */
 static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
   struct text text;
@@ -93,14 +86,14 @@ static int exit_descriptor = STANDARD_ERROR;
 static const char text_prefix[] = "text:", json_prefix[] = "json:";
 
 static void report_stats(const char *how) {
-  if (equals(how, "") || equals(how, "0")) return;
-  if (equals(how, "1") || equals(how, "text"))
+  if (!how[0] || scan_equals(how, "0")) return;
+  if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
-  else if (equals(how, "json"))
+  else if (scan_equals(how, "json"))
     report_to_descriptor(report_as_json, exit_descriptor);
-  else if (starts_with(how, text_prefix))
+  else if (scan_past(how, text_prefix))
     report_to_file(report_as_text, how + sizeof text_prefix - 1);
-  else if (starts_with(how, json_prefix))
+  else if (scan_past(how, json_prefix))
     report_to_file(report_as_json, how + sizeof json_prefix - 1);
   else
     warn_malformed_option("HAKMEM_STATS", how, "1, json, text:FILE or json:FILE");
@@ -113,7 +106,9 @@ void reports_at_exit(void) {
 }
 
 void reports_at_load(void) {
-  bool to_file = starts_with(options.stats, text_prefix) || starts_with(options.stats, json_prefix);
+  if (!options.stats[0] && !options.shared_pool_lock_stats)
+    return; /* most processes: no text is looked at */
+  bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);
   if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
     exit_descriptor = os_duplicate(STANDARD_ERROR);
 }

@@ -1,7 +1,6 @@
 #include "observe/stats_block.h"
 
-#include <string.h>
-
+#include "base/scan.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "heap/heap.h"
@@ -107,6 +106,6 @@ static const char *counter_text(enum counter which) {
 const char *counter_name(enum counter which) { return counter_text(which); }
 
 const char *counter_meaning(enum counter which) {
-  const char *unit = counter_text(which) + strlen(counter_text(which)) + 1;
-  return unit + strlen(unit) + 1;
+  const char *unit = scan_next(counter_text(which));
+  return scan_next(unit);
 }

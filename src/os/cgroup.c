@@ -7,8 +7,7 @@
  * In a container the path may be that of the host, while what is mounted is the container's own part of the
  * tree: then the path does not exist here, and the mounted directory itself is what counts.  Climbing from the
  * path to the mounted directory and leaving out what is not there finds it in both cases. */
-#include <string.h>
-
+#include "base/scan.h"
 #include "base/text.h"
 #include "os/os.h"
 
@@ -48,11 +47,11 @@ static const char *read_in(const char *directory, const char *name) {
 
 /* The number after `key` at the beginning of a line of memory.stat; 0 when there is none. */
 static uint64_t figure_of(const char *text, const char *key) {
-  size_t length = strlen(key);
-  for (; text && *text; text = strchr(text, '\n')) {
+  for (; text && *text; text = scan_for(text, '\n')) {
     if (*text == '\n') text++;
-    if (strncmp(text, key, length) != 0 || text[length] != ' ') continue;
-    uint64_t value = number_at(text + length + 1);
+    const char *rest = scan_past(text, key);
+    if (!rest || *rest != ' ') continue;
+    uint64_t value = number_at(rest + 1);
     return value == OS_CGROUP_NONE ? 0 : value;
   }
   return 0;
@@ -66,7 +65,10 @@ static void note_memory(struct os_cgroup *cgroup, const char *directory, uint64_
                                                                          : cgroup->memory_max_bytes;
   if (found < *limit) *limit = found;
   if (found >= before) return;
-  strcpy(cgroup->memory_path, directory);
+  struct text path;
+  text_init(&path, cgroup->memory_path, sizeof cgroup->memory_path - 1);
+  text_string(&path, directory);
+  cgroup->memory_path[path.length_bytes] = 0;
   cgroup->is_v1 = is_v1;
 }
 
@@ -83,7 +85,7 @@ static void look_v2(struct os_cgroup *cgroup, const char *directory) {
               number_at(read_in(directory, "memory.max")), false);
   note_memory(cgroup, directory, &cgroup->memory_high_bytes,
               number_at(read_in(directory, "memory.high")), false);
-  const char *quota = read_in(directory, "cpu.max"), *period = strchr(quota, ' ');
+  const char *quota = read_in(directory, "cpu.max"), *period = scan_for(quota, ' ');
   if (period) note_quota(cgroup, number_at(quota), number_at(period + 1));
 }
 
@@ -102,6 +104,13 @@ static void look_v1_processors(struct os_cgroup *cgroup, const char *directory) 
 static const char mounts[] = "/sys/fs/cgroup";
 typedef void look_function(struct os_cgroup *cgroup, const char *directory);
 
+/* The process is not below what is mounted. */
+static bool leads_outside(const char *path) {
+  for (; (path = scan_for(path, '/')); path++)
+    if (scan_past(path, "/..")) return true;
+  return false;
+}
+
 /* Looks at mounts/hierarchy/path and at every directory above it, down to mounts/hierarchy. */
 static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path,
                   look_function *look) {
@@ -112,23 +121,22 @@ static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *p
   text_string(&text, *hierarchy ? "/" : "");
   text_string(&text, hierarchy);
   size_t root_bytes = text.length_bytes;
-  bool is_outside = strstr(path, "/..") != NULL; /* the process is not below what is mounted */
-  if (!is_outside && strcmp(path, "/") != 0) text_string(&text, path);
+  if (!leads_outside(path) && !scan_equals(path, "/")) text_string(&text, path);
   if (text.wanted_bytes != text.length_bytes) return;
   directory[text.length_bytes] = 0;
   for (;;) {
     look(cgroup, directory);
-    char *last = strrchr(directory + root_bytes, '/');
+    const char *last = scan_for_last(directory + root_bytes, '/');
     if (!last) return;
-    *last = 0;
+    directory[last - directory] = 0;
   }
 }
 
 static bool lists(const char *controllers, const char *wanted) {
-  size_t length = strlen(wanted);
-  for (const char *at = controllers; at; at = strchr(at, ',')) {
+  for (const char *at = controllers; at; at = scan_for(at, ',')) {
     if (*at == ',') at++;
-    if (strncmp(at, wanted, length) == 0 && (at[length] == ',' || !at[length])) return true;
+    const char *rest = scan_past(at, wanted);
+    if (rest && (*rest == ',' || !*rest)) return true;
   }
   return false;
 }
@@ -138,16 +146,16 @@ static void climb_v1(struct os_cgroup *cgroup, const char *controllers, const ch
                      const char *path, look_function *look) {
   if (!lists(controllers, name)) return;
   climb(cgroup, controllers, path, look);
-  if (strcmp(controllers, name) != 0) climb(cgroup, name, path, look);
+  if (!scan_equals(controllers, name)) climb(cgroup, name, path, look);
 }
 
 /* number:controllers:path, cut at its colons. */
 static void look_at_line(struct os_cgroup *cgroup, char *line) {
-  char *controllers = strchr(line, ':');
-  char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+  const char *controllers = scan_for(line, ':');
+  const char *path = controllers ? scan_for(controllers + 1, ':') : NULL;
   if (!path) return;
   controllers++;
-  *path++ = 0;
+  line[path++ - line] = 0;
   if (!*controllers) {
     climb(cgroup, "", path, look_v2);
     climb(cgroup, "unified", path, look_v2);
@@ -163,9 +171,11 @@ const struct os_cgroup *os_cgroup_read(void) {
                               .memory_high_bytes = OS_CGROUP_NONE,
                               .processor_quota = OS_CGROUP_NONE};
   os_read_file("/proc/self/cgroup", list, sizeof list);
-  for (char *line = list, *end; (end = strchr(line, '\n')); line = end + 1) {
-    *end = 0;
+  char *line = list;
+  for (const char *end; (end = scan_for(line, '\n'));) {
+    line[end - line] = 0;
     look_at_line(&cgroup, line);
+    line += end - line + 1;
   }
   return &cgroup;
 }

@@ -22,6 +22,7 @@
 
 #include "base/bits.h"
 #include "base/counters.h"
+#include "base/scan.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -168,7 +169,9 @@ bool os_remap(void *address, size_t bytes) {
 static ATOMIC(bool) has_protected_pages;
 
 /* Emulators take advice that they do not know for granted: the kernel itself is asked to read there. */
-static bool is_closed(const void *page) { return access(page, F_OK) != 0 && errno == EFAULT; }
+static bool is_closed(const void *page) {
+  return syscall(SYS_faccessat, AT_FDCWD, page, F_OK) != 0 && errno == EFAULT;
+}
 
 static bool try_guard_regions(void) {
   void *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
@@ -231,7 +234,7 @@ void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor >= 0) {
     length = read(descriptor, buffer, buffer_bytes - 1);
-    close(descriptor);
+    os_close(descriptor);
   }
   buffer[length > 0 ? length : 0] = 0;
   errno = saved_errno;
@@ -281,7 +284,10 @@ uintptr_t os_user_address_end(void) {
 unsigned os_processor_count(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return (unsigned)CPU_COUNT(&set);
+  unsigned count = 0;
+  for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
+    count += CPU_ISSET(processor, &set) != 0;
+  return count;
 }
 
 uint64_t os_random(void) {
@@ -293,7 +299,7 @@ uint64_t os_random(void) {
 }
 
 uint32_t os_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
-uint32_t os_process_id(void) { return (uint32_t)getpid(); }
+uint32_t os_process_id(void) { return (uint32_t)syscall(SYS_getpid); }
 
 char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
 
@@ -312,13 +318,13 @@ uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
 
-void os_yield(void) { sched_yield(); }
+void os_yield(void) { syscall(SYS_sched_yield); }
 
 void os_sleep_ms(uint64_t milliseconds) {
   int saved_errno = errno;
   struct timespec time = {.tv_sec = (time_t)(milliseconds / 1000),
                           .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-  nanosleep(&time, NULL);
+  syscall(SYS_nanosleep, &time, NULL);
   errno = saved_errno;
 }
 
@@ -397,15 +403,15 @@ int os_create_file(const char *path) {
   return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
-void os_close(int descriptor) { close(descriptor); }
+void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
 bool os_read_safely(void *target, const void *source, size_t bytes) {
   int saved_errno = errno;
   struct iovec local = {target, bytes};
   struct iovec remote = {(void *)(uintptr_t)source, bytes};
-  bool complete = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+  long read = syscall(SYS_process_vm_readv, os_process_id(), &local, 1, &remote, 1, 0);
   errno = saved_errno;
-  return complete;
+  return read == (long)bytes;
 }
 
 NORETURN void os_abort(void) { abort(); }
@@ -495,7 +501,8 @@ static void take_default(int signal, const siginfo_t *info) {
   struct sigaction by_default = {.sa_handler = SIG_DFL};
   sigaction(signal, &by_default, NULL);
   if (info->si_code <= 0)
-    raise(signal); /* sent by a process: delivered when this handler returns */
+    syscall(SYS_tgkill, os_process_id(), os_thread_id(),
+            signal); /* sent by a process: delivered when this handler returns */
 }
 
 static void hand_on(const struct sigaction *action, int signal, siginfo_t *info, void *context) {
@@ -541,14 +548,30 @@ static bool is_ours(const struct sigaction *action) {
   return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_crash;
 }
 
+static bool is_default(const struct sigaction *action) {
+  return !is_function(action) && action->sa_handler == SIG_DFL;
+}
+
 /* As the handler behind us would be called. */
-static bool watch_before(unsigned index, const struct sigaction *behind) {
+static bool watch_before(unsigned index, const struct sigaction *behind, struct sigaction *before) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(behind))
     watch.sa_flags = (int)((unsigned)behind->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
   handler_behind[index] = *behind; /* several threads may write the same */
-  return sigaction(watched_signals[index], &watch, NULL) == 0;
+  return sigaction(watched_signals[index], &watch, before) == 0;
+}
+
+/* Unless somebody else does; who was there.  One call of the system instead of two while no other thread can get
+ * the signal in between. */
+static bool watch_if_nobody(unsigned index, struct sigaction *before) {
+  const struct sigaction nobody = {.sa_handler = SIG_DFL};
+  if (os_is_multi_threaded()) {
+    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
+    return !is_default(before) || watch_before(index, before, NULL);
+  }
+  if (!watch_before(index, &nobody, before)) return false;
+  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
 }
 
 void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
@@ -556,9 +579,7 @@ void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
   crash_look = look;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
-    handler_at_first[index] = before;
-    if (!is_function(&before) && before.sa_handler == SIG_DFL) watch_before(index, &before);
+    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
   }
   errno = saved_errno;
 }
@@ -567,8 +588,8 @@ void os_watch_first(void) {
   int saved_errno = errno;
   struct sigaction now;
   bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || now.sa_handler == SIG_DFL))
-    watch_before(0, &now);
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
+    watch_before(0, &now, NULL);
   errno = saved_errno;
 }
 
@@ -655,12 +676,13 @@ enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), count
 static uintptr_t break_start(void) {
   char stat[1024];
   os_read_file("/proc/self/stat", stat, sizeof stat);
-  const char *at = strrchr(stat, ')'); /* the name before it may contain anything */
+  const char *at = scan_for_last(stat, ')'); /* the name before it may contain anything */
   if (!at || !at[1]) return UINTPTR_MAX;
   at += 2;
   for (unsigned field = STAT_FIELD_AFTER_NAME; *at && field < STAT_FIELD_START_BRK; at++)
     field += *at == ' ';
-  uintptr_t start = strtoull(at, NULL, 10);
+  uintptr_t start = 0;
+  for (; *at >= '0' && *at <= '9'; at++) start = start * 10 + (uintptr_t)(*at - '0');
   return start ? start : UINTPTR_MAX;
 }
 

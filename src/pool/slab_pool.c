@@ -23,16 +23,20 @@ ATOMIC(uint32_t) purge_helper_waits;
 
 enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
 
+/* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
+enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
 struct empty_stack {
-  CACHE_ALIGNED struct tagged_stack stack;
+  _Alignas(EMPTY_STACK_ALIGNMENT) struct tagged_stack stack;
   ATOMIC(uint32_t) slab_count; /* about as many as are in it: raised before, lowered after */
 };
 
 static struct {
   struct empty_stack empty[SLAB_CLASS_COUNT];
 
-  /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots. */
-  CACHE_ALIGNED ATOMIC(uint64_t) *open;
+  /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots.  Its first word is here: a small
+   * process needs no other. */
+  CACHE_ALIGNED ATOMIC(uint64_t) first_open;
+  ATOMIC(uint64_t) *other_open; /* its other words, and room for the first */
   /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
   ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
 
@@ -53,9 +57,13 @@ static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
 
 static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
 
+static ATOMIC(uint64_t) *open_word(size_t index) {
+  return index ? &pool.other_open[index] : &pool.first_open;
+}
+
 static void directory_close(const struct superslab *superslab) {
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  ATOMIC(uint64_t) *word = &pool.open[superslab->chunk / DIRECTORY_WORD_CHUNKS];
+  ATOMIC(uint64_t) *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
   /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
    * of `unused` before it opens.  One of the two sees the other. */
   fetch_and_seq(word, ~bit);
@@ -65,7 +73,8 @@ static void directory_close(const struct superslab *superslab) {
 static void directory_open(const struct superslab *superslab) {
   size_t index = superslab->chunk / DIRECTORY_WORD_CHUNKS;
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  if (!(load_seq(&pool.open[index]) & bit)) fetch_or_seq(&pool.open[index], bit);
+  ATOMIC(uint64_t) *word = open_word(index);
+  if (!(load_seq(word) & bit)) fetch_or_seq(word, bit);
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++) {
     size_t first = load_relaxed(&pool.first_open_word[kind]); /* relaxed: only a hint */
     while (first > index && !cas_weak_acq_rel(&pool.first_open_word[kind], &first, index)) {
@@ -181,6 +190,8 @@ static void keep_record(struct superslab *record) {
 static struct superslab *take_record(void) {
   struct superslab *record = exchange_acquire(&pool.spare_records, NULL);
   if (!record) return metadata_allocate(sizeof *record);
+  store_relaxed(&record->unused, 0);
+  keep_store_order(); /* what is written before it is read costs one page fault, not two */
   for (struct superslab *rest = record->next_spare, *next; rest; rest = next) {
     next = rest->next_spare;
     keep_record(rest);
@@ -279,7 +290,7 @@ static struct slab *take_empty(unsigned class) {
 /* With nothing taken only slots whose pages may be resident. */
 static struct slab *take_unused_in_word(size_t index, unsigned class, size_t taken_bytes,
                                         struct counters *counters) {
-  uint64_t open = load_acquire(&pool.open[index]); /* pairs with directory_open */
+  uint64_t open = load_acquire(open_word(index)); /* pairs with directory_open */
   for (; open; open &= open - 1) {
     struct superslab *superslab =
         superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
@@ -509,7 +520,7 @@ void slab_pool_purge(struct purge *purge) {
     store_relaxed(&pool.first_open_word[kind], 0);
   size_t end = directory_words();
   for (size_t index = 0; index < end; index++)
-    for (uint64_t open = load_acquire(&pool.open[index]); open; open &= open - 1)
+    for (uint64_t open = load_acquire(open_word(index)); open; open &= open - 1)
       purge_unused_slots(purge,
                          superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open)));
   age_kept_superslabs(purge);
@@ -518,16 +529,24 @@ void slab_pool_purge(struct purge *purge) {
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
+/* The first SuperSlab's record comes before the directory, and beside what else every process touches. */
+static bool has_first_record(void) {
+  if (!load_relaxed(&pool.spare_records))
+    store_relaxed(&pool.spare_records, metadata_allocate(sizeof(struct superslab)));
+  return load_relaxed(&pool.spare_records) != NULL;
+}
+
 bool slab_pool_init(void) {
+  if (!has_first_record()) return false;
   size_t words = window.chunk_limit / DIRECTORY_WORD_CHUNKS + 1;
-  pool.open = metadata_allocate(words * sizeof(uint64_t));
-  return pool.open != NULL;
+  pool.other_open = metadata_allocate(words * sizeof(uint64_t));
+  return pool.other_open != NULL;
 }
 
 static void measure_open(struct slab_pool_sizes *sizes) {
   size_t end = directory_words();
   for (size_t index = 0; index < end; index++) {
-    for (uint64_t open = load_acquire(&pool.open[index]); open; open &= open - 1) {
+    for (uint64_t open = load_acquire(open_word(index)); open; open &= open - 1) {
       const struct superslab *superslab =
           superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
       uint32_t free_dirty = load_relaxed(&superslab->unused) & load_relaxed(&superslab->dirty);
@@ -539,7 +558,7 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   uint64_t mapped_count = load_relaxed(&totals.superslabs_mapped);
   *sizes = (struct slab_pool_sizes){.mapped_bytes = mapped_count * CHUNK_BYTES};
-  if (!pool.open) return;
+  if (!pool.other_open) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;

@@ -65,6 +65,13 @@ struct slab {
   ATOMIC(uint64_t) inline_remote[INLINE_WORDS];
 };
 
+/* Touched by the smallest classes only; the local ones of four neighbouring slots share a page. */
+enum { WIDE_ALIGNMENT = 4096 };
+struct wide_bitmaps {
+  uint64_t local[SLOTS_PER_SUPERSLAB][WIDE_WORDS];
+  ATOMIC(uint64_t) remote[SLOTS_PER_SUPERSLAB][WIDE_WORDS];
+};
+
 struct superslab {
   size_t chunk;
   ATOMIC(uint32_t) unused;      /* bit set: the slot is UNUSED and anybody may take it */
@@ -76,11 +83,16 @@ struct superslab {
   struct superslab *next_spare; /* of a record without a chunk */
   ATOMIC(uint64_t) *live;       /* in hardened mode WIDE_WORDS for each slot: bit per live block */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
-  uint64_t wide[SLOTS_PER_SUPERSLAB][2][WIDE_WORDS]; /* touched by the smallest classes only */
+  char wide_room[sizeof(struct wide_bitmaps) + WIDE_ALIGNMENT];
 };
 
 /* The chunk map's pointer to a range chunk carries this bit, a SuperSlab's does not. */
 #define CHUNK_IS_RANGES ((uintptr_t)1)
+
+INLINE struct wide_bitmaps *superslab_wide(struct superslab *superslab) {
+  return (struct wide_bitmaps *)round_up((uintptr_t)superslab->wide_room,
+                                         WIDE_ALIGNMENT); /* NOLINT */
+}
 
 /* The SuperSlab of a chunk that is one. */
 INLINE struct superslab *superslab_of_chunk(size_t chunk) {
@@ -97,12 +109,12 @@ INLINE struct slab *slab_of_granule(size_t granule) {
  * record's pointers, known without it. */
 INLINE uint64_t *slab_local_bits(struct superslab *superslab, unsigned slot,
                                  const struct slab_shape *shape) {
-  return shape->word_count > INLINE_WORDS ? superslab->wide[slot][0]
+  return shape->word_count > INLINE_WORDS ? superslab_wide(superslab)->local[slot]
                                           : superslab->slabs[slot].inline_local;
 }
 INLINE ATOMIC(uint64_t) *slab_remote_bits(struct superslab *superslab, unsigned slot,
                                           const struct slab_shape *shape) {
-  return shape->word_count > INLINE_WORDS ? (ATOMIC(uint64_t) *)superslab->wide[slot][1]
+  return shape->word_count > INLINE_WORDS ? superslab_wide(superslab)->remote[slot]
                                           : superslab->slabs[slot].inline_remote;
 }
 

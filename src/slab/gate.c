@@ -33,7 +33,7 @@ static enum counter route_s(struct owner *owner, unsigned class) {
   unsigned drained = pending_drain_class(owner, class, options.pending_budget_slabs);
   if (has_reusable(bin->current)) return COUNT_refill_pending;
   if (drained && has_reusable(choose_partial(bin))) return COUNT_refill_pending;
-  if (bin->current) {
+  if (bin->current && os_is_multi_threaded()) { /* else nobody has freed into it */
     count(&owner->counters, COUNT_active_drain_tries);
     if (slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
   }

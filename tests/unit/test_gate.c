@@ -51,6 +51,22 @@ static void test_route_s_in_order(void **state) {
   assert_child_succeeds(climb, NULL);
 }
 
+/* Then nobody has freed into the current slab, and it is not looked at. */
+static int climb_alone(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  os_fake.is_multi_threaded = false;
+  use_up(pass());
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2);
+  REQUIRE(counted(&mine, COUNT_active_drain_tries) == 0);
+  return 0;
+}
+
+static void test_one_thread(void **state) {
+  (void)state;
+  assert_child_succeeds(climb_alone, NULL);
+}
+
 /* While the current slab has fresh blocks only, everything that came back goes before them. */
 static int keep_what_is_fresh(const void *unused) {
   (void)unused;
@@ -143,9 +159,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_route_s_in_order),    cmocka_unit_test(test_fresh_blocks_last),
-      cmocka_unit_test(test_borrow_before_fresh), cmocka_unit_test(test_the_current_slab_is_queued),
-      cmocka_unit_test(test_budget_of_one_visit), cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_route_s_in_order),
+      cmocka_unit_test(test_one_thread),
+      cmocka_unit_test(test_fresh_blocks_last),
+      cmocka_unit_test(test_borrow_before_fresh),
+      cmocka_unit_test(test_the_current_slab_is_queued),
+      cmocka_unit_test(test_budget_of_one_visit),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

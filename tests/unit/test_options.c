@@ -18,9 +18,9 @@ static int begin(void **state) {
 
 static void read_one(const char *string) {
   char copy[256];
-  char *environment[] = {copy, NULL};
+  char *environment[] = {(char[]){"PATH=/bin"}, copy, NULL};
   strcpy(copy, string);
-  options_read(environment);
+  assert_true(options_read(environment));
 }
 
 static void assert_warns(const char *string, const char *line) {
@@ -116,8 +116,8 @@ static void test_others_variables_are_not_ours(void **state) {
   (void)state;
   char *environment[] = {(char[]){"PATH=/bin"}, (char[]){"HAKME=1"}, (char[]){"XHAKMEM_HELP=1"},
                          (char[]){"HAKMEMX=1"}, NULL};
-  options_read(environment);
-  options_read(NULL);
+  assert_false(options_read(environment));
+  assert_false(options_read(NULL));
   assert_silent();
   assert_memory_equal(&options, &defaults, sizeof options);
 }

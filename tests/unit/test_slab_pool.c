@@ -106,6 +106,26 @@ static void test_shapes_and_places(void **state) {
   assert_child_succeeds(check_shapes, NULL);
 }
 
+/* What a small process writes of the smallest classes' bitmaps is one page. */
+static int share_a_page(const void *argument) {
+  (void)argument;
+  enum { NEIGHBOURS = WIDE_ALIGNMENT / (WIDE_WORDS * 8) };
+  set_up();
+  for (unsigned slot = 0; slot < NEIGHBOURS; slot++) {
+    const struct slab *slab = acquire_slab(CLASS_8, &counters);
+    REQUIRE((uintptr_t)slab->local % WIDE_ALIGNMENT == slot * WIDE_WORDS * sizeof(uint64_t));
+    REQUIRE((uintptr_t)slab->remote - (uintptr_t)slab->local >= WIDE_ALIGNMENT);
+    REQUIRE((uintptr_t)(slab->remote + WIDE_WORDS) <=
+            (uintptr_t)(superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK) + 1));
+  }
+  return 0;
+}
+
+static void test_wide_bitmaps(void **state) {
+  (void)state;
+  assert_child_succeeds(share_a_page, NULL);
+}
+
 /* slab_block_index has no division: it must be right for every byte of every class, and beyond both ends. */
 static int check_indices(const void *argument) {
   (void)argument;
@@ -302,6 +322,7 @@ int main(void) {
       cmocka_unit_test(test_stages),
       cmocka_unit_test(test_a_class_keeps_a_few),
       cmocka_unit_test(test_shapes_and_places),
+      cmocka_unit_test(test_wide_bitmaps),
       cmocka_unit_test(test_index_of_every_byte),
       cmocka_unit_test(test_purge_by_age),
       cmocka_unit_test(test_purge_of_single_slots),
