@@ -3,6 +3,7 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
+set(first_script ${PROJECT_SOURCE_DIR}/cmake/first.ld)
 
 add_library(hakmem_objects OBJECT ${hakmem_sources})
 target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
@@ -27,10 +28,10 @@ foreach(library hakmem hakmem_static)
 endforeach()
 target_link_libraries(hakmem_static INTERFACE Threads::Threads)
 
-set_target_properties(hakmem PROPERTIES LINK_DEPENDS ${version_script})
+set_target_properties(hakmem PROPERTIES LINK_DEPENDS "${version_script};${first_script}")
 target_link_options(hakmem PRIVATE
   LINKER:--version-script=${version_script}
-  LINKER:-T,${PROJECT_SOURCE_DIR}/cmake/first.ld
+  LINKER:-T,${first_script}
   LINKER:-z,defs                       # every symbol is found at link time, weak ones excepted
   LINKER:-z,now LINKER:-z,relro
   LINKER:-z,noseparate-code            # one mapping for code and constants: every process makes them

@@ -96,7 +96,7 @@ static const struct model_mutant slot_mutants[] = {
     {"closed without a second look", {{"directory_close", "load", "unused", MODEL_NOTHING, 0}}},
     {"an old `unused` when closing", {{"directory_close", "load", "unused", MODEL_WEAKEN, 0}}},
     {"closed late", {{"directory_close", "and", "word", MODEL_WEAKEN, 0}}},
-    {"an old `open` when opening", {{"directory_open", "load", "open", MODEL_WEAKEN, 0}}},
+    {"an old `open` when opening", {{"directory_open", "load", "word", MODEL_WEAKEN, 0}}},
     {"slots come back late", {{"return_slots", "or", "unused", MODEL_WEAKEN, 0}}},
     {"slots come back in two steps", {{"return_slots", "or", "unused", MODEL_SPLIT, 0}}},
     {"slots taken in two steps", {{"claim_run", "cas", "unused", MODEL_SPLIT, 0}}},
