@@ -8,6 +8,7 @@
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/quarantine.h"
+#include "heap/relief.h"
 #include "heap/reuse.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
@@ -36,6 +37,18 @@ static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
 }
 
+/* The system is asked last, when nothing that rests in the thread's own caches helps either. */
+static struct slab *find_slab(struct heap *heap, unsigned class) {
+  if (relief_is_possible(heap)) {
+    struct slab *slab = gate_pass_within_pool(&heap->owner, class);
+    if (LIKELY(slab)) return slab;
+    leave(heap);
+    relief_give(heap);
+    enter(heap);
+  }
+  return gate_pass(&heap->owner, class);
+}
+
 bool batch_refill(struct heap *heap, unsigned class) {
   struct counters *counters = &heap->owner.counters;
   struct magazine *magazine = &heap->magazines[class];
@@ -53,7 +66,7 @@ bool batch_refill(struct heap *heap, unsigned class) {
   if (slab && slab_reusable(slab))
     count(counters, COUNT_refill_current);
   else
-    slab = gate_pass(&heap->owner, class);
+    slab = find_slab(heap, class);
   if (slab) {
     unsigned wanted = slab_batch(slab, batch_size(magazine));
     note_batch(heap, class, slab_take(slab, &heap->owner, magazine->top, wanted));

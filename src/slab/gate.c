@@ -74,9 +74,10 @@ static void drain_other_classes(struct owner *owner) {
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 
-static struct slab *make_new(struct owner *owner, unsigned class) {
+static struct slab *make_new(struct owner *owner, unsigned class, bool may_grow) {
   drain_other_classes(owner);
-  struct slab *slab = acquire_slab(class, &owner->counters);
+  struct slab *slab = may_grow ? acquire_slab(class, &owner->counters)
+                               : acquire_slab_within_pool(class, &owner->counters);
   if (!slab) return NULL;
   count(&owner->counters, COUNT_new_pages_forced);
   count(&owner->counters, COUNT_refill_new);
@@ -84,7 +85,7 @@ static struct slab *make_new(struct owner *owner, unsigned class) {
   return make_current(owner, slab);
 }
 
-struct slab *gate_pass(struct owner *owner, unsigned class) {
+static struct slab *pass(struct owner *owner, unsigned class, bool may_grow) {
   struct slab *slab = reuse(owner, class);
   if (slab) return slab;
   slab = adopt_from_ended(owner, class);
@@ -93,5 +94,13 @@ struct slab *gate_pass(struct owner *owner, unsigned class) {
     slab = adopt_route_p(owner, class);
     if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);
   }
-  return make_new(owner, class);
+  return make_new(owner, class, may_grow);
+}
+
+struct slab *gate_pass(struct owner *owner, unsigned class) {
+  return pass(owner, class, true);
+}
+
+struct slab *gate_pass_within_pool(struct owner *owner, unsigned class) {
+  return pass(owner, class, false);
 }

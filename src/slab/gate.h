@@ -16,5 +16,7 @@
 /* A slab of the class with free blocks in `local`, made the bin's current one; NULL when there is no
  * memory.  Call it when the current slab's `local` is empty. */
 struct slab *gate_pass(struct owner *owner, unsigned class);
+/* The same, but NULL as well when the pool would have to ask the system for a SuperSlab. */
+struct slab *gate_pass_within_pool(struct owner *owner, unsigned class);
 
 #endif
