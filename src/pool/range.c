@@ -259,9 +259,10 @@ static size_t align_granule(size_t granule, size_t alignment_granules) {
   return round_up(base + granule, alignment_granules) - base;
 }
 
+/* Out of a range that has `room` granules more than are needed. */
 static size_t take_from_set(struct arena *arena, enum range_kind kind, size_t granules,
-                            size_t alignment_granules) {
-  uint32_t found = find_in_set(set_of(arena, kind), granules + alignment_granules - 1);
+                            size_t alignment_granules, size_t room) {
+  uint32_t found = find_in_set(set_of(arena, kind), granules + alignment_granules - 1 + room);
   if (found == NO_RANGE) return NO_GRANULE;
   size_t total = record(found)->info.granules;
   extract(arena, found);
@@ -320,13 +321,13 @@ static size_t take_joined(size_t granules, unsigned home, struct counters *count
 
 /* Looks through every arena, the home one first, for a free range of this kind. */
 static size_t take_from_arenas(enum range_kind kind, size_t granules, size_t alignment_granules,
-                               unsigned home, struct counters *counters) {
+                               size_t room, unsigned home, struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
-    if (load_relaxed(&set_of(arena, kind)->granules) < granules)
+    if (load_relaxed(&set_of(arena, kind)->granules) < granules + room)
       continue; /* hint: not worth a lock */
     lock_take(&arena->lock, counters);
-    size_t first = take_from_set(arena, kind, granules, alignment_granules);
+    size_t first = take_from_set(arena, kind, granules, alignment_granules, room);
     lock_give(&arena->lock);
     if (first != NO_GRANULE) return first;
   }
@@ -349,7 +350,7 @@ static void put_back(size_t first, enum range_kind kind, struct counters *counte
 
 static size_t take_unmapped(size_t granules, size_t alignment_granules, unsigned home,
                             struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_UNMAPPED, granules, alignment_granules, home, counters);
+  size_t first = take_from_arenas(RANGE_UNMAPPED, granules, alignment_granules, 0, home, counters);
   if (first != NO_GRANULE && !map_range_again(first, granules)) {
     put_back(first, RANGE_UNMAPPED, counters);
     return NO_GRANULE;
@@ -406,10 +407,10 @@ static bool grow_arena(unsigned home, size_t granules, struct counters *counters
 
 static size_t take_clean(size_t granules, size_t alignment_granules, unsigned home,
                          struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
+  size_t first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, 0, home, counters);
   if (first == NO_GRANULE) first = take_unmapped(granules, alignment_granules, home, counters);
   if (first == NO_GRANULE && grow_arena(home, granules + alignment_granules - 1, counters))
-    first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, home, counters);
+    first = take_from_arenas(RANGE_CLEAN, granules, alignment_granules, 0, home, counters);
   return first;
 }
 
@@ -424,8 +425,20 @@ static void describe(size_t first, bool is_zero) {
 
 size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home,
                        struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_DIRTY, granules, alignment_granules, home, counters);
+  size_t first = take_from_arenas(RANGE_DIRTY, granules, alignment_granules, 0, home, counters);
   if (first == NO_GRANULE && alignment_granules == 1) first = take_joined(granules, home, counters);
+  if (first == NO_GRANULE) return NO_GRANULE;
+  count(counters, COUNT_large_range_hits);
+  describe(first, false);
+  return first;
+}
+
+/* Room for the step that programs mostly grow by. */
+enum { ROOM_DIVISOR = 2 };
+
+size_t range_take_roomy(size_t granules, unsigned home, struct counters *counters) {
+  size_t first =
+      take_from_arenas(RANGE_DIRTY, granules, 1, granules / ROOM_DIVISOR, home, counters);
   if (first == NO_GRANULE) return NO_GRANULE;
   count(counters, COUNT_large_range_hits);
   describe(first, false);

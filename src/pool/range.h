@@ -38,6 +38,8 @@ struct range_info {
  * when there is nothing to reuse. */
 size_t range_take_used(size_t granules, size_t alignment_granules, unsigned home,
                        struct counters *counters);
+/* As used, in front of half as many free granules: who grows may find them free still.  Nothing is set aside. */
+size_t range_take_roomy(size_t granules, unsigned home, struct counters *counters);
 size_t range_take_fresh(size_t granules, size_t alignment_granules, unsigned home,
                         struct counters *counters);
 

@@ -93,6 +93,8 @@ static size_t take_used(const struct range_request *request, struct counters *co
 
 size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                              struct counters *counters) {
+  if (request->source == FROM_ROOMY)
+    return range_take_roomy(request->granules, request->home, counters);
   size_t granule = take_used(request, counters);
   if (granule != NO_GRANULE) return granule;
   if (load_relaxed(&cache->cached_bytes) >= request->granules << GRANULE_SHIFT) {

@@ -31,6 +31,11 @@ bool site_cache_wants(const struct site_cache *cache, uint32_t site, size_t gran
 /* Keeps a range; false when the shard or the budget is full. */
 bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uint64_t budget_bytes);
 
+/* Where memory for a block may come from. */
+enum range_source {
+  FROM_ROOMY, /* a freed range with room behind the block */
+  FROM_ANY,   /* the system too */
+};
 /* A live range as from range_take_used or, when nothing freed fits, not even after this cache has given
  * all its ranges to the arenas to be merged, from range_take_fresh.  Or NO_GRANULE. */
 INLINE size_t alignment_granules(size_t alignment_bytes) {
@@ -39,6 +44,7 @@ INLINE size_t alignment_granules(size_t alignment_bytes) {
 struct range_request {
   size_t granules, alignment_granules;
   unsigned home;
+  enum range_source source;
 };
 size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                              struct counters *counters);
