@@ -13,6 +13,7 @@
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/relief.h"
 #include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "report/report.h"
@@ -79,7 +80,13 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
   return allocation->is_growing ? allocate_from_ranges(heap, class, allocation, FROM_ROOMY) : NULL;
 }
 
+/* The system is asked last, when nothing that lies in the thread's own magazines helps either. */
 static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
+  if (relief_of_ranges_is_possible(heap, allocation->size)) {
+    void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
+    if (block) return block;
+    relief_give_ranges(heap);
+  }
   return allocate_from_ranges(heap, class, allocation, FROM_ANY);
 }
 

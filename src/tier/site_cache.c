@@ -103,5 +103,6 @@ size_t site_cache_take_range(struct site_cache *cache, const struct range_reques
     granule = take_used(request, counters);
     if (granule != NO_GRANULE) return granule;
   }
+  if (request->source == FROM_FREED) return NO_GRANULE;
   return range_take_fresh(request->granules, request->alignment_granules, request->home, counters);
 }

@@ -34,6 +34,7 @@ bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule, uin
 /* Where memory for a block may come from. */
 enum range_source {
   FROM_ROOMY, /* a freed range with room behind the block */
+  FROM_FREED, /* any that was freed */
   FROM_ANY,   /* the system too */
 };
 /* A live range as from range_take_used or, when nothing freed fits, not even after this cache has given
