@@ -9,6 +9,9 @@
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
 #define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)
 
+/* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
+#define ROOMY_MIN_BYTES ((size_t)192 << 10)
+
 static void *no_memory(void) {
   errno = ENOMEM;
   return NULL;
@@ -42,8 +45,14 @@ static bool fits_in_place(size_t size, size_t usable_bytes) {
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
+static void *malloc_roomy(size_t size, uint32_t site) {
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site, .is_growing = true};
+  return heap_allocate(&allocation);
+}
+
 static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
-  void *target = family_malloc_site(size, site);
+  bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
+  void *target = is_growing ? malloc_roomy(size, site) : family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
   void *moved =
       keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(target, block, keep_bytes) : NULL;

@@ -8,6 +8,7 @@
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/quarantine.h"
+#include "heap/relief.h"
 #include "heap/reuse.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
@@ -51,6 +52,18 @@ static unsigned take_batch(struct heap *heap, struct slab *slab) {
   return slab_take(slab, &heap->owner, magazine->top, slab_batch(slab, batch_size(magazine)));
 }
 
+/* The system is asked last, when nothing that rests in the thread's own caches helps either. */
+static struct slab *touch(struct heap *heap, unsigned class) {
+  if (relief_is_possible(heap)) {
+    struct slab *slab = gate_touch(&heap->owner, class, WITHIN_POOL);
+    if (LIKELY(slab)) return slab;
+    leave(heap);
+    relief_give(heap);
+    enter(heap);
+  }
+  return gate_pass(&heap->owner, class);
+}
+
 /* From where memory has been used, then from where it has not. */
 static unsigned fill(struct heap *heap, unsigned class) {
   struct slab *slab = heap->owner.bins[class].current;
@@ -61,7 +74,7 @@ static unsigned fill(struct heap *heap, unsigned class) {
   slab = gate_reuse(&heap->owner, class);
   unsigned borrowed = slab ? 0 : borrow(heap, class);
   if (borrowed) return borrowed;
-  if (!slab) slab = gate_touch(&heap->owner, class);
+  if (!slab) slab = touch(heap, class);
   return slab ? take_batch(heap, slab) : 0;
 }
 

@@ -116,7 +116,7 @@ static void *allocate_range(struct heap *heap, const struct allocation *allocati
   struct layout layout = layout_for(size, allocation->alignment);
   if (layout.granules > window.chunk_limit * GRANULES_PER_CHUNK) return NULL;
   struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
-                                heap->owner.number};
+                                heap->owner.number, FROM_ANY};
   size_t granule = range_take(&range, &heap->owner.counters);
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);

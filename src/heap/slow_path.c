@@ -13,6 +13,7 @@
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
+#include "heap/relief.h"
 #include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "report/report.h"
@@ -34,15 +35,16 @@ static void *pop_aligned(struct magazine *magazine, size_t alignment) {
 }
 
 /* Large blocks come one at a time: there is no batch to amortise, and a block may be a megabyte. */
-static void *large_allocate(struct heap *heap, unsigned class, struct allocation *allocation) {
+static void *large_allocate(struct heap *heap, unsigned class, struct allocation *allocation,
+                            enum range_source source) {
   struct large_request request = {
       .class = class,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
       .tag = heap->owner.tag,
       .home = heap->owner.number,
+      .source = source,
   };
-  capacity_note_refill(heap, class);
   class_figures_need(heap);
   void *block = (void *)large_take(&request, &heap->owner.counters);
   allocation->is_zero = request.is_zero;
@@ -53,16 +55,39 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
   return block;
 }
 
-static void *big_allocate(struct heap *heap, struct allocation *allocation) {
+static void *big_allocate(struct heap *heap, struct allocation *allocation,
+                          enum range_source source) {
   struct big_request request = {
       .bytes = allocation->size,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
       .home = heap->owner.number,
+      .source = source,
   };
   void *block = (void *)big_take(&request, &heap->owner.counters);
   allocation->is_zero = request.is_zero;
   return block;
+}
+
+static void *allocate_from_ranges(struct heap *heap, unsigned class, struct allocation *allocation,
+                                  enum range_source source) {
+  return class < CLASS_COUNT ? large_allocate(heap, class, allocation, source)
+                             : big_allocate(heap, allocation, source);
+}
+
+/* Before a magazine's block: to be copied once more costs more than the search. */
+static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation *allocation) {
+  return allocation->is_growing ? allocate_from_ranges(heap, class, allocation, FROM_ROOMY) : NULL;
+}
+
+/* The system is asked last, when nothing that lies in the thread's own magazines helps either. */
+static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
+  if (relief_of_ranges_is_possible(heap, allocation->size)) {
+    void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
+    if (block) return block;
+    relief_give_ranges(heap);
+  }
+  return allocate_from_ranges(heap, class, allocation, FROM_ANY);
 }
 
 /* The smallest class whose blocks have the alignment; Large blocks begin at granules. */
@@ -82,11 +107,15 @@ static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
-  if (size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES) return big_allocate(heap, allocation);
-  unsigned class = aligned_class(size, alignment);
+  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  unsigned class = is_big ? CLASS_COUNT : aligned_class(size, alignment);
   if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class, size);
-  void *block = pop_aligned(&heap->magazines[class], alignment);
-  return block ? block : large_allocate(heap, class, allocation);
+  void *block = allocate_roomy(heap, class, allocation);
+  if (block || is_big) return block ? block : allocate_range(heap, class, allocation);
+  block = pop_aligned(&heap->magazines[class], alignment);
+  if (block) return block;
+  capacity_note_refill(heap, class);
+  return allocate_range(heap, class, allocation);
 }
 
 COLD static void *fail_without_memory(struct heap *heap) {

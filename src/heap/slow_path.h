@@ -21,7 +21,8 @@ struct allocation {
   size_t size;
   size_t alignment; /* a power of two */
   uint32_t site;
-  bool is_zero; /* out: the block reads as zero already */
+  bool is_growing; /* it outgrew its place, and may grow on */
+  bool is_zero;    /* out: the block reads as zero already */
 };
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);

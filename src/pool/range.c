@@ -264,9 +264,10 @@ static size_t granules_with_alignment(const struct range_request *request) {
   return request->granules + request->alignment_granules - 1;
 }
 
+/* Out of a range that has `room` granules more than are needed. */
 static size_t take_from_set(struct arena *arena, enum range_kind kind,
-                            const struct range_request *request) {
-  uint32_t found = find_in_set(set_of(arena, kind), granules_with_alignment(request));
+                            const struct range_request *request, size_t room) {
+  uint32_t found = find_in_set(set_of(arena, kind), granules_with_alignment(request) + room);
   if (found == NO_RANGE) return NO_GRANULE;
   size_t total = record(found)->info.granules;
   extract(arena, found);
@@ -327,13 +328,13 @@ static size_t take_joined(const struct range_request *request, struct counters *
 
 /* Looks through every arena, the home one first, for a free range of this kind. */
 static size_t take_from_arenas(enum range_kind kind, const struct range_request *request,
-                               struct counters *counters) {
+                               size_t room, struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
-    if (load_relaxed(&set_of(arena, kind)->granules) < request->granules)
+    if (load_relaxed(&set_of(arena, kind)->granules) < request->granules + room)
       continue; /* hint: not worth a lock */
     lock_take(&arena->lock, counters);
-    size_t first = take_from_set(arena, kind, request);
+    size_t first = take_from_set(arena, kind, request, room);
     lock_give(&arena->lock);
     if (first != NO_GRANULE) return first;
   }
@@ -355,7 +356,7 @@ static void put_back(size_t first, enum range_kind kind, struct counters *counte
 }
 
 static size_t take_unmapped(const struct range_request *request, struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_UNMAPPED, request, counters);
+  size_t first = take_from_arenas(RANGE_UNMAPPED, request, 0, counters);
   if (first != NO_GRANULE && !map_range_again(first, request->granules)) {
     put_back(first, RANGE_UNMAPPED, counters);
     return NO_GRANULE;
@@ -412,10 +413,10 @@ static bool grow_arena(const struct range_request *request, struct counters *cou
 }
 
 static size_t take_clean(const struct range_request *request, struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_CLEAN, request, counters);
+  size_t first = take_from_arenas(RANGE_CLEAN, request, 0, counters);
   if (first == NO_GRANULE) first = take_unmapped(request, counters);
   if (first == NO_GRANULE && grow_arena(request, counters))
-    first = take_from_arenas(RANGE_CLEAN, request, counters);
+    first = take_from_arenas(RANGE_CLEAN, request, 0, counters);
   return first;
 }
 
@@ -428,9 +429,14 @@ static void describe(size_t first, bool is_zero) {
   info->site = 0;
 }
 
+/* Room for the step that programs mostly grow by. */
+enum { ROOM_DIVISOR = 2 };
+
 size_t range_take_used(const struct range_request *request, struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_DIRTY, request, counters);
-  if (first == NO_GRANULE) first = take_joined(request, counters);
+  bool is_roomy = request->source == FROM_ROOMY;
+  size_t room = is_roomy ? request->granules / ROOM_DIVISOR : 0;
+  size_t first = take_from_arenas(RANGE_DIRTY, request, room, counters);
+  if (first == NO_GRANULE && !is_roomy) first = take_joined(request, counters);
   if (first == NO_GRANULE) return NO_GRANULE;
   count(counters, COUNT_large_range_hits);
   describe(first, false);

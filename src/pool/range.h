@@ -32,9 +32,16 @@ struct range_info {
   bool is_zero;          /* reads as zero: no need to clear */
 };
 
+/* Where memory for a block may come from. */
+enum range_source {
+  FROM_ANY,   /* the system, too */
+  FROM_FREED, /* what was freed */
+  FROM_ROOMY, /* a freed range in front of half as many free granules: who grows may find them free still */
+};
 struct range_request {
   size_t granules, alignment_granules; /* the latter a power of two */
   unsigned home;                       /* chooses the arena to look in first */
+  enum range_source source;
 };
 INLINE size_t alignment_granules(size_t alignment_bytes) {
   return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;

@@ -229,13 +229,14 @@ static struct superslab *make_superslab(void) {
 }
 
 /* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL. */
-static struct superslab *take_superslab(struct counters *counters) {
+static struct superslab *take_superslab(bool may_grow, struct counters *counters) {
   uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
   if (number != NO_ITEM) {
     fetch_sub_relaxed(&totals.superslabs_kept, 1);
     count(counters, COUNT_acquire_lru);
     return superslab_of_chunk(number);
   }
+  if (!may_grow) return NULL;
   number = tagged_stack_pop(&pool.clean, superslab_link);
   if (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
@@ -315,13 +316,14 @@ static struct slab *take_unused(unsigned class, size_t taken_bytes, struct count
 }
 
 /* Slots that may have no pages yet, for which `taken_bytes` have been taken. */
-static struct slab *take_fresh(unsigned class, size_t taken_bytes, struct counters *counters) {
+static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow,
+                               struct counters *counters) {
   struct slab *slab = take_unused(class, taken_bytes, counters);
   if (slab) {
     count(counters, COUNT_acquire_unused);
     return slab;
   }
-  struct superslab *superslab = take_superslab(counters);
+  struct superslab *superslab = take_superslab(may_grow, counters);
   if (!superslab) return NULL;
   unsigned slot_count = slots_of_class(class);
   unsigned first = choose_run(run_starts(ALL_SLOTS, slot_count), slot_count);
@@ -331,7 +333,7 @@ static struct slab *take_fresh(unsigned class, size_t taken_bytes, struct counte
   return slab;
 }
 
-struct slab *acquire_slab(unsigned class, struct counters *counters) {
+static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
   struct slab *slab = take_empty(class);
   if (slab) {
     count(counters, COUNT_acquire_empty);
@@ -344,9 +346,17 @@ struct slab *acquire_slab(unsigned class, struct counters *counters) {
   }
   size_t bytes = slab_bytes(class);
   if (!commit_take(bytes)) return NULL;
-  slab = take_fresh(class, bytes, counters);
+  slab = take_fresh(class, bytes, may_grow, counters);
   if (!slab) commit_give(bytes);
   return slab;
+}
+
+struct slab *acquire_slab(unsigned class, struct counters *counters) {
+  return acquire(class, true, counters);
+}
+
+struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters) {
+  return acquire(class, false, counters);
 }
 
 /* ---- release ---------------------------------------------------------------------------------------- */

@@ -88,10 +88,11 @@ static void drain_other_classes(struct owner *owner) {
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 
-static struct slab *make_new(struct owner *owner, unsigned class) {
+static struct slab *make_new(struct owner *owner, unsigned class, enum gate_reach reach) {
   drain_other_classes(owner);
   borrow_release_slab(owner, class);
-  struct slab *slab = acquire_slab(class, &owner->counters);
+  struct slab *slab = reach == WITHIN_POOL ? acquire_slab_within_pool(class, &owner->counters)
+                                           : acquire_slab(class, &owner->counters);
   if (!slab) return NULL;
   count(&owner->counters, COUNT_new_pages_forced);
   count(&owner->counters, COUNT_refill_new);
@@ -99,7 +100,7 @@ static struct slab *make_new(struct owner *owner, unsigned class) {
   return make_current(owner, slab);
 }
 
-struct slab *gate_touch(struct owner *owner, unsigned class) {
+struct slab *gate_touch(struct owner *owner, unsigned class, enum gate_reach reach) {
   struct slab *slab = use_fresh(owner, class);
   if (slab) return slab;
   slab = adopt_from_ended(owner, class);
@@ -108,10 +109,10 @@ struct slab *gate_touch(struct owner *owner, unsigned class) {
     slab = adopt_route_p(owner, class);
     if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);
   }
-  return make_new(owner, class);
+  return make_new(owner, class, reach);
 }
 
 struct slab *gate_pass(struct owner *owner, unsigned class) {
   struct slab *slab = gate_reuse(owner, class);
-  return slab ? slab : gate_touch(owner, class);
+  return slab ? slab : gate_touch(owner, class, AS_FAR_AS_THE_SYSTEM);
 }

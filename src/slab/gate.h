@@ -24,7 +24,9 @@ struct slab *gate_pass(struct owner *owner, unsigned class);
 struct slab *gate_reuse(struct owner *owner, unsigned class);
 /* Then blocks[0] … of other owners' slabs, up to `wanted`; returns how many. */
 unsigned gate_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted);
-/* Then all that may touch new pages: fresh blocks, and slabs that become ours. */
-struct slab *gate_touch(struct owner *owner, unsigned class);
+/* Then all that may touch new pages: fresh blocks, and slabs that become ours.  Within the pool, NULL as well when it
+ * would have to ask the system for a SuperSlab. */
+enum gate_reach { WITHIN_POOL, AS_FAR_AS_THE_SYSTEM };
+struct slab *gate_touch(struct owner *owner, unsigned class, enum gate_reach reach);
 
 #endif

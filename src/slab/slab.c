@@ -103,6 +103,7 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
   }
   slab->first_word = (uint8_t)(word < slab->word_count ? word : slab->word_count - 1u);
   slab->free_local = (uint16_t)(slab->free_local - wanted);
+  owner->bins[slab->class].has_served = true;
   add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
   return wanted;
 }

@@ -4,7 +4,6 @@
 #include "config/options.h"
 #include "map/colour.h"
 #include "os/os.h"
-#include "tier/site_cache.h"
 
 /* A cached range may be larger than asked for by this part: the rest would be wasted. */
 enum { CACHE_SLACK_DIVISOR = 16 };
@@ -22,7 +21,7 @@ size_t big_usable_bytes(uintptr_t block) {
 
 static size_t take_granule(struct big_request *request, struct counters *counters) {
   size_t granules = granules_of(request->bytes);
-  if (request->alignment_bytes <= GRANULE_BYTES) {
+  if (request->alignment_bytes <= GRANULE_BYTES && request->source != FROM_ROOMY) {
     size_t cached = site_cache_take(&big_cache, request->site, granules,
                                     granules + granules / CACHE_SLACK_DIVISOR);
     if (cached != NO_GRANULE) {
@@ -31,7 +30,7 @@ static size_t take_granule(struct big_request *request, struct counters *counter
     }
   }
   struct range_request range = {granules, alignment_granules(request->alignment_bytes),
-                                request->home};
+                                request->home, request->source};
   size_t granule = site_cache_take_range(&big_cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;

@@ -7,6 +7,7 @@
 #define HAK_TIER_BIG_H
 
 #include "pool/range.h"
+#include "tier/site_cache.h"
 
 #define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG)
 #define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG)
@@ -16,6 +17,7 @@ struct big_request {
   size_t alignment_bytes; /* a power of two */
   uint32_t site;
   unsigned home;
+  enum range_source source;
   bool is_zero; /* out */
 };
 

@@ -3,7 +3,6 @@
 #include "config/limits.h"
 #include "map/colour.h"
 #include "os/os.h"
-#include "tier/site_cache.h"
 
 /* Guessed, and bounded by age as well: enough for a few blocks of each of some sites. */
 #define LARGE_CACHE_BYTES ((uint64_t)32 << 20)
@@ -13,7 +12,7 @@ static struct site_cache cache;
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);
   size_t alignment = alignment_granules(request->alignment_bytes);
-  if (alignment == 1) {
+  if (alignment == 1 && request->source != FROM_ROOMY) {
     size_t cached = site_cache_take(&cache, request->site, granules, granules);
     if (cached != NO_GRANULE) {
       count(counters, COUNT_large_cache_hits);
@@ -21,7 +20,7 @@ static size_t take_granule(struct large_request *request, struct counters *count
       return cached;
     }
   }
-  struct range_request range = {granules, alignment, request->home};
+  struct range_request range = {granules, alignment, request->home, request->source};
   size_t granule = site_cache_take_range(&cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
@@ -29,10 +28,10 @@ static size_t take_granule(struct large_request *request, struct counters *count
 }
 
 uintptr_t large_take(struct large_request *request, struct counters *counters) {
-  count(counters, COUNT_large_allocs);
   request->is_zero = false;
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
+  count(counters, COUNT_large_allocs);
   struct range_info *info = range_info(granule);
   size_t bytes = class_bytes(request->class);
   info->site = request->site;

@@ -9,6 +9,7 @@
 #define HAK_TIER_LARGE_H
 
 #include "pool/range.h"
+#include "tier/site_cache.h"
 
 struct large_request {
   unsigned class;
@@ -16,7 +17,8 @@ struct large_request {
   uint32_t site;
   uint32_t tag;  /* of the heap that may push the block onto its magazine */
   unsigned home; /* arena to prefer */
-  bool is_zero;  /* out: the block reads as zero */
+  enum range_source source;
+  bool is_zero; /* out: the block reads as zero */
 };
 
 /* A block, or 0. */

@@ -99,10 +99,12 @@ size_t site_cache_take_range(struct site_cache *cache, const struct range_reques
                              struct counters *counters) {
   size_t bytes = request->granules << GRANULE_SHIFT;
   size_t granule = range_take_used(request, counters);
-  if (granule == NO_GRANULE && load_relaxed(&cache->cached_bytes) >= bytes) {
+  if (granule != NO_GRANULE || request->source == FROM_ROOMY) return granule;
+  if (load_relaxed(&cache->cached_bytes) >= bytes) {
     struct purge everything = {.bytes_left = SIZE_MAX};
     site_cache_purge(cache, &everything, counters);
     granule = range_take_used(request, counters);
   }
-  return granule != NO_GRANULE ? granule : take_fresh(request, counters);
+  if (granule != NO_GRANULE || request->source == FROM_FREED) return granule;
+  return take_fresh(request, counters);
 }

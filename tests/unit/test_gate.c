@@ -101,7 +101,7 @@ static int borrow_before_fresh(const void *unused) {
   free_remotely(full_slab(&other, CLASS_4K), 3);
   REQUIRE(!gate_reuse(&mine, CLASS_4K) && gate_borrow(&mine, CLASS_4K, borrowed, 2) == 2);
   REQUIRE(counted(&mine, COUNT_refill_borrowed) == 1 && counted(&mine, COUNT_must_reuse_hits) == 1);
-  REQUIRE(gate_touch(&mine, CLASS_4K) == mine.bins[CLASS_4K].current);
+  REQUIRE(gate_touch(&mine, CLASS_4K, WITHIN_POOL) == mine.bins[CLASS_4K].current);
   REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
   return 0;
 }

@@ -11,7 +11,7 @@ static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 /* What has been used first, as the tiers above do. */
 static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {
-  struct range_request request = {granules, alignment_granules, home};
+  struct range_request request = {granules, alignment_granules, home, FROM_ANY};
   return range_take(&request, &counters);
 }
 

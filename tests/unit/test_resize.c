@@ -47,6 +47,29 @@ static int cross_the_tiers(const void *unused) {
   return 0;
 }
 
+/* Who outgrew his place gets one with room behind it, though another fits more tightly. */
+static int grow_on_after_a_move(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(must_malloc(8 * MIB)); /* what follows lies side by side in it */
+  unsigned char *block = must_malloc(500 * KIB);
+  must_malloc(50 * KIB);
+  unsigned char *tight = must_malloc(1400 * KIB);
+  must_malloc(50 * KIB);
+  unsigned char *roomy = must_malloc(2500 * KIB);
+  must_malloc(50 * KIB);
+  fill(block, 500 * KIB);
+  hak_free(tight);
+  hak_free(roomy);
+  unsigned char *moved = hak_realloc(block, 1300 * KIB);
+  REQUIRE(granule_of((uintptr_t)moved) == granule_of((uintptr_t)roomy));
+  REQUIRE(hak_realloc(moved, 1900 * KIB) == moved);
+  require_filled(moved, 500 * KIB);
+  unsigned char *other = must_malloc(1300 * KIB); /* who has not grown takes the tight one */
+  REQUIRE(granule_of((uintptr_t)other) == granule_of((uintptr_t)tight));
+  return 0;
+}
+
 static int stop_at_a_neighbour(const void *unused) {
   (void)unused;
   start_library();
@@ -116,6 +139,7 @@ static int forget_that_it_was_zero(const void *unused) {
 }
 
 CHILD_TEST(cross_the_tiers)
+CHILD_TEST(grow_on_after_a_move)
 CHILD_TEST(stop_at_a_neighbour)
 CHILD_TEST(keep_the_colour)
 CHILD_TEST(change_threads)
@@ -123,9 +147,9 @@ CHILD_TEST(forget_that_it_was_zero)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cross_the_tiers),         cmocka_unit_test(test_stop_at_a_neighbour),
-      cmocka_unit_test(test_keep_the_colour),         cmocka_unit_test(test_change_threads),
-      cmocka_unit_test(test_forget_that_it_was_zero),
+      cmocka_unit_test(test_cross_the_tiers),     cmocka_unit_test(test_grow_on_after_a_move),
+      cmocka_unit_test(test_stop_at_a_neighbour), cmocka_unit_test(test_keep_the_colour),
+      cmocka_unit_test(test_change_threads),      cmocka_unit_test(test_forget_that_it_was_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static struct counters counters;
 static struct site_cache cache;
 
 static size_t fresh(size_t granules) {
-  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0}, &counters);
+  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
   REQUIRE(granule != NO_GRANULE);
   range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
   return granule;
@@ -78,7 +78,7 @@ static int age(const void *unused) {
   site_cache_purge(&cache, &purge, &counters);
   REQUIRE(purge.work_remains && load_relaxed(&cache.cached_bytes) == 3 * GRANULE_BYTES);
   REQUIRE(site_cache_take(&cache, 1, 2, 2) == NO_GRANULE);
-  REQUIRE(range_take_used(&(struct range_request){2, 1, 0}, &counters) ==
+  REQUIRE(range_take_used(&(struct range_request){2, 1, 0, FROM_ANY}, &counters) ==
           old); /* the arenas have it */
   REQUIRE(site_cache_take(&cache, 1, 3, 3) == young);
   return 0;

@@ -1,0 +1,87 @@
+/* src/heap/relief: a thread gives up what rests before the process grows for it. */
+#include "heap/relief.h"
+
+#include "heaps.h"
+
+enum {
+  SMALL = 32,
+  LARGE = 512,
+  SMALL_BLOCKS = 8 << 20 >> 5,
+  LARGE_BLOCKS = 6 << 20 >> 9,
+  STEP = 1021
+};
+
+static void *small[SMALL_BLOCKS], *large[LARGE_BLOCKS];
+
+static uint64_t superslabs(void) { return load_relaxed(&totals.superslabs); }
+
+/* Neighbours far apart, so that the magazine ends up with blocks of nearly all slabs. */
+static void fill_and_free(void) {
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) small[index] = must_malloc(SMALL);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++)
+    hak_free(small[(uint64_t)index * STEP % SMALL_BLOCKS]);
+}
+
+static unsigned cached(size_t size) {
+  return magazine_count(&heap_of_thread->magazines[class_of_size(size)]);
+}
+
+/* What the magazine holds pins nearly all slabs.  Another class gets them after one SuperSlab more: until then the
+ * first class has served. */
+static int give_up_what_rests(const void *unused) {
+  (void)unused;
+  start_library();
+  fill_and_free();
+  uint64_t before = superslabs();
+  REQUIRE(cached(SMALL) > 100);
+  for (unsigned index = 0; index < LARGE_BLOCKS; index++) large[index] = must_malloc(LARGE);
+  REQUIRE(cached(SMALL) == 0 && counted(COUNT_reliefs) > 0);
+  REQUIRE(superslabs() <= before + 1);
+  return 0;
+}
+
+/* A class that has served since is left alone. */
+static int leave_what_serves(const void *unused) {
+  (void)unused;
+  start_library();
+  fill_and_free();
+  uint64_t before = superslabs();
+  for (unsigned index = 0; superslabs() == before; index++) {
+    REQUIRE(index < SMALL_BLOCKS);
+    large[index % LARGE_BLOCKS] = must_malloc(LARGE);
+    while (!heap_of_thread->owner.bins[class_of_size(SMALL)].has_served) must_malloc(SMALL);
+  }
+  REQUIRE(cached(SMALL) > 0);
+  return 0;
+}
+
+/* Blocks of one Large class in the magazine, side by side, become one of another. */
+static int give_up_ranges(const void *unused) {
+  (void)unused;
+  enum { BLOCKS = 64, TURNS = 8 };
+  start_library();
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    for (unsigned index = 0; index < BLOCKS; index++) large[index] = must_malloc(100 << 10);
+    for (unsigned index = 0; index < BLOCKS; index++) hak_free(large[index]);
+  }
+  REQUIRE(magazine_count(&heap_of_thread->magazines[large_class_of_size(100 << 10)]) > 4);
+  uint64_t before = look().committed_bytes;
+  unsigned count = 0;
+  while (look().committed_bytes == before) large[count++] = must_malloc(500 << 10);
+  REQUIRE(magazine_count(&heap_of_thread->magazines[large_class_of_size(100 << 10)]) == 0);
+  REQUIRE(count >= 12); /* of 64 times 128 KiB */
+  return 0;
+}
+
+CHILD_TEST(give_up_what_rests)
+CHILD_TEST(leave_what_serves)
+CHILD_TEST(give_up_ranges)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_give_up_what_rests),
+      cmocka_unit_test(test_leave_what_serves),
+      cmocka_unit_test(test_give_up_ranges),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
