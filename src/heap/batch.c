@@ -54,13 +54,12 @@ static unsigned take_batch(struct heap *heap, struct slab *slab) {
 
 /* The system is asked last, when nothing that rests in the thread's own caches helps either. */
 static struct slab *touch(struct heap *heap, unsigned class) {
-  if (relief_is_possible(heap)) {
-    struct slab *slab = gate_touch(&heap->owner, class, WITHIN_POOL);
-    if (LIKELY(slab)) return slab;
-    leave(heap);
-    relief_give(heap);
-    enter(heap);
-  }
+  if (!relief_is_possible(heap)) return gate_touch(&heap->owner, class, AS_FAR_AS_THE_SYSTEM);
+  struct slab *slab = gate_touch(&heap->owner, class, WITHIN_POOL);
+  if (LIKELY(slab)) return slab;
+  leave(heap);
+  relief_give(heap);
+  enter(heap);
   return gate_pass(&heap->owner, class);
 }
 
