@@ -28,8 +28,9 @@ enum {
 
 static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
 
-/* In the magazines of these classes now.  Walks them all: only growth, which is rare, asks. */
-static int64_t cached_bytes(const struct heap *heap, unsigned first, unsigned end) {
+int64_t capacity_cached_bytes(const struct heap *heap, bool large) {
+  unsigned first = large ? SLAB_CLASS_COUNT : 0;
+  unsigned end = large ? CLASS_COUNT : SLAB_CLASS_COUNT;
   int64_t bytes = 0;
   for (unsigned class = first; class < end; class ++)
     bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
@@ -54,11 +55,11 @@ static int64_t share_of_all(const struct owner *own) {
  * share that it has of all slabs; and not in its magazines. */
 static int64_t live_slab_bytes(const struct heap *heap) {
   int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
-  return (own > share ? own : share) - cached_bytes(heap, 0, SLAB_CLASS_COUNT);
+  return (own > share ? own : share) - capacity_cached_bytes(heap, false);
 }
 
 static int64_t live_large_bytes(const struct heap *heap) {
-  return heap->large_bytes_out - cached_bytes(heap, SLAB_CLASS_COUNT, CLASS_COUNT);
+  return heap->large_bytes_out - capacity_cached_bytes(heap, true);
 }
 
 static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {

@@ -11,6 +11,9 @@
 
 #include "heap/heap.h"
 
+/* What lies in the magazines of slab classes or of Large ones now.  Walks them all. */
+int64_t capacity_cached_bytes(const struct heap *heap, bool large);
+
 /* Gives each magazine its first array. */
 void capacity_init(struct heap *heap);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */

@@ -1,6 +1,7 @@
 #include "heap/relief.h"
 
 #include "heap/batch.h"
+#include "heap/capacity.h"
 #include "slab/adopt.h"
 
 bool relief_is_possible(const struct heap *heap) {
@@ -20,10 +21,7 @@ void relief_give(struct heap *heap) {
 }
 
 bool relief_of_ranges_is_possible(const struct heap *heap, size_t wanted_bytes) {
-  size_t bytes = 0;
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    bytes += magazine_count(&heap->magazines[class]) * class_bytes(class);
-  return bytes >= wanted_bytes;
+  return (uint64_t)capacity_cached_bytes(heap, true) >= wanted_bytes;
 }
 
 void relief_give_ranges(struct heap *heap) {
