@@ -120,14 +120,10 @@ static struct slab *choose_queued(struct owner *candidate, unsigned class, uint6
     } else if (may_take(slab, candidate, now_ns, counters)) {
       chosen = slab;
     } else {
-      store_relaxed(&slab->pending_next, refused);
-      refused = slab;
+      pending_set_aside(slab, &refused);
     }
   }
-  while ((slab = refused)) {
-    refused = load_relaxed(&slab->pending_next);
-    pending_put_back(slab, candidate);
-  }
+  pending_put_back_all(refused, candidate);
   return chosen;
 }
 
@@ -190,19 +186,14 @@ static void release_queued(struct owner *owner, unsigned class) {
   struct slab *kept = NULL;
   struct slab *slab;
   while ((slab = pending_next(owner, class))) {
-    if (load_relaxed(&slab->owner) == owner &&
-        slab->free_local + slab_count_remote(slab) != slab->capacity) {
-      store_relaxed(&slab->pending_next, kept);
-      kept = slab;
+    if (load_relaxed(&slab->owner) == owner && !slab_is_wholly_free(slab)) {
+      pending_set_aside(slab, &kept);
     } else {
       pending_drain(slab, owner);
       if (load_relaxed(&slab->owner) == owner) release_if_free(slab, owner);
     }
   }
-  while ((slab = kept)) {
-    kept = load_relaxed(&slab->pending_next);
-    pending_put_back(slab, owner);
-  }
+  pending_put_back_all(kept, owner);
 }
 
 /* Wholly free slabs in the partial list. */

@@ -47,10 +47,6 @@ unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **bloc
   return borrowed;
 }
 
-static bool is_wholly_free(const struct slab *slab) {
-  return slab->free_local + slab_count_remote(slab) == slab->capacity;
-}
-
 /* True when it went to the pool. */
 static bool release(struct slab *slab, struct owner *lender) {
   pending_drain(slab,
@@ -65,17 +61,13 @@ static bool release_queued_slab(struct owner *lender, unsigned class) {
   bool is_released = false;
   for (unsigned probe = 0; !is_released && probe < SLABS_A_VISIT; probe++) {
     if (!(slab = pending_next(lender, class))) break;
-    if (load_relaxed(&slab->owner) != lender || is_wholly_free(slab)) {
+    if (load_relaxed(&slab->owner) != lender || slab_is_wholly_free(slab)) {
       is_released = release(slab, lender);
     } else {
-      store_relaxed(&slab->pending_next, kept);
-      kept = slab;
+      pending_set_aside(slab, &kept);
     }
   }
-  while ((slab = kept)) {
-    kept = load_relaxed(&slab->pending_next);
-    pending_put_back(slab, lender);
-  }
+  pending_put_back_all(kept, lender);
   return is_released;
 }
 

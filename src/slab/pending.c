@@ -65,6 +65,13 @@ void pending_put_back(struct slab *slab, struct owner *owner) {
   fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
 }
 
+void pending_put_back_all(struct slab *aside, struct owner *owner) {
+  for (struct slab *next; aside; aside = next) {
+    next = load_relaxed(&aside->pending_next);
+    pending_put_back(aside, owner);
+  }
+}
+
 bool pending_drain(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued with us */
     pending_enqueue(slab, &owner->counters);

@@ -18,6 +18,13 @@ bool pending_drain(struct slab *slab, struct owner *owner);
 /* Latch.  Puts a slab from pending_next back, undrained. */
 void pending_put_back(struct slab *slab, struct owner *owner);
 
+/* Latch.  While a queue is walked: slabs that stay in it are set aside, and put back together at the end. */
+INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
+  store_relaxed(&slab->pending_next, *aside);
+  *aside = slab;
+}
+void pending_put_back_all(struct slab *aside, struct owner *owner);
+
 /* Latch.  Drains up to `budget` slabs of the class; how many have free blocks for us. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 

@@ -67,5 +67,9 @@ bool slab_try_release(struct slab *slab, struct owner *owner);
 
 /* Whether blocks are waiting in `remote`, and how many. */
 unsigned slab_count_remote(const struct slab *slab);
+/* Whether all its blocks are free, those in `remote` counted. */
+INLINE bool slab_is_wholly_free(const struct slab *slab) {
+  return slab->free_local + slab_count_remote(slab) == slab->capacity;
+}
 
 #endif
