@@ -7,6 +7,7 @@
 #include "os.h"
 #include "pool/slab_pool.h"
 #include "slab/adopt.h"
+#include "slab/borrow.h"
 #include "slab/gate.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
