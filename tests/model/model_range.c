@@ -1,0 +1,262 @@
+/* src/pool/range.c and src/tier/site_cache.c: ranges that are freed, merged, found again and given back to the
+ * system. */
+#include "config/options.h"
+#include "model.h"
+#include "os.h"
+#include "os/os.h"
+#include "tier/big.h"
+#include "tier/site_cache.h"
+
+enum { GRANULES = 3, SITE = 7 };
+
+static struct counters strays[MODEL_THREADS_MAX];
+/* Neighbours, live when the threads begin. */
+static size_t left, right;
+static bool is_right_free;
+/* What each thread took: a row for each, so that two who have the same range show as a race. */
+static size_t taken[MODEL_THREADS_MAX];
+
+static struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
+
+static struct range_request request_of(size_t granules) {
+  return (struct range_request){granules, 1, 0, FROM_ANY};
+}
+
+static size_t take_live(size_t granules) {
+  struct range_request request = request_of(granules);
+  size_t granule = range_take_fresh(&request, mine());
+  MODEL_REQUIRE(granule != NO_GRANULE && range_info(granule)->granules == granules);
+  return granule;
+}
+
+static void set_up(void) {
+  MODEL_REQUIRE(window_init(UINT64_C(64) << 20));
+  options.big_cache_bytes = UINT64_C(1) << 30;
+  left = take_live(GRANULES);
+  right = take_live(GRANULES);
+  MODEL_REQUIRE(right == left + GRANULES);
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
+  is_right_free = false;
+}
+
+/* Whoever has a range writes to its record. */
+static void hold(size_t granule) {
+  taken[model_self()] = granule;
+  if (granule != NO_GRANULE) range_info(granule)->site = (uint32_t)model_self();
+}
+
+static void take_used(size_t granules) {
+  struct range_request request = request_of(granules);
+  hold(range_take_used(&request, mine()));
+}
+
+static unsigned holders_of(size_t granule) {
+  unsigned holders = 0;
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++)
+    holders += taken[thread] == granule;
+  return holders;
+}
+
+static uint64_t dirty_granules(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes.dirty_bytes >> GRANULE_SHIFT;
+}
+
+/* What is free can be had, whole where free neighbours merged. */
+static void require_dirty(size_t granule, size_t granules) {
+  struct range_request request = request_of(granules);
+  MODEL_REQUIRE(dirty_granules() == granules);
+  if (granules) MODEL_REQUIRE(range_take_used(&request, mine()) == granule);
+}
+
+/* Threads that wait sleep at once. */
+static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
+                                                {0}};
+
+static const struct model_mutant lock_mutants[] = {
+    {"the lock in two steps", {{"try_word", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without acquire", {{"try_word", "cas", "word", MODEL_WEAKEN, 0}}},
+    {"the lock without release", {{"give_word", "exchange", "word", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- neighbours are freed and merge, and somebody wants one ---------------------------------------------------- */
+
+static void free_left(void) { range_give(left, 0, mine()); }
+static void free_right(void) {
+  range_give(right, 0, mine());
+  is_right_free = true;
+}
+static void take_one(void) { take_used(GRANULES); }
+
+static void check_merged(void) {
+  size_t got = taken[2];
+  if (got == NO_GRANULE) {
+    require_dirty(left, 2 * GRANULES);
+  } else {
+    MODEL_REQUIRE(got == left || got == right);
+    MODEL_REQUIRE(range_info(got)->granules == GRANULES);
+    require_dirty(got == left ? right : left, GRANULES);
+  }
+}
+
+/* ---- one grows into its neighbour while that is freed, and wanted ---------------------------------------------- */
+
+static bool is_extended;
+static void extend_left(void) { is_extended = range_extend(left, 2 * GRANULES, mine()); }
+
+static void check_extended(void) {
+  size_t granules = is_extended ? 2 * GRANULES : GRANULES;
+  MODEL_REQUIRE(range_info(left)->granules == granules);
+  MODEL_REQUIRE(taken[2] == NO_GRANULE || taken[2] == right);
+  MODEL_REQUIRE(!is_extended || taken[2] == NO_GRANULE);
+  bool is_free = !is_extended && taken[2] == NO_GRANULE;
+  require_dirty(right, is_free ? GRANULES : 0);
+}
+
+/* ---- a round of purging --------------------------------------------------------------------------------------- */
+
+/* Nobody has what the system takes the pages of: the record would be written to meanwhile. */
+static void look_at_purge(uintptr_t address, size_t bytes) {
+  struct range_info *info = range_info(granule_of(address));
+  MODEL_REQUIRE((uint64_t)info->granules << GRANULE_SHIFT == bytes);
+  info->site = (uint32_t)model_self();
+}
+
+static void set_up_purge(void) {
+  set_up();
+  range_give(left, 0, &strays[0]);
+  model_os.look_at_purge = look_at_purge;
+}
+
+static void purge(void) {
+  struct purge everything = {.bytes_left = SIZE_MAX};
+  range_purge(&everything, mine());
+}
+
+static void check_purged(void) {
+  MODEL_REQUIRE(taken[1] == NO_GRANULE || taken[1] == left);
+  /* Whatever was purged reads as zero and merged with what was never used; the rest waits. */
+  uint64_t live = 0;
+  if (taken[1] == left) live += GRANULES;
+  if (!is_right_free) live += GRANULES;
+  MODEL_REQUIRE(dirty_granules() % GRANULES == 0 && dirty_granules() + live <= 2 * GRANULES);
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  MODEL_REQUIRE((sizes.dirty_bytes + sizes.clean_bytes + (live << GRANULE_SHIFT)) ==
+                sizes.mapped_bytes);
+}
+
+static const struct model_mutant purge_mutants[] = {
+    {"the lock in two steps", {{"try_word", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without release", {{"give_word", "exchange", "word", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- two threads free one Big block ------------------------------------------------------------------------------ */
+
+static uintptr_t block;
+static uint32_t block_granules;
+
+static void set_up_block(void) {
+  struct big_request request = {.bytes = GRANULES * GRANULE_BYTES, .site = SITE};
+  set_up();
+  block = big_take(&request, &strays[0]);
+  MODEL_REQUIRE(block);
+  block_granules = range_info(granule_of(block))->granules;
+}
+
+static void free_block(void) { big_give(block, mine()); }
+
+static void check_freed_once(void) {
+  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.big_live_bytes) == 0);
+}
+
+static const struct model_mutant twice_mutants[] = {
+    {"freed in two steps", {{"big_note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- the cache by call site: kept, found and given back ------------------------------------------------------- */
+
+static struct site_cache cache;
+static bool is_kept;
+
+static void keep(void) {
+  range_info(left)->stamp_ms = 1;
+  is_kept = site_cache_put(&cache, SITE, left, UINT64_C(1) << 30);
+  if (!is_kept) hold(left);
+}
+static void find(void) {
+  size_t found = site_cache_take(&cache, SITE, GRANULES, GRANULES);
+  hold(found);
+  if (found != NO_GRANULE) range_info(found)->stamp_ms = 2;
+}
+static void purge_old(void) {
+  struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX};
+  site_cache_purge(&cache, &old, mine());
+}
+static void purge_young(void) {
+  struct purge young = {.now_ms = 10, .decay_ms = 100, .bytes_left = SIZE_MAX};
+  site_cache_purge(&cache, &young, mine());
+}
+
+/* It is with one thread, in the cache or in the arena. */
+static void check_site(void) {
+  uint64_t cached = load_relaxed(&cache.cached_bytes) >> GRANULE_SHIFT;
+  size_t found = site_cache_take(&cache, SITE, GRANULES, GRANULES);
+  MODEL_REQUIRE(cached == (found == left ? GRANULES : 0));
+  MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
+  MODEL_REQUIRE(load_relaxed(&cache.cached_bytes) == 0);
+}
+
+static const struct model_mutant site_mutants[] = {
+    {"kept without release", {{"site_cache_put", "cas", "slots", MODEL_WEAKEN, 0}}},
+    {"taken without acquire", {{"empty_slot", "cas", "slot", MODEL_WEAKEN, 0}}},
+    {"taken in two steps", {{"empty_slot", "cas", "slot", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+int main(int count, char **arguments) {
+  static const struct model_scenario scenarios[] = {{.name = "range-merge",
+                                                     .set_up = set_up,
+                                                     .threads = {free_left, free_right, take_one},
+                                                     .check = check_merged,
+                                                     .always = no_spinning,
+                                                     .mutants = lock_mutants},
+                                                    {.name = "range-extend",
+                                                     .set_up = set_up,
+                                                     .threads = {extend_left, free_right, take_one},
+                                                     .check = check_extended,
+                                                     .always = no_spinning,
+                                                     .mutants = lock_mutants},
+                                                    {.name = "range-purge",
+                                                     .set_up = set_up_purge,
+                                                     .threads = {purge, take_one},
+                                                     .check = check_purged,
+                                                     .always = no_spinning,
+                                                     .mutants = purge_mutants},
+                                                    {.name = "range-purge-merge",
+                                                     .set_up = set_up_purge,
+                                                     .threads = {purge, free_right},
+                                                     .check = check_purged,
+                                                     .always = no_spinning,
+                                                     .mutants = purge_mutants},
+                                                    {.name = "range-twice",
+                                                     .set_up = set_up_block,
+                                                     .threads = {free_block, free_block},
+                                                     .check = check_freed_once,
+                                                     .always = no_spinning,
+                                                     .mutants = twice_mutants},
+                                                    {.name = "range-site",
+                                                     .set_up = set_up,
+                                                     .threads = {keep, find, purge_old},
+                                                     .check = check_site,
+                                                     .always = no_spinning,
+                                                     .mutants = site_mutants},
+                                                    {.name = "range-site-young",
+                                                     .set_up = set_up,
+                                                     .threads = {keep, find, purge_young},
+                                                     .check = check_site,
+                                                     .always = no_spinning,
+                                                     .mutants = site_mutants},
+                                                    {0}};
+  return model_main(count, arguments, scenarios);
+}
