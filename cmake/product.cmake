@@ -1,4 +1,4 @@
-# libhakmem.so and libhakmem.a from the same objects, and their installation.
+# libhakmem.so and libhakmem.a, from the same objects but for one, and their installation.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -9,8 +9,8 @@ add_library(hakmem_objects OBJECT ${hakmem_sources})
 target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
 target_compile_options(hakmem_objects PRIVATE -ffunction-sections -fdata-sections) # for first.ld
 
-add_library(hakmem SHARED)
-target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects>)
+add_library(hakmem SHARED ${shared_sources})
+target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_INTERFACE:hakmem_flags>)
 
 # The archive holds one object with hidden symbols made local: a program gets all of the library or
 # nothing (its constructor included), and none of its internal names.

@@ -1,5 +1,6 @@
 /* startup.c: what happens when the library is loaded and when the process ends.  Allocation works
  * before the one and after the other. */
+#include "api/override_threads.h"
 #include "heap/batch.h"
 #include "heap/life.h"
 #include "heap/scavenge.h"
@@ -7,10 +8,13 @@
 #include "observe/reports.h"
 #include "slab/adopt.h"
 
+/* Linked with the archive, or loaded late, the library does not. */
+static bool sees_threads_start(void) { return &pthread_create == &hak_start_thread; }
+
 RUN_AT_LOAD static void at_load(void) {
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
-  heaps_at_fork();
+  if (!sees_threads_start()) heaps_at_fork();
   reports_at_load();
   crash_watch();
   scavenge_start_helper();

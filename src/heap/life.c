@@ -169,6 +169,7 @@ struct heap *heap_of_this_thread(void) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_is_real(heap))) return heap;
   if (heap == &ended_heap) return NULL;
+  if (os_is_multi_threaded()) heaps_at_fork(); /* a thread that the C library started for itself */
   heap = heap_borrow();
   if (!heap) return NULL;
   heap->exit_round = 0;
@@ -266,4 +267,8 @@ static void after_fork_in_child(void) {
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 
-void heaps_at_fork(void) { os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child); }
+void heaps_at_fork(void) {
+  static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
+  if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
+  os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+}

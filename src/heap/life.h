@@ -29,7 +29,7 @@ void heap_return(struct heap *heap);
 /* In a forked child: parks the heaps of threads that did not come along.  Cheap when there are none. */
 void heaps_park_lost_threads(void);
 
-/* Registers the fork handlers; once. */
+/* Registers the fork handlers, unless somebody has.  Before there is a second thread. */
 void heaps_at_fork(void);
 
 #endif

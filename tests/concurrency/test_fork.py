@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
+Compile = Callable[..., Path]
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,12 @@ def test_spawn(mode: str, run_program: Run) -> None:
     result = run_program(HERE / "spawn.c", mode)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert result.served >= 1
+
+
+@pytest.mark.parametrize("starter", ["pthread", "c11", "timer"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked"])
+def test_handlers_come_last(mode: str, starter: str, run_program: Run, compile_c: Compile) -> None:
+    """A library that is initialised before hakmem has a lock that is held while its holder allocates."""
+    library = compile_c(HERE / "fork_handlers.c", "-shared", "-fPIC")
+    needed = [library, f"-Wl,-rpath,{library.parent}"]
+    assert_clean(run_program(HERE / "fork_order.c", mode, *needed, args=[starter]))

@@ -1,0 +1,59 @@
+/* override_threads.c: what must be seen before the fork handlers are registered, in libhakmem.so only.
+ *
+ * Handlers run before a fork in the reverse order of their registration, and ours take the locks of malloc: they must be
+ * the first that are registered.  Else another's would wait, while we hold them, for a lock whose holder waits in malloc
+ * for ours.  At load is too late: libraries that the program is linked with are initialised before.  It is also
+ * dear: a page of the C library that small processes have no other need of (docs/decisions/0012).  So ours are
+ * registered when another's are, and at the latest when the first thread is started.  A process that never does either
+ * has nothing to guard at a fork. */
+#include <stdlib.h>
+
+#ifdef __GLIBC__
+
+#include <errno.h>
+
+#include "api/override_threads.h"
+#include "base/atomic.h"
+#include "heap/life.h"
+#include "os/os.h"
+
+typedef int start_function(void *, const void *, void *(*)(void *), void *);
+typedef int start_c11_function(void *, int (*)(void *), void *);
+typedef int register_function(void (*)(void), void (*)(void), void (*)(void), void *);
+
+enum { THREAD_ERROR = 2 }; /* thrd_error */
+
+int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *), void *argument) {
+  static ATOMIC(start_function *) next; /* relaxed: any thread finds the same */
+  start_function *start = load_relaxed(&next);
+  if (!start) {
+    heaps_at_fork();
+    *(void **)&start = os_next_symbol("pthread_create");
+    if (!start) return ENOSYS;
+    store_relaxed(&next, start);
+  }
+  return start(thread, attributes, body, argument);
+}
+int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument)
+    EXPORT_ALIAS_OF(hak_start_thread);
+
+int thrd_create(void *thread, int (*body)(void *), void *argument);
+EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
+  start_c11_function *start;
+  heaps_at_fork();
+  *(void **)&start = os_next_symbol("thrd_create");
+  return start ? start(thread, body, argument) : THREAD_ERROR;
+}
+
+/* What pthread_atfork calls, ours too. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *library);
+EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *library) {
+  register_function *next;
+  heaps_at_fork();
+  *(void **)&next = os_next_symbol("__register_atfork");
+  return next ? next(prepare, parent, child, library) : ENOSYS;
+}
+
+#endif
