@@ -7,6 +7,11 @@
  * allocator that gives it back to this thread shares the line from then on).
  * One operation is one malloc, the writes and one free.
  *
+ * It writes to the first byte and reads the last, another one: a byte that it wrote itself a processor takes
+ * from the buffer of its stores, whoever has the line.  And it writes nothing that it has read: a byte counted
+ * up in memory is a chain of stores and loads, which took 90 or 300 ns on one Xeon, at any address, by
+ * the instructions before the loop.
+ *
  *   --kind active|passive (active)  --size BYTES (8)  --writes N (100)  --threads N (2)
  *   --seconds S (1)
  */
@@ -24,7 +29,7 @@ static double seconds = 1.0;
 static const struct arg args[] = {
     ARG_CHOICE("kind", kind, kind_names, "who would bring the threads into one cache line"),
     ARG_COUNT("size", size, 1, ARGS_SIZE_MAX, "bytes of a block"),
-    ARG_COUNT("writes", writes, 1, 1 << 30, "times that a block is read and written"),
+    ARG_COUNT("writes", writes, 1, 1 << 30, "times that a block is written and read"),
     ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with one block at a time"),
     ARG_SECONDS(seconds),
 };
@@ -40,8 +45,8 @@ static void one_operation(void) {
   block[0] = 0;
   block[size - 1] = 0;
   for (uint64_t i = 0; i < writes; i++) {
-    block[0]++;
-    block[size - 1]++;
+    (void)block[size - 1];
+    block[0] = (unsigned char)i;
   }
   free((unsigned char *)block);
 }

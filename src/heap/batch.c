@@ -128,15 +128,18 @@ static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned 
   return 1; /* left alone */
 }
 
-/* Blocks that were freed in no order: most have another slab than the one before, and with a large live set none
+/* Blocks that were freed in no order: many have another slab than the one before, and with a large live set none
  * of their records is in the cache.  They are taken in groups, one by one, what they need fetched ahead. */
 enum { GROUP_BLOCKS = 16 };
 
+/* The first half stands for all.  From one change in four a visit to a slab for every run, and a branch that cannot
+ * be foreseen, cost more. */
 static bool are_scattered(void *const *blocks) {
+  enum { LOOKED_AT = GROUP_BLOCKS / 2 };
   unsigned changes = 0;
-  for (unsigned at = 1; at < GROUP_BLOCKS; at++)
-    changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at - 1]);
-  return changes >= GROUP_BLOCKS / 2;
+  for (unsigned at = 0; at < LOOKED_AT; at++)
+    changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at + 1]);
+  return changes >= LOOKED_AT / 4;
 }
 
 /* A block of a slab with one slot; found without a look at what may not be in the cache. */
@@ -155,8 +158,8 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
   return (struct scattered){granule, index, &superslab->slabs[slot]};
 }
 
-static void give_group(struct owner *owner, unsigned class, void *const *blocks,
-                       struct counters *counters) {
+static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
+                           struct counters *counters) {
   const struct slab_shape *shape = &slab_shapes[class];
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
@@ -168,20 +171,29 @@ static void give_group(struct owner *owner, unsigned class, void *const *blocks,
                     slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
     if (UNLIKELY(!is_given)) give_to_slab(owner, &blocks[at], 1, counters);
   }
+  return GROUP_BLOCKS;
+}
+
+/* Run by run, to the end of a group at least: a group is judged once. */
+static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned block_count,
+                          struct counters *counters) {
+  unsigned given = 0;
+  while (given < GROUP_BLOCKS)
+    given += give_to_slab(owner, blocks + given, block_count - given, counters);
+  return given;
 }
 
 void batch_free(struct owner *owner, void **blocks, unsigned block_count,
                 struct counters *counters) {
   unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
   bool may_scatter = owner && slots_of_class(class) == 1;
-  void **end = blocks + block_count;
-  while (blocks != end) {
-    if (may_scatter && end - blocks >= GROUP_BLOCKS && are_scattered(blocks)) {
-      give_group(owner, class, blocks, counters);
-      blocks += GROUP_BLOCKS;
-    } else {
-      blocks += give_to_slab(owner, blocks, (unsigned)(end - blocks), counters);
-    }
+  for (unsigned given; block_count; blocks += given, block_count -= given) {
+    if (!may_scatter || block_count < GROUP_BLOCKS)
+      given = give_to_slab(owner, blocks, block_count, counters);
+    else if (are_scattered(blocks))
+      given = give_group(owner, class, blocks, counters);
+    else
+      given = give_runs(owner, blocks, block_count, counters);
   }
 }
 

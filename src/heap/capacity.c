@@ -14,6 +14,7 @@ enum {
   STREAK_DIVISOR =
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
+_Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* A slab class may grow to this without asking what the program holds. */

@@ -119,22 +119,12 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
   return (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
 }
 
-/* Blocks came back to `local`; in a word that they did. */
-static void note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
-                       uint32_t block_bytes) {
-  slab->free_local = (uint16_t)(slab->free_local + blocks);
-  add_single_writer(&owner->bytes_out, -((int64_t)blocks * block_bytes));
-}
-static void note_word(struct slab *slab, unsigned word) {
-  if (word < slab->first_word) slab->first_word = (uint8_t)word;
-}
-
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
   uint64_t before = slab->local[word];
   if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
-  note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
-  note_word(slab, word);
+  slab_note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
+  slab_note_word(slab, word);
 }
 
 /* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load
@@ -145,8 +135,7 @@ static unsigned free_slabs_to_keep(const struct bin *bin) {
   return FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
 }
 
-/* After blocks came back: where the slab belongs now. */
-static void place(struct slab *slab, struct owner *owner) {
+void slab_place(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   if (slab == bin->current) return;
   if (!slab->is_listed)
@@ -174,7 +163,7 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
       *open = bits;
       open = &local[index / 64];
       bits = *open;
-      note_word(slab, (unsigned)index / 64);
+      slab_note_word(slab, (unsigned)index / 64);
     }
     uint64_t bit = UINT64_C(1) << index % 64;
     if (UNLIKELY(bits & bit)) {
@@ -184,26 +173,15 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
     bits |= bit;
   }
   *open = bits;
-  note_freed(slab, owner, set - twice, shape->block_bytes);
+  slab_note_freed(slab, owner, set - twice, shape->block_bytes);
   return set;
 }
 
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count) {
   unsigned put = set_bits(slab, owner, blocks, block_count);
-  if (LIKELY(put)) place(slab, owner);
+  if (LIKELY(put)) slab_place(slab, owner);
   return put;
-}
-
-bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
-  const struct slab_shape *shape = &slab_shapes[class];
-  uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
-  if (UNLIKELY(*word & bit)) return false;
-  *word |= bit;
-  note_freed(slab, owner, 1, shape->block_bytes);
-  note_word(slab, index / 64);
-  if (!slab->is_listed || slab->free_local == shape->capacity) place(slab, owner);
-  return true;
 }
 
 unsigned slab_collect(struct slab *slab, struct owner *owner) {
@@ -216,7 +194,7 @@ unsigned slab_collect(struct slab *slab, struct owner *owner) {
     if (bits) add_local(slab, owner, word, bits);
   }
   unsigned collected = slab->free_local - before;
-  if (collected) place(slab, owner);
+  if (collected) slab_place(slab, owner);
   return collected;
 }
 

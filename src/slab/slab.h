@@ -46,9 +46,31 @@ COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const c
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count);
 
+/* Blocks came back to `local`; in a word that they did; and where the slab belongs then. */
+INLINE void slab_note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
+                            uint32_t block_bytes) {
+  slab->free_local = (uint16_t)(slab->free_local + blocks);
+  add_single_writer(&owner->bytes_out, -((int64_t)blocks * block_bytes));
+}
+INLINE void slab_note_word(struct slab *slab, unsigned word) {
+  if (word < slab->first_word) slab->first_word = (uint8_t)word;
+}
+void slab_place(struct slab *slab, struct owner *owner);
+
 /* The same for one block, number `index` of a slab of the class: without a look at the record's first line.  False,
  * and nothing done, when it was free already. */
-bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner);
+INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
+  const struct slab_shape *shape = &slab_shapes[class];
+  uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
+  if (UNLIKELY(*word & bit)) return false;
+  *word |= bit;
+  slab_note_freed(slab, owner, 1, shape->block_bytes);
+  slab_note_word(slab, index / 64);
+  /* In one branch: which of a class's slabs the next block belongs to cannot be predicted. */
+  bool is_nowhere = !slab->is_listed & (slab != owner->bins[class].current);
+  if (UNLIKELY(is_nowhere | (slab->free_local == shape->capacity))) slab_place(slab, owner);
+  return true;
+}
 
 /* Moves `remote` to `local`; returns how many blocks. */
 unsigned slab_collect(struct slab *slab, struct owner *owner);

@@ -149,6 +149,30 @@ static int flush_scattered(const void *unused) {
   return 0;
 }
 
+/* Runs of so many neighbours, out of one half of the blocks and the other in turns. */
+static void give_in_runs(unsigned count, unsigned run) {
+  for (unsigned first = 0; first < count / 2; first += run) {
+    for (unsigned at = first; at < first + run; at++) hak_free(blocks[at]);
+    for (unsigned at = first; at < first + run; at++) hak_free(blocks[count / 2 + at]);
+  }
+}
+
+/* Whether a group counts as scattered or not, all of it comes back. */
+static int flush_in_runs(const void *unused) {
+  enum { RUN_MAX = 20 };
+  (void)unused;
+  start_library();
+  for (unsigned run = 1; run <= RUN_MAX; run++) {
+    unsigned count = MANY / 2 / run * run * 2; /* whole runs */
+    take(SCATTERED_BYTES, count);
+    give_in_runs(count, run);
+    require_laws();
+  }
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
+  return 0;
+}
+
 static int free_twice_scattered(const void *unused) {
   (void)unused;
   start_library();
@@ -437,6 +461,7 @@ CHILD_TEST(grow_with_the_class)
 CHILD_TEST(hold_as_much_as_lives)
 CHILD_TEST(count_adopted)
 CHILD_TEST(flush_scattered)
+CHILD_TEST(flush_in_runs)
 CHILD_TEST(send_home)
 CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
@@ -457,6 +482,7 @@ int main(void) {
       cmocka_unit_test(test_hold_as_much_as_lives),
       cmocka_unit_test(test_count_adopted),
       cmocka_unit_test(test_flush_scattered),
+      cmocka_unit_test(test_flush_in_runs),
       cmocka_unit_test(test_double_free_scattered),
       cmocka_unit_test(test_send_home),
       cmocka_unit_test(test_send_scattered_home),
