@@ -93,6 +93,23 @@ static int conserve(const void *unused) {
   return 0;
 }
 
+/* A refill takes what came back to several slabs, and nothing fresh with it. */
+static int gather_before_fresh(const void *unused) {
+  enum { OF_TWO_SLABS = 2100, RETURNED = 10 };
+  (void)unused;
+  start_library();
+  take(64, OF_TWO_SLABS);
+  for (unsigned index = 0; index < RETURNED; index++) hak_free(blocks[index * 200]);
+  hak_purge(true);
+  const struct slab *last = slab_of_block((uintptr_t)blocks[OF_TWO_SLABS - 1]);
+  REQUIRE(last != slab_of_block((uintptr_t)blocks[0]) && last->handed_out < last->capacity);
+  unsigned handed_out = last->handed_out;
+  uint64_t refills = counted(COUNT_refills);
+  for (unsigned index = 0; index < RETURNED; index++) must_malloc(64);
+  REQUIRE(last->handed_out == handed_out && counted(COUNT_refills) == refills + 1);
+  return 0;
+}
+
 /* What lies still goes back, and so do the slots. */
 static int shrink_when_idle(const void *unused) {
   (void)unused;
@@ -456,6 +473,7 @@ static void test_double_free_around_a_release(void **state) {
 CHILD_TEST(last_in_first_out)
 CHILD_TEST(keep_small)
 CHILD_TEST(conserve)
+CHILD_TEST(gather_before_fresh)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(grow_with_the_class)
 CHILD_TEST(hold_as_much_as_lives)
@@ -477,6 +495,7 @@ int main(void) {
       cmocka_unit_test(test_settle),
       cmocka_unit_test(test_keep_small),
       cmocka_unit_test(test_conserve),
+      cmocka_unit_test(test_gather_before_fresh),
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_grow_with_the_class),
       cmocka_unit_test(test_hold_as_much_as_lives),
