@@ -4,8 +4,8 @@
  *               → remote frees of the current slab
  *               → the class's partial list
  *   borrowed    blocks that wait in other owners' pending queues (slab/borrow.h)
- *   fresh       blocks of our slabs that nobody has had yet
  *   ended       slabs of owners that ended or are dormant (M5)
+ *   fresh       blocks of our slabs that nobody has had yet
  *   Route P     slabs of owners that are alive but idle (M4)
  *   acquire     the shared pool
  *

@@ -2,6 +2,7 @@
 #include "slab/gate.h"
 
 #include "owners.h"
+#include "slab/adopt.h"
 
 static struct slab *pass(void) { return gate_pass(&mine, CLASS_64); }
 
@@ -111,6 +112,24 @@ static void test_borrow_before_fresh(void **state) {
   assert_child_succeeds(borrow_before_fresh, NULL);
 }
 
+static int adopt_first(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *own = pass(), *theirs = full_slab(&other, CLASS_64);
+  put_bits(theirs, &other, 0, 1);
+  REQUIRE(pass() == own && own->handed_out == 0); /* the other one runs */
+  owner_park(&other);
+  REQUIRE(pass() == theirs && counted(&mine, COUNT_refill_orphan) == 1);
+  use_up(theirs);
+  REQUIRE(pass() == own && counted(&mine, COUNT_refill_new) == 1);
+  return 0;
+}
+
+static void test_ended_before_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(adopt_first, NULL);
+}
+
 /* A queued slab may be the current one itself. */
 static int drain_the_current(const void *unused) {
   (void)unused;
@@ -159,13 +178,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_route_s_in_order),
-      cmocka_unit_test(test_one_thread),
-      cmocka_unit_test(test_fresh_blocks_last),
-      cmocka_unit_test(test_borrow_before_fresh),
-      cmocka_unit_test(test_the_current_slab_is_queued),
-      cmocka_unit_test(test_budget_of_one_visit),
-      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_route_s_in_order),    cmocka_unit_test(test_one_thread),
+      cmocka_unit_test(test_fresh_blocks_last),   cmocka_unit_test(test_borrow_before_fresh),
+      cmocka_unit_test(test_ended_before_fresh),  cmocka_unit_test(test_the_current_slab_is_queued),
+      cmocka_unit_test(test_budget_of_one_visit), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
