@@ -69,8 +69,10 @@ static unsigned gather(struct heap *heap, unsigned class) {
 
 /* The system is asked last, when nothing that rests in the thread's own caches helps either. */
 static struct slab *touch(struct heap *heap, unsigned class) {
+  struct slab *slab = nursery_take_along(heap, class);
+  if (slab) return slab;
   if (!relief_is_possible(heap)) return gate_touch(&heap->owner, class, AS_FAR_AS_THE_SYSTEM);
-  struct slab *slab = gate_touch(&heap->owner, class, WITHIN_POOL);
+  slab = gate_touch(&heap->owner, class, WITHIN_POOL);
   if (LIKELY(slab)) return slab;
   leave(heap);
   relief_give(heap);

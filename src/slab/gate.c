@@ -100,6 +100,13 @@ static struct slab *make_new(struct owner *owner, unsigned class, enum gate_reac
   return make_current(owner, slab);
 }
 
+struct slab *gate_take_along(struct owner *owner, struct owner *shared, unsigned class) {
+  if (!latch_try(shared)) return NULL;
+  struct slab *slab = adopt_from_shared(shared, owner, class);
+  latch_give(shared);
+  return slab ? use_adopted(owner, slab, COUNT_refill_nursery) : NULL;
+}
+
 struct slab *gate_touch(struct owner *owner, unsigned class, enum gate_reach reach) {
   struct slab *slab = adopt_from_ended(owner, class);
   if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
