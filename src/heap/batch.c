@@ -47,15 +47,32 @@ static unsigned borrow(struct heap *heap, unsigned class) {
   return gate_borrow(&heap->owner, class, magazine->top, wanted < MOST ? wanted : MOST);
 }
 
-static unsigned take_batch(struct heap *heap, struct slab *slab) {
+/* Behind those that the magazine has got already. */
+static unsigned take_more(struct heap *heap, struct slab *slab, unsigned taken) {
   struct magazine *magazine = &heap->magazines[slab->class];
-  return slab_take(slab, &heap->owner, magazine->top, slab_batch(slab, batch_size(magazine)));
+  unsigned wanted = slab_batch(slab, batch_size(magazine) - taken);
+  return slab_take(slab, &heap->owner, magazine->top + taken, wanted);
+}
+
+/* Blocks that have been out before, from several slabs when the first has but a few. */
+static unsigned gather(struct heap *heap, unsigned class) {
+  struct slab *slab = heap->owner.bins[class].current;
+  unsigned wanted = batch_size(&heap->magazines[class]), taken = 0;
+  if (slab && slab_reusable(slab)) {
+    count(&heap->owner.counters, COUNT_refill_current);
+    taken = take_more(heap, slab, 0);
+  }
+  while (taken * 2 < wanted && (slab = gate_reuse(&heap->owner, class)))
+    taken += take_more(heap, slab, taken);
+  return taken;
 }
 
 /* The system is asked last, when nothing that rests in the thread's own caches helps either. */
 static struct slab *touch(struct heap *heap, unsigned class) {
+  struct slab *slab = nursery_take_along(heap, class);
+  if (slab) return slab;
   if (!relief_is_possible(heap)) return gate_touch(&heap->owner, class, AS_FAR_AS_THE_SYSTEM);
-  struct slab *slab = gate_touch(&heap->owner, class, WITHIN_POOL);
+  slab = gate_touch(&heap->owner, class, WITHIN_POOL);
   if (LIKELY(slab)) return slab;
   leave(heap);
   relief_give(heap);
@@ -65,16 +82,11 @@ static struct slab *touch(struct heap *heap, unsigned class) {
 
 /* From where memory has been used, then from where it has not. */
 static unsigned fill(struct heap *heap, unsigned class) {
-  struct slab *slab = heap->owner.bins[class].current;
-  if (slab && slab_reusable(slab)) {
-    count(&heap->owner.counters, COUNT_refill_current);
-    return take_batch(heap, slab);
-  }
-  slab = gate_reuse(&heap->owner, class);
-  unsigned borrowed = slab ? 0 : borrow(heap, class);
-  if (borrowed) return borrowed;
-  if (!slab) slab = touch(heap, class);
-  return slab ? take_batch(heap, slab) : 0;
+  unsigned taken = gather(heap, class);
+  if (!taken) taken = borrow(heap, class);
+  if (taken) return taken;
+  struct slab *slab = touch(heap, class);
+  return slab ? take_more(heap, slab, 0) : 0;
 }
 
 bool batch_refill(struct heap *heap, unsigned class) {

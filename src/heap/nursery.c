@@ -52,6 +52,16 @@ unsigned nursery_take(struct heap *heap, unsigned class, void **blocks, unsigned
   return taken;
 }
 
+static bool has_outgrown(const struct heap *heap, unsigned class) {
+  return class < TINY_CLASS_COUNT && heap->nursery_batches[class] == NURSERY_BATCHES_MAX &&
+         !load_relaxed(&heap->owner.bins[class].slab_count);
+}
+
+struct slab *nursery_take_along(struct heap *heap, unsigned class) {
+  struct heap *shared = has_outgrown(heap, class) ? nursery_if_any() : NULL;
+  return shared ? gate_take_along(&heap->owner, &shared->owner, class) : NULL;
+}
+
 bool nursery_give(uint32_t entry, void *block) {
   struct heap *shared = nursery_if_any();
   if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;

@@ -3,7 +3,8 @@
  * A slab of its own for each class that a thread touches costs a page each, whether the thread goes on or
  * sleeps for ever: a thousand threads that did a little cost 89 KiB each (docs/decisions/0011).  So a new
  * thread's first blocks of a class, 14 at most, come from slabs that all threads share, and go back
- * there one by one; who asks for more gets its own slab.  The process's first thread always does.
+ * there one by one; who asks for more gets its own slab, the shared one if that has room.  The process's
+ * first thread always does.
  *
  * A thread that finds the latch taken for long is served as if there were no nursery. */
 #ifndef HAK_HEAP_NURSERY_H
@@ -17,6 +18,10 @@ unsigned nursery_take(struct heap *heap, unsigned class, void **blocks, unsigned
 
 /* Takes a block back if its owner map entry says that it is the nursery's. */
 bool nursery_give(uint32_t entry, void *block);
+
+/* The first slab that a heap owns of a class whose share of the nursery it has had: the nursery's, made current, or
+ * NULL.  What the others hold there comes back to its new owner.  Wants the heap's latch. */
+struct slab *nursery_take_along(struct heap *heap, unsigned class);
 
 /* In a forked child: the nursery's heap is treated as one of a thread that did not come along. */
 void nursery_after_fork(void);

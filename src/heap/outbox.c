@@ -19,8 +19,15 @@ void outbox_empty(struct heap *heap) {
   heap->outbox_bytes = 0;
 }
 
+/* Blocks that a thread sends home one by one before it gets an outbox: many never free more of others'. */
+enum { FIRST_ALONE = 16 };
+
+static bool is_worth_an_outbox(const struct heap *heap) {
+  return load_relaxed(&heap->owner.counters.value[COUNT_remote_freed_blocks]) >= FIRST_ALONE;
+}
+
 bool outbox_add(struct heap *heap, uintptr_t block) {
-  if (UNLIKELY(!heap->outbox))
+  if (UNLIKELY(!heap->outbox) && is_worth_an_outbox(heap))
     heap->outbox = metadata_allocate(OUTBOX_WORDS * sizeof *heap->outbox);
   if (UNLIKELY(!heap->outbox)) { /* straight home */
     batch_free(NULL, (void *[]){(void *)block}, 1, &heap->owner.counters);

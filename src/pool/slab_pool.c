@@ -275,17 +275,46 @@ static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t no
   directory_open(superslab);
 }
 
+static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
+  size_t granule = granule_of(slab->base);
+  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
+  uint32_t mask = run_mask((unsigned)(granule % GRANULES_PER_CHUNK), slab->slot_count);
+  for (unsigned later = 1; later < slab->slot_count; later++)
+    store_relaxed(&slab[later].stamp_ms, load_relaxed(&slab->stamp_ms));
+  store_relaxed(&slab->state, SLOT_UNUSED);
+  fetch_or_relaxed(&superslab->dirty, mask); /* ordered by return_slots */
+  return_slots(superslab, mask, now_ms);
+}
+
 /* ---- acquire ---------------------------------------------------------------------------------------- */
 
-static struct slab *take_empty(unsigned class) {
+static struct slab *pop_empty(unsigned class) {
   struct empty_stack *empty = &pool.empty[class];
   uint32_t number = tagged_stack_pop(&empty->stack, slab_link);
   if (number == NO_ITEM) return NULL;
   fetch_sub_relaxed(&empty->slab_count, 1);
-  struct slab *slab = slab_of_granule(number);
+  return slab_of_granule(number);
+}
+
+static struct slab *take_empty(unsigned class) {
+  struct slab *slab = pop_empty(class);
+  if (!slab) return NULL;
   ASSERT(load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class);
   store_release(&slab->state, SLOT_ACTIVE);
   return slab;
+}
+
+/* An EMPTY slab of another class, at least as long, becomes slots for all.  It ages on where it was. */
+static bool open_an_empty(unsigned class) {
+  for (unsigned other = 0; other < SLAB_CLASS_COUNT; other++) {
+    bool may_have = load_relaxed(&pool.empty[other].slab_count) &&
+                    slots_of_class(other) >= slots_of_class(class);
+    struct slab *slab = may_have ? pop_empty(other) : NULL;
+    if (!slab) continue;
+    empty_to_unused(slab, load_relaxed(&slab->stamp_ms));
+    return true;
+  }
+  return false;
 }
 
 /* With nothing taken only slots whose pages may be resident. */
@@ -333,17 +362,21 @@ static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow
   return slab;
 }
 
-static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
+struct slab *acquire_touched_slab(unsigned class, struct counters *counters) {
   struct slab *slab = take_empty(class);
   if (slab) {
     count(counters, COUNT_acquire_empty);
     return slab;
   }
   slab = take_unused(class, 0, counters);
-  if (slab) {
-    count(counters, COUNT_acquire_unused);
-    return slab;
-  }
+  if (!slab && open_an_empty(class)) slab = take_unused(class, 0, counters);
+  if (slab) count(counters, COUNT_acquire_unused);
+  return slab;
+}
+
+static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
+  struct slab *slab = acquire_touched_slab(class, counters);
+  if (slab) return slab;
   size_t bytes = slab_bytes(class);
   if (!commit_take(bytes)) return NULL;
   slab = take_fresh(class, bytes, may_grow, counters);
@@ -360,17 +393,6 @@ struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters)
 }
 
 /* ---- release ---------------------------------------------------------------------------------------- */
-
-static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
-  size_t granule = granule_of(slab->base);
-  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
-  uint32_t mask = run_mask((unsigned)(granule % GRANULES_PER_CHUNK), slab->slot_count);
-  for (unsigned later = 1; later < slab->slot_count; later++)
-    store_relaxed(&slab[later].stamp_ms, load_relaxed(&slab->stamp_ms));
-  store_relaxed(&slab->state, SLOT_UNUSED);
-  fetch_or_relaxed(&superslab->dirty, mask); /* ordered by return_slots */
-  return_slots(superslab, mask, now_ms);
-}
 
 static void check_all_free(const struct slab *slab) {
 #if HAK_DEBUG

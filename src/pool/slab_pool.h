@@ -2,7 +2,8 @@
  *
  *   acquire_slab(class)
  *     stage 1   an EMPTY slot of the class           pop from the class's stack
- *     stage 2   UNUSED slots of a SuperSlab in use   clear bits, lowest address first, dirty first
+ *     stage 2   UNUSED slots of a SuperSlab in use   clear bits, lowest address first, dirty first; before
+ *                                                    clean ones an EMPTY slot of another class
  *     stage 3   a SuperSlab from the LRU of kept ones, else one that was given back, else the OS
  *
  * Lock-free: bit masks and tagged stacks.  Only metadata growth and the operating system can make a
@@ -22,6 +23,9 @@ bool slab_pool_init(void);
 struct slab *acquire_slab(unsigned class, struct counters *counters);
 /* The same without the last part of stage 3: NULL when all SuperSlabs that have pages are in use. */
 struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters);
+
+/* The same, but only slots that have been used before. */
+struct slab *acquire_touched_slab(unsigned class, struct counters *counters);
 
 /* Takes back a slab whose blocks are all free in `local`, have been so for `age_ms`, and that has no
  * owner. */

@@ -74,6 +74,12 @@ static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigne
   return slab;
 }
 
+struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
+  struct slab *slab = detach_slab(shared, class);
+  if (slab) take_over(slab, shared, owner);
+  return slab;
+}
+
 struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */

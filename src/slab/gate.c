@@ -88,11 +88,31 @@ static void drain_other_classes(struct owner *owner) {
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 
+/* A wholly free slab that the owner keeps for another class, or NULL. */
+static struct slab *find_kept(const struct owner *owner, unsigned class) {
+  for (unsigned other = 0; other < SLAB_CLASS_COUNT; other++) {
+    const struct bin *bin = &owner->bins[other];
+    if (slots_of_class(other) < slots_of_class(class)) continue;
+    if (bin->current && bin->current->free_local == bin->current->capacity) return bin->current;
+    for (struct slab *slab = bin->free_count ? bin->partial : NULL; slab; slab = slab->next)
+      if (slab->free_local == slab->capacity) return slab;
+  }
+  return NULL;
+}
+
+static struct slab *acquire(struct owner *owner, unsigned class, enum gate_reach reach) {
+  struct slab *slab = acquire_touched_slab(class, &owner->counters);
+  struct slab *kept = slab ? NULL : find_kept(owner, class);
+  if (kept && slab_try_release(kept, owner)) slab = acquire_touched_slab(class, &owner->counters);
+  if (slab) return slab;
+  return reach == WITHIN_POOL ? acquire_slab_within_pool(class, &owner->counters)
+                              : acquire_slab(class, &owner->counters);
+}
+
 static struct slab *make_new(struct owner *owner, unsigned class, enum gate_reach reach) {
   drain_other_classes(owner);
   borrow_release_slab(owner, class);
-  struct slab *slab = reach == WITHIN_POOL ? acquire_slab_within_pool(class, &owner->counters)
-                                           : acquire_slab(class, &owner->counters);
+  struct slab *slab = acquire(owner, class, reach);
   if (!slab) return NULL;
   count(&owner->counters, COUNT_new_pages_forced);
   count(&owner->counters, COUNT_refill_new);
@@ -100,11 +120,18 @@ static struct slab *make_new(struct owner *owner, unsigned class, enum gate_reac
   return make_current(owner, slab);
 }
 
+struct slab *gate_take_along(struct owner *owner, struct owner *shared, unsigned class) {
+  if (!latch_try(shared)) return NULL;
+  struct slab *slab = adopt_from_shared(shared, owner, class);
+  latch_give(shared);
+  return slab ? use_adopted(owner, slab, COUNT_refill_nursery) : NULL;
+}
+
 struct slab *gate_touch(struct owner *owner, unsigned class, enum gate_reach reach) {
-  struct slab *slab = use_fresh(owner, class);
-  if (slab) return slab;
-  slab = adopt_from_ended(owner, class);
+  struct slab *slab = adopt_from_ended(owner, class);
   if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
+  slab = use_fresh(owner, class);
+  if (slab) return slab;
   if (options.route_p && os_is_multi_threaded()) {
     slab = adopt_route_p(owner, class);
     if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);

@@ -4,8 +4,8 @@
  *               → remote frees of the current slab
  *               → the class's partial list
  *   borrowed    blocks that wait in other owners' pending queues (slab/borrow.h)
- *   fresh       blocks of our slabs that nobody has had yet
  *   ended       slabs of owners that ended or are dormant (M5)
+ *   fresh       blocks of our slabs that nobody has had yet
  *   Route P     slabs of owners that are alive but idle (M4)
  *   acquire     the shared pool
  *
@@ -19,11 +19,13 @@
  * memory.  Call it when the current slab's `local` is empty. */
 struct slab *gate_pass(struct owner *owner, unsigned class);
 
-/* The same in three steps, for who takes blocks of others, too.  First Route S: a slab with blocks that have
+/* The same in steps, for who takes blocks of others, too.  First Route S: a slab with blocks that have
  * been out before, or NULL. */
 struct slab *gate_reuse(struct owner *owner, unsigned class);
 /* Then blocks[0] … of other owners' slabs, up to `wanted`; returns how many. */
 unsigned gate_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted);
+/* Then, if the owner has no slab of the class, one of `shared`, whose blocks several threads had first. */
+struct slab *gate_take_along(struct owner *owner, struct owner *shared, unsigned class);
 /* Then all that may touch new pages: fresh blocks, and slabs that become ours.  Within the pool, NULL as well when it
  * would have to ask the system for a SuperSlab. */
 enum gate_reach { WITHIN_POOL, AS_FAR_AS_THE_SYSTEM };

@@ -73,14 +73,16 @@ static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block
   return bits & ~(low_bits(blocks) << low);
 }
 
-/* What a batch with fresh blocks in it may hold. */
+/* What a batch of fresh blocks may hold. */
 enum { FRESH_BATCH_BYTES = 4096 };
 
-unsigned slab_batch(const struct slab *slab, unsigned wanted) {
-  unsigned reusable = slab_reusable(slab);
-  if (wanted <= reusable) return wanted;
+static unsigned few_fresh(const struct slab *slab) {
   unsigned few = FRESH_BATCH_BYTES / slab->block_bytes;
-  unsigned most = reusable > few ? reusable : few ? few : 1;
+  return few ? few : 1;
+}
+
+unsigned slab_batch(const struct slab *slab, unsigned wanted) {
+  unsigned reusable = slab_reusable(slab), most = reusable ? reusable : few_fresh(slab);
   return wanted < most ? wanted : most;
 }
 

@@ -14,8 +14,8 @@ void slab_own(struct slab *slab, struct owner *owner);
  * address (a magazine pops it first); returns how many. */
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
 
-/* How many blocks to take when a magazine wants so many.  Of fresh ones it gets few at a time: it would touch
- * them all, one after the other, though older ones come back meanwhile. */
+/* How many blocks to take when a magazine wants so many.  Fresh ones only where no others are, and few at a time: it
+ * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);
 
 /* Free blocks that have been out before; the other free ones, all behind them, are fresh. */

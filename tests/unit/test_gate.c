@@ -2,6 +2,9 @@
 #include "slab/gate.h"
 
 #include "owners.h"
+#include "slab/adopt.h"
+
+enum { CLASS_128 = 8 };
 
 static struct slab *pass(void) { return gate_pass(&mine, CLASS_64); }
 
@@ -111,6 +114,48 @@ static void test_borrow_before_fresh(void **state) {
   assert_child_succeeds(borrow_before_fresh, NULL);
 }
 
+static int adopt_first(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *own = pass(), *theirs = full_slab(&other, CLASS_64);
+  put_bits(theirs, &other, 0, 1);
+  REQUIRE(pass() == own && own->handed_out == 0); /* the other one runs */
+  owner_park(&other);
+  REQUIRE(pass() == theirs && counted(&mine, COUNT_refill_orphan) == 1);
+  use_up(theirs);
+  REQUIRE(pass() == own && counted(&mine, COUNT_refill_new) == 1);
+  return 0;
+}
+
+static void test_ended_before_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(adopt_first, NULL);
+}
+
+/* Rather than pages that nobody has used: a slab that is kept for another class, where it is listed or current. */
+static int give_up_what_is_kept(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *listed = full_slab(&mine, CLASS_128), *current = gate_pass(&mine, CLASS_128);
+  for (unsigned word = 0; word < listed->word_count; word++)
+    put_bits(listed, &mine, word, ~UINT64_C(0));
+  REQUIRE(listed->is_listed && mine.bins[CLASS_128].free_count == 1);
+  struct slab *first = pass();
+  REQUIRE(first == current && !mine.bins[CLASS_128].current);
+  use_up(first);
+  struct slab *second = pass();
+  REQUIRE(second == listed && !mine.bins[CLASS_128].partial);
+  use_up(second);
+  struct slab *third = pass();
+  REQUIRE(third != first && third != second);
+  return 0;
+}
+
+static void test_kept_before_untouched(void **state) {
+  (void)state;
+  assert_child_succeeds(give_up_what_is_kept, NULL);
+}
+
 /* A queued slab may be the current one itself. */
 static int drain_the_current(const void *unused) {
   (void)unused;
@@ -163,6 +208,8 @@ int main(void) {
       cmocka_unit_test(test_one_thread),
       cmocka_unit_test(test_fresh_blocks_last),
       cmocka_unit_test(test_borrow_before_fresh),
+      cmocka_unit_test(test_kept_before_untouched),
+      cmocka_unit_test(test_ended_before_fresh),
       cmocka_unit_test(test_the_current_slab_is_queued),
       cmocka_unit_test(test_budget_of_one_visit),
       cmocka_unit_test(test_no_memory),

@@ -93,6 +93,23 @@ static int conserve(const void *unused) {
   return 0;
 }
 
+/* A refill takes what came back to several slabs, and nothing fresh with it. */
+static int gather_before_fresh(const void *unused) {
+  enum { OF_TWO_SLABS = 2100, RETURNED = 10 };
+  (void)unused;
+  start_library();
+  take(64, OF_TWO_SLABS);
+  for (unsigned index = 0; index < RETURNED; index++) hak_free(blocks[index * 200]);
+  hak_purge(true);
+  const struct slab *last = slab_of_block((uintptr_t)blocks[OF_TWO_SLABS - 1]);
+  REQUIRE(last != slab_of_block((uintptr_t)blocks[0]) && last->handed_out < last->capacity);
+  unsigned handed_out = last->handed_out;
+  uint64_t refills = counted(COUNT_refills);
+  for (unsigned index = 0; index < RETURNED; index++) must_malloc(64);
+  REQUIRE(last->handed_out == handed_out && counted(COUNT_refills) == refills + 1);
+  return 0;
+}
+
 /* What lies still goes back, and so do the slots. */
 static int shrink_when_idle(const void *unused) {
   (void)unused;
@@ -193,7 +210,7 @@ static void test_double_free_scattered(void **state) {
 
 /* ---- the outbox ------------------------------------------------------------------------------------ */
 
-enum { NURSERY_BLOCKS = 16, REMOTE_BLOCKS = 3 * OUTBOX_MAX_BLOCKS + NURSERY_BLOCKS + 8 };
+enum { SENT_ALONE = 16, REMOTE_BLOCKS = 3 * OUTBOX_MAX_BLOCKS + SENT_ALONE + 8 };
 
 static void *make_blocks(void *size) {
   take(*(size_t *)size, REMOTE_BLOCKS);
@@ -299,8 +316,8 @@ static int send_scattered_home(const void *unused) {
   }
   hak_purge(true);
   REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
-  uint64_t sent = counted(COUNT_outbox_blocks); /* the nursery's went home one by one */
-  REQUIRE(sent <= MANY && sent >= MANY - NURSERY_BLOCKS);
+  uint64_t sent = counted(COUNT_outbox_blocks); /* the first went home one by one */
+  REQUIRE(sent <= MANY && sent >= MANY - SENT_ALONE);
   return 0;
 }
 
@@ -413,24 +430,38 @@ static int grow_with_what_others_own(const void *unused) {
   return 0;
 }
 
+/* Who frees a few of others' blocks gets no outbox. */
+static int send_a_few_home(const void *unused) {
+  (void)unused;
+  size_t size = 32;
+  start_library();
+  on_a_thread(make_blocks, &size);
+  reuse_nothing();
+  for (unsigned index = 0; index < SENT_ALONE; index++) hak_free(blocks[index]);
+  REQUIRE(!heap_of_thread->outbox && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
+  hak_free(blocks[SENT_ALONE]);
+  REQUIRE(heap_of_thread->outbox && heap_of_thread->outbox_count == 1);
+  return 0;
+}
+
 static int free_twice(const void *unused) {
   (void)unused;
   size_t size = 32;
   start_library();
   on_a_thread(make_blocks, &size);
   reuse_nothing();
-  hak_free(blocks[7]);
-  hak_free(blocks[8]);
-  hak_free(blocks[7]);
+  for (unsigned index = 100; index < 100 + SENT_ALONE; index++) hak_free(blocks[index]);
+  hak_free(blocks[57]);
+  hak_free(blocks[58]);
+  hak_free(blocks[57]);
   hak_purge(true);
   return 0;
 }
 
 static void test_double_free_in_the_outbox(void **state) {
   (void)state;
-  static const char *const said[] = {
-      "hakmem: double free of 0x",
-      ": the block of 32 bytes is free already (tiny class 2, of thread ", NULL};
+  static const char *const said[] = {"hakmem: double free of 0x",
+                                     ": the block of 32 bytes is free already (tiny class 2", NULL};
   assert_child_reports(free_twice, NULL, said);
 }
 
@@ -456,6 +487,7 @@ static void test_double_free_around_a_release(void **state) {
 CHILD_TEST(last_in_first_out)
 CHILD_TEST(keep_small)
 CHILD_TEST(conserve)
+CHILD_TEST(gather_before_fresh)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(grow_with_the_class)
 CHILD_TEST(hold_as_much_as_lives)
@@ -463,6 +495,7 @@ CHILD_TEST(count_adopted)
 CHILD_TEST(flush_scattered)
 CHILD_TEST(flush_in_runs)
 CHILD_TEST(send_home)
+CHILD_TEST(send_a_few_home)
 CHILD_TEST(send_scattered_home)
 CHILD_TEST(reuse_when_only_freeing)
 CHILD_TEST(reuse_in_a_pipeline)
@@ -477,6 +510,7 @@ int main(void) {
       cmocka_unit_test(test_settle),
       cmocka_unit_test(test_keep_small),
       cmocka_unit_test(test_conserve),
+      cmocka_unit_test(test_gather_before_fresh),
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_grow_with_the_class),
       cmocka_unit_test(test_hold_as_much_as_lives),
@@ -485,6 +519,7 @@ int main(void) {
       cmocka_unit_test(test_flush_in_runs),
       cmocka_unit_test(test_double_free_scattered),
       cmocka_unit_test(test_send_home),
+      cmocka_unit_test(test_send_a_few_home),
       cmocka_unit_test(test_send_scattered_home),
       cmocka_unit_test(test_reuse_when_only_freeing),
       cmocka_unit_test(test_reuse_in_a_pipeline),

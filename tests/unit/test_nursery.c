@@ -59,12 +59,13 @@ static void require_one_owner(struct life *lives) {
 
 static void require_own_slabs(struct life *lives) {
   for (unsigned life = 0; life < THREADS; life++) {
-    const struct owner *first = owner_of(lives[life].blocks[0]);
-    unsigned shared = 0, last = lives[life].block_count - 1;
+    unsigned last = lives[life].block_count - 1, shared = 0;
+    const struct owner *own = owner_of(lives[life].blocks[last]);
     for (unsigned index = 0; index <= last; index++)
-      shared += owner_of(lives[life].blocks[index]) == first;
-    REQUIRE(shared <= MOST && owner_of(lives[life].blocks[last]) != first);
-    if (life) REQUIRE(owner_of(lives[life - 1].blocks[last]) != owner_of(lives[life].blocks[last]));
+      shared += owner_of(lives[life].blocks[index]) != own;
+    REQUIRE(shared <= MOST);
+    for (unsigned before = 0; before < life; before++)
+      REQUIRE(owner_of(lives[before].blocks[last]) != own);
   }
 }
 
@@ -83,6 +84,28 @@ static int own_what_is_more(const void *unused) {
   start_library();
   hak_free(must_malloc(64));
   hold(40, require_own_slabs);
+  return 0;
+}
+
+static void *outgrow(void *first) {
+  void **block = first;
+  *block = must_malloc(64);
+  for (unsigned index = 1; index < 2 * MOST; index++) must_malloc(64);
+  REQUIRE(owner_of(*block) == &heap_of_thread->owner);
+  return NULL;
+}
+
+/* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
+static int take_the_shared_slab_along(const void *unused) {
+  void *first = NULL;
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  hak_free(must_malloc(64));
+  uint64_t slabs = counted(COUNT_refill_new);
+  on_a_thread(outgrow, &first);
+  REQUIRE(counted(COUNT_refill_new) == slabs + 1);
+  hak_free(first); /* the slab is the nursery's no longer */
   return 0;
 }
 
@@ -118,6 +141,7 @@ static int reuse(const void *unused) {
 
 CHILD_TEST(share_the_first_blocks)
 CHILD_TEST(own_what_is_more)
+CHILD_TEST(take_the_shared_slab_along)
 CHILD_TEST(leave_the_first_alone)
 CHILD_TEST(reuse)
 
@@ -125,6 +149,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_share_the_first_blocks),
       cmocka_unit_test(test_own_what_is_more),
+      cmocka_unit_test(test_take_the_shared_slab_along),
       cmocka_unit_test(test_leave_the_first_alone),
       cmocka_unit_test(test_reuse),
   };

@@ -40,9 +40,13 @@ static int go_through_stages(const void *argument) {
   REQUIRE(second && counted(COUNT_acquire_unused) == 1 && counted(COUNT_acquire_os) == 1);
   release_slab(first, 0, &counters);
   REQUIRE(state_of(first) == SLOT_EMPTY && counted(COUNT_released_slabs) == 1);
-  REQUIRE(acquire_slab(CLASS_1024, &counters) != first); /* EMPTY slots wait for their class */
   REQUIRE(acquire_slab(CLASS_64, &counters) == first && counted(COUNT_acquire_empty) == 1);
   REQUIRE(state_of(first) == SLOT_ACTIVE);
+  release_slab(first, 0, &counters);
+  /* Other classes have it before slots without pages, if it is long enough. */
+  REQUIRE(acquire_slab(CLASS_32K, &counters) && state_of(first) == SLOT_EMPTY);
+  REQUIRE(acquire_touched_slab(CLASS_1024, &counters) == first);
+  REQUIRE(!acquire_touched_slab(CLASS_1024, &counters));
   return 0;
 }
 
