@@ -10,6 +10,7 @@
 #include "heap/quarantine.h"
 #include "heap/relief.h"
 #include "heap/reuse.h"
+#include "pool/purge.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
 #include "tier/large.h"
@@ -230,6 +231,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   if (class < SLAB_CLASS_COUNT) {
     class_figures_flushed(heap, class, block_count);
     batch_free(&heap->owner, blocks, block_count, counters);
+    purge_want(); /* pages may be free now: slab/pages.h */
     return;
   }
   for (unsigned index = 0; index < block_count; index++) batch_give_large(heap, blocks[index]);

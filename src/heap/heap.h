@@ -80,6 +80,8 @@ struct heap {
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
   uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
+  uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
+  bool has_waiting_pages;        /* that look left some */
   struct heap *next_parked;      /* under the lock of the list of heaps */
   struct sampler sampler;
 

@@ -13,6 +13,7 @@
 #include "pool/slab_pool.h"
 #include "report/report.h"
 #include "slab/adopt.h"
+#include "slab/pages.h"
 #include "tier/big.h"
 #include "tier/large.h"
 
@@ -20,6 +21,8 @@
 enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
 /* Most that one round gives back: bounds how long the thread that happens to start it is held up. */
 #define ROUND_MAX_BYTES ((size_t)512 << 20)
+/* The same for pages inside slabs, where the number of calls is what costs. */
+enum { ROUND_PAGE_CALLS = 2048 };
 
 static ATOMIC(uint64_t) next_round_ms;
 static ATOMIC(uint32_t) is_running; /* one round at a time */
@@ -34,11 +37,11 @@ static uint64_t round_interval_ms(void) {
 
 static void run(struct heap *heap, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
-  uint64_t dormant_after_ns = purge->decay_ms * UINT64_C(1000000);
   count(counters, COUNT_purges);
   /* Before the look, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
-  purge->work_remains |= owners_sweep(&heap->owner, os_now_ns(), dormant_after_ns);
+  owners_sweep(&heap->owner, purge);
+  purge->work_remains |= heap->has_waiting_pages;
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);
@@ -72,7 +75,7 @@ static bool run_alone(struct heap *heap, struct purge *purge) {
 }
 
 /* Before the first round, so that caches do not fill beyond what the cgroup allows. */
-static void look_for_the_first_time(void) {
+NOINLINE static void look_for_the_first_time(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
   look_if_large();
@@ -94,7 +97,7 @@ static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-static void trim(struct heap *heap, bool is_idle) {
+NOINLINE static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
   outbox_empty(heap);
@@ -106,11 +109,39 @@ static void trim(struct heap *heap, bool is_idle) {
 
 /* A thread that was not here for a decay time since it was due has left all its caches idle. */
 static void trim_when_due(struct heap *heap, uint64_t now_ms) {
-  if (!heap_is_real(heap) || now_ms < heap->next_trim_ms) return;
+  if (now_ms < heap->next_trim_ms) return;
+  bool has_time = heap->next_trim_ms != 0; /* else the first is an interval from now */
   bool is_idle =
       (options.decay_ms && now_ms >= heap->next_trim_ms + decay_ms()) || commit_is_too_much();
   heap->next_trim_ms = now_ms + round_interval_ms();
-  trim(heap, is_idle);
+  if (has_time) trim(heap, is_idle);
+}
+
+/* ---- free pages in slabs of the own thread -------------------------------------------------------------- */
+
+/* Most slabs that one slow path looks at; and how much sooner the next look comes when there was more to be given back
+ * than one look may. */
+enum { OWN_SLABS_A_LOOK = 1024, LOOKS_PER_INTERVAL = 8 };
+
+NOINLINE static void look_at_pages(struct heap *heap, uint64_t now_ms) {
+  struct purge purge = {.now_ms = (uint32_t)now_ms,
+                        .decay_ms = (uint32_t)decay_ms(),
+                        .bytes_left = ROUND_MAX_BYTES,
+                        .page_calls = PAGE_CALLS_A_LOOK};
+  heap_enter(heap);
+  latch_take(&heap->owner);
+  bool is_done = pages_look(&heap->owner, &purge, 0, OWN_SLABS_A_LOOK);
+  latch_give(&heap->owner);
+  heap_leave(heap);
+  heap->has_waiting_pages = purge.work_remains;
+  if (!is_done) heap->next_look_ms = now_ms + round_interval_ms() / LOOKS_PER_INTERVAL;
+}
+
+static void look_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_look_ms) return;
+  bool has_time = heap->next_look_ms != 0;
+  heap->next_look_ms = now_ms + round_interval_ms();
+  if (has_time) look_at_pages(heap, now_ms);
 }
 
 /* ---- starting rounds ------------------------------------------------------------------------------------ */
@@ -119,14 +150,14 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms) {
  * otherwise the next free would come back here. */
 enum { EXCESS_DIVISOR = 8 };
 
-static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
+COLD static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .bytes_left = excess_bytes + options.big_cache_bytes / EXCESS_DIVISOR};
   range_purge(&purge, heap_counters(heap));
 }
 
 /* Likewise SuperSlabs where a cgroup's limit is near; without one the next round is soon enough. */
-static void purge_kept(void) {
+COLD static void purge_kept(void) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = UINT32_MAX,
                         .bytes_left = ROUND_MAX_BYTES};
@@ -162,13 +193,14 @@ static ATOMIC(uint64_t) next_squeeze_ms;
 static ATOMIC(uint64_t) squeeze_interval_ms;
 
 static void squeeze(struct heap *heap, uint64_t now_ms) {
-  struct purge purge = {.now_ms = (uint32_t)now_ms, .bytes_left = SIZE_MAX};
+  struct purge purge = {
+      .now_ms = (uint32_t)now_ms, .bytes_left = SIZE_MAX, .page_calls = ROUND_PAGE_CALLS};
   count(heap_counters(heap), COUNT_limit_soft_hits);
   release_own(heap);
   run_alone(heap, &purge);
 }
 
-static void squeeze_when_due(struct heap *heap) {
+COLD static void squeeze_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms(), due_ms = load_relaxed(&next_squeeze_ms);
   if (now_ms < due_ms) return;
   uint64_t interval = load_relaxed(&squeeze_interval_ms);
@@ -181,10 +213,22 @@ static void squeeze_when_due(struct heap *heap) {
   store_relaxed(&squeeze_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
 }
 
-void scavenge_when_due(struct heap *heap) {
-  if (commit_is_too_much()) squeeze_when_due(heap);
-  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
-  if (LIKELY(state == PURGE_NONE)) return;
+NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+  /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
+   * all that is free has been so for a decay time. */
+  bool was_quiet = options.decay_ms && now_ms >= due_ms + decay_ms();
+  /* Whoever moves the time of the next round on begins this one. */
+  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
+  heaps_park_lost_threads();
+  struct purge purge = {.now_ms = (uint32_t)now_ms,
+                        .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
+                        .bytes_left = ROUND_MAX_BYTES,
+                        .page_calls = ROUND_PAGE_CALLS};
+  run_alone(heap, &purge);
+}
+
+/* Most slow paths come here while there is something to be given back, and find that it is too early. */
+NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
   uint64_t excess_bytes = range_excess_bytes();
   if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
@@ -192,18 +236,18 @@ void scavenge_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
-  /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
-   * all that is free has been so for a decay time. */
-  bool was_quiet = options.decay_ms && now_ms >= due_ms + decay_ms();
-  trim_when_due(heap, now_ms);
-  if (now_ms < due_ms) return;
-  /* Whoever moves the time of the next round on begins this one. */
-  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
-  heaps_park_lost_threads();
-  struct purge purge = {.now_ms = (uint32_t)now_ms,
-                        .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
-                        .bytes_left = ROUND_MAX_BYTES};
-  run_alone(heap, &purge);
+  if (heap_is_real(heap)) {
+    trim_when_due(heap, now_ms);
+    look_when_due(heap, now_ms);
+  }
+  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+}
+
+void scavenge_when_due(struct heap *heap) {
+  if (commit_is_too_much()) squeeze_when_due(heap);
+  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
+  if (LIKELY(state == PURGE_NONE)) return;
+  look_what_is_due(heap, state);
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {
@@ -212,7 +256,8 @@ size_t scavenge_now(struct heap *heap, bool force) {
   if (force) release_own(heap);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = force ? 0 : (uint32_t)decay_ms(),
-                        .bytes_left = SIZE_MAX};
+                        .bytes_left = SIZE_MAX,
+                        .page_calls = SIZE_MAX};
   while (!run_alone(heap, &purge) && force)
     os_yield(); /* a round that runs may be past what is free now */
   return purge.purged_bytes;
@@ -221,8 +266,10 @@ size_t scavenge_now(struct heap *heap, bool force) {
 void scavenge_under_pressure(struct heap *heap) {
   heaps_park_lost_threads();
   release_own(heap);
-  struct purge purge = {
-      .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .give_addresses = true};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .bytes_left = SIZE_MAX,
+                        .page_calls = SIZE_MAX,
+                        .give_addresses = true};
   while (!run_alone(heap, &purge)) os_yield(); /* what the other round frees is not enough */
 }
 

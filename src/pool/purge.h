@@ -14,6 +14,7 @@ struct purge {
   uint32_t now_ms;       /* coarse clock, truncated */
   uint32_t decay_ms;     /* what is at least this old goes; 0: everything free */
   size_t bytes_left;     /* most that this round may still give back: bounds its time */
+  size_t page_calls;     /* most calls of the system that it may still do for pages inside slabs */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
   bool work_remains;     /* something free was left: too young, or the round's bytes were used up */

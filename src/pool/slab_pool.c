@@ -132,6 +132,7 @@ static void fill_local(struct slab *slab) {
   slab->free_local = slab->capacity;
   slab->first_word = 0;
   slab->handed_out = 0;
+  ASSERT(!slab->has_free_pages && !slab->waiting_pages && !slab->given_pages);
 }
 
 /* Claimed slots whose pages were given back once are used again. */

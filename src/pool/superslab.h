@@ -17,7 +17,8 @@
  * A slab's blocks are bits.  `local` belongs to the owner, `remote` is set by other threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
- *         free_local + bits in remote + live blocks + blocks in magazines and outboxes == capacity */
+ *         free_local + bits in remote + live blocks + blocks in magazines and outboxes == capacity
+ *         all blocks in waiting_pages and given_pages are set in local; waiting_pages & given_pages == 0 */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
@@ -54,7 +55,11 @@ struct slab {
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */
   bool is_listed;      /* in the partial list */
+  bool has_free_pages; /* waiting_pages | given_pages, told where slab_take looks anyway */
   uint64_t inline_local[INLINE_WORDS];
+  uint64_t waiting_pages; /* bit per system page: to be given back when they are old enough */
+  uint64_t given_pages; /* given back, or refused by the system, and no block of them taken since */
+  uint32_t waiting_since_ms;
 
   /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) queued; /* 1: somebody holds the right to queue or release it */

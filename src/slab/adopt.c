@@ -1,7 +1,7 @@
 #include "slab/adopt.h"
 
 #include "config/options.h"
-#include "pool/purge.h"
+#include "slab/pages.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
@@ -260,26 +260,38 @@ void owner_park(struct owner *owner) {
   purge_want();
 }
 
-/* True while the owner runs and may idle later. */
-static bool sweep(struct owner *owner, uint64_t now_ns, uint64_t dormant_after_ns) {
-  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
-  if (is_running && !has_idled(owner, now_ns, dormant_after_ns)) return true;
-  if (!latch_try(owner)) return true;
+/* In turns, between which its thread may come. */
+static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
+  while (purge->page_calls && latch_try(owner)) {
+    uint32_t state = load_relaxed(&owner->state);
+    bool is_done = state == OWNER_RUNNING || pages_look(owner, purge, age_ms, SIZE_MAX);
+    latch_give(owner);
+    if (is_done) return;
+  }
+}
+
+/* False while the owner runs and may idle later. */
+static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
+  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING, are_pages_done = true;
+  if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
+  if (!latch_try(owner)) return false;
+  uint32_t age_ms = is_running ? purge->decay_ms : 0;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
-    if (is_running) owner->free_age_ms = (uint32_t)(dormant_after_ns / 1000000);
+    owner->free_age_ms = age_ms;
     owner_release_free_slabs(owner);
     owner->free_age_ms = 0;
+    are_pages_done = pages_look(owner, purge, age_ms, SIZE_MAX);
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }
   latch_give(owner);
-  return false;
+  if (!are_pages_done) give_pages(owner, purge, age_ms);
+  return true;
 }
 
-bool owners_sweep(const struct owner *self, uint64_t now_ns, uint64_t dormant_after_ns) {
-  bool look_again = false;
+void owners_sweep(const struct owner *self, struct purge *purge) {
+  uint64_t now_ns = os_now_ns();
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    look_again |= sweep(owner, now_ns, dormant_after_ns) && owner != self;
-  return look_again;
+    if (!sweep(owner, now_ns, purge) && owner != self) purge->work_remains = true;
 }
 
 void owners_collect_ended(void) {

@@ -7,6 +7,7 @@
 #ifndef HAK_SLAB_ADOPT_H
 #define HAK_SLAB_ADOPT_H
 
+#include "pool/purge.h"
 #include "slab/owner.h"
 
 /* A slab of the class with free blocks in `local`, now owned by `owner`, or NULL. */
@@ -15,10 +16,11 @@ struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
-/* Called now and then by whoever purges: marks owners dormant that were in no slow path for
- * `dormant_after_ns` (0: all of them), and gives wholly free slabs of owners that do not run back to
- * the pool.  True when there are owners beside `self`, the caller's own, that may idle later. */
-bool owners_sweep(const struct owner *self, uint64_t now_ns, uint64_t dormant_after_ns);
+/* Called now and then by whoever purges: marks owners dormant that were in no slow path for a decay time
+ * (0: all of them); gives wholly free slabs of owners that do not run back to the pool, and old pages that are free in
+ * their others to the system.  Work remains when there are owners beside `self`, the caller's own, that may idle
+ * later. */
+void owners_sweep(const struct owner *self, struct purge *purge);
 
 /* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
  * Latch. */

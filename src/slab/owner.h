@@ -61,6 +61,9 @@ struct owner {
   ATOMIC(int64_t)
   bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
   struct counters counters;
+  /* Where the next look for free pages begins (slab/pages.h): NULL where the class's list does. */
+  struct slab *page_cursor;
+  uint32_t page_class;
   uint32_t
       free_age_ms; /* of what a sweep finds free: it has been so for as long as the owner idled */
   ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */

@@ -2,6 +2,7 @@
 
 #include "pool/slab_pool.h"
 #include "report/report.h"
+#include "slab/pages.h"
 #include "slab/pending.h"
 
 static void set_map_entries(const struct slab *slab, uint32_t tag) {
@@ -105,6 +106,7 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
   }
   slab->first_word = (uint8_t)(word < slab->word_count ? word : slab->word_count - 1u);
   slab->free_local = (uint16_t)(slab->free_local - wanted);
+  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, wanted);
   owner->bins[slab->class].has_served = true;
   add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
   return wanted;
@@ -118,7 +120,9 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
   slab->free_local--;
   slab->handed_out = slab->capacity;
   add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
-  return (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
+  void *block = (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
+  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, &block, 1);
+  return block;
 }
 
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
@@ -239,6 +243,7 @@ void slab_unlist(struct slab *slab, struct owner *owner) {
     slab->previous->next = slab->next;
   else
     bin->partial = slab->next;
+  if (UNLIKELY(owner->page_cursor == slab)) owner->page_cursor = slab->next;
   bin->partial_count--;
   bin->free_count -= slab->free_local == slab->capacity;
   slab->is_listed = false;
@@ -251,6 +256,7 @@ bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
   bin_loses_slab(&owner->bins[slab->class]);
+  if (UNLIKELY(slab->has_free_pages)) pages_forget(slab);
   set_map_entries(slab, MAP_TAG_NONE);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that nobody owns
    * the slab, or that somebody does again. */

@@ -146,7 +146,8 @@ static void set_up_dormant(void) {
   slab_own(slab, owner);
   slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);
-  owners_sweep(NULL, os_now_ns(), 0);
+  struct purge round = {.bytes_left = SIZE_MAX, .page_calls = SIZE_MAX};
+  owners_sweep(NULL, &round);
 }
 
 static void refill_tiny(void) { batch_refill(first_heap, CLASS_1K); }

@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "os/os_fake.h"
 #include "pool/slab_pool.h"
+#include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
@@ -57,6 +58,16 @@ static inline void put_bits(struct slab *slab, struct owner *owner, unsigned wor
 /* Another thread frees the first `count` blocks of it, at most a word's. */
 static inline void free_remotely(struct slab *slab, unsigned count) {
   slab_free_remote(slab, 0, low_bits(count), &other.counters);
+}
+
+/* A round's look at all owners; true when some may idle later, or have pages that are too young. */
+static inline bool sweep_owners(uint32_t decay_ms) {
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = decay_ms,
+                        .bytes_left = SIZE_MAX,
+                        .page_calls = SIZE_MAX};
+  owners_sweep(NULL, &purge);
+  return purge.work_remains;
 }
 
 /* The laws of superslab.h. */

@@ -136,13 +136,13 @@ static int sleep_and_wake(const void *unused) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
-  REQUIRE(!adopt_from_ended(&mine, CLASS_64));       /* it runs */
-  REQUIRE(owners_sweep(NULL, os_now_ns(), 1000000)); /* first look */
+  REQUIRE(!adopt_from_ended(&mine, CLASS_64)); /* it runs */
+  REQUIRE(sweep_owners(1));                    /* first look */
   wait_us(999);
-  owners_sweep(NULL, os_now_ns(), 1000000);
+  sweep_owners(1);
   REQUIRE(load_relaxed(&other.state) == OWNER_RUNNING);
   wait_us(1);
-  owners_sweep(NULL, os_now_ns(), 1000000);
+  sweep_owners(1);
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab && load_relaxed(&slab->owner) == &mine);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
@@ -156,7 +156,7 @@ static int busy_sleeper(const void *unused) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
   put_bits(slab, &other, 0, 0xff);
-  owners_sweep(NULL, os_now_ns(), 0);
+  sweep_owners(0);
   os_fake.is_multi_threaded = true;
   store_relaxed(&other.latch, LATCH_HELD);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
@@ -171,7 +171,7 @@ static int free_to_a_sleeper(const void *unused) {
   (void)unused;
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_64);
-  owners_sweep(NULL, os_now_ns(), 0);
+  sweep_owners(0);
   REQUIRE(load_relaxed(&other.state) == OWNER_DORMANT);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
   free_remotely(slab, 4);
@@ -185,7 +185,7 @@ static int release_what_is_free(const void *unused) {
   owners_set_up();
   struct slab *slab = full_slab(&other, CLASS_4K);
   free_remotely(slab, slab->capacity);
-  owners_sweep(NULL, os_now_ns(), 0);
+  sweep_owners(0);
   REQUIRE(!load_relaxed(&slab->owner) && load_relaxed(&slab->state) == SLOT_EMPTY);
   REQUIRE(load_relaxed(&other.bytes_out) == 0);
   return 0;

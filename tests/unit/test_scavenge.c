@@ -72,6 +72,36 @@ static int purge_by_force(const void *unused) {
   return 0;
 }
 
+/* One block in a hundred lives on, and with it nearly every slab. */
+static void leave_survivors(void) {
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++)
+    if (index % 100) hak_free(blocks[index]);
+}
+
+static uint64_t given_pages_bytes(void) { return load_relaxed(&totals.given_page_bytes); }
+
+static int give_pages_between_survivors(const void *unused) {
+  (void)unused;
+  start_library();
+  leave_survivors();
+  for (unsigned step = 0; step < 9; step++) tick(100);
+  REQUIRE(given_pages_bytes() == 0);
+  for (unsigned step = 0; step < 10; step++) tick(100);
+  REQUIRE(given_pages_bytes() >= 6 * MIB);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index += 100) hak_free(blocks[index]);
+  return 0;
+}
+
+static int give_pages_by_force(const void *unused) {
+  (void)unused;
+  start_library();
+  leave_survivors();
+  REQUIRE(hak_purge(true) >= 6 * MIB && given_pages_bytes() >= 6 * MIB);
+  REQUIRE(hak_purge(true) == 0);
+  return 0;
+}
+
 /* No round while there is nothing to give back: a program that only runs pays nothing. */
 static int stay_quiet(const void *unused) {
   (void)unused;
@@ -167,6 +197,8 @@ CHILD_TEST(wait_for_the_decay)
 CHILD_TEST(notice_a_silence)
 CHILD_TEST(decay_at_once)
 CHILD_TEST(purge_by_force)
+CHILD_TEST(give_pages_between_survivors)
+CHILD_TEST(give_pages_by_force)
 CHILD_TEST(stay_quiet)
 CHILD_TEST(bound_what_is_kept)
 CHILD_TEST(let_the_helper_do_it)
@@ -176,11 +208,18 @@ CHILD_TEST(start_without_threads)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wait_for_the_decay),   cmocka_unit_test(test_notice_a_silence),
-      cmocka_unit_test(test_decay_at_once),        cmocka_unit_test(test_purge_by_force),
-      cmocka_unit_test(test_stay_quiet),           cmocka_unit_test(test_bound_what_is_kept),
-      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_when_worth),
-      cmocka_unit_test(test_start_for_little),     cmocka_unit_test(test_start_without_threads),
+      cmocka_unit_test(test_wait_for_the_decay),
+      cmocka_unit_test(test_notice_a_silence),
+      cmocka_unit_test(test_decay_at_once),
+      cmocka_unit_test(test_purge_by_force),
+      cmocka_unit_test(test_give_pages_between_survivors),
+      cmocka_unit_test(test_give_pages_by_force),
+      cmocka_unit_test(test_stay_quiet),
+      cmocka_unit_test(test_bound_what_is_kept),
+      cmocka_unit_test(test_let_the_helper_do_it),
+      cmocka_unit_test(test_start_when_worth),
+      cmocka_unit_test(test_start_for_little),
+      cmocka_unit_test(test_start_without_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,141 @@
+#include "slab/pages.h"
+
+#include "os/os.h"
+
+/* ---- pages of one slab ----------------------------------------------------------------------------- */
+
+static unsigned page_shift(void) { return lowest_bit(os_page_bytes()); }
+
+static uint64_t bits_between(unsigned first, unsigned last) {
+  return low_bits(last + 1) & ~low_bits(first);
+}
+
+/* The pages that blocks `first` to `last` lie in, wholly or in part. */
+static uint64_t pages_of_bytes(uintptr_t first, uintptr_t last) {
+  return bits_between((unsigned)(first >> page_shift()), (unsigned)(last >> page_shift()));
+}
+
+/* Blocks `first` to `last` are free. */
+static bool are_free(const struct slab *slab, unsigned first, unsigned last) {
+  uint64_t wanted = ~low_bits(first % 64);
+  for (unsigned word = first / 64; word < last / 64; word++, wanted = ~UINT64_C(0))
+    if (~slab->local[word] & wanted) return false;
+  return !(~slab->local[last / 64] & wanted & low_bits(last % 64 + 1));
+}
+
+/* All blocks that lie in them, wholly or in part, are free. */
+static uint64_t free_pages(const struct slab *slab) {
+  const uint32_t page_bytes = (uint32_t)os_page_bytes();
+  const uint32_t end = (uint32_t)slab->capacity * slab->block_bytes;
+  uint64_t pages = 0, bit = 1;
+  for (uint32_t begin = 0; begin < end; begin += page_bytes, bit <<= 1) {
+    uint32_t last = end - begin < page_bytes ? end - 1 : begin + page_bytes - 1;
+    if (are_free(slab, begin / slab->block_bytes, last / slab->block_bytes)) pages |= bit;
+  }
+  return pages;
+}
+
+static void check_laws(const struct slab *slab) {
+  ASSERT(!(slab->waiting_pages & slab->given_pages));
+  ASSERT(!((slab->waiting_pages | slab->given_pages) & ~free_pages(slab)));
+  ASSERT(slab->has_free_pages == ((slab->waiting_pages | slab->given_pages) != 0));
+  (void)slab;
+}
+
+/* What a look at an owner's slabs may still do. */
+struct look {
+  struct purge *purge;
+  uint32_t age_ms; /* of pages that are seen free for the first time */
+  size_t slabs, calls;
+};
+
+/* Neighbours in one call, those between them that were given before included.  What the system does not take, as it is
+ * locked, say, is not offered again before it has been in use.  False when the calls were used up before. */
+static bool give(struct slab *slab, struct look *look) {
+  uint64_t rest = slab->waiting_pages;
+  while (rest) {
+    if (!look->calls) return false;
+    look->calls--;
+    look->purge->page_calls--;
+    unsigned first = lowest_bit(rest);
+    unsigned run = count_low_ones((slab->waiting_pages | slab->given_pages) >> first);
+    uint64_t pages = rest & bits_between(first, first + run - 1);
+    rest &= ~pages;
+    size_t span = (size_t)(highest_bit(pages) - first + 1) << page_shift();
+    size_t bytes = (size_t)count_bits(pages) << page_shift();
+    slab->waiting_pages &= ~pages;
+    slab->given_pages |= pages;
+    if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
+    fetch_add_relaxed(&totals.given_page_bytes, bytes);
+    purge_account(look->purge, bytes);
+  }
+  return true;
+}
+
+static bool look_at(struct slab *slab, struct look *look) {
+  bool is_done = true;
+  if (!slab->waiting_pages && (size_t)slab->free_local * slab->block_bytes >= os_page_bytes()) {
+    slab->waiting_pages = free_pages(slab) & ~slab->given_pages;
+    slab->waiting_since_ms = look->purge->now_ms - look->age_ms;
+    slab->has_free_pages |= slab->waiting_pages != 0;
+  }
+  if (slab->waiting_pages && purge_is_due(look->purge, slab->waiting_since_ms))
+    is_done = give(slab, look);
+  check_laws(slab);
+  return is_done;
+}
+
+static void count_refaults(uint64_t pages) {
+  fetch_add_relaxed(&totals.refaulted_bytes, (uint64_t)count_bits(pages) << page_shift());
+}
+
+void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count) {
+  uint64_t used = 0;
+  for (unsigned index = 0; slab->given_pages && index < block_count; index++) {
+    uintptr_t offset = (uintptr_t)blocks[index] - slab->base;
+    used |= pages_of_bytes(offset, offset + slab->block_bytes - 1);
+  }
+  count_refaults(slab->given_pages & used);
+  slab->given_pages &= ~used;
+  slab->waiting_pages = 0;
+  slab->has_free_pages = slab->given_pages != 0;
+  check_laws(slab);
+}
+
+void pages_forget(struct slab *slab) {
+  count_refaults(slab->given_pages);
+  slab->given_pages = slab->waiting_pages = 0;
+  slab->has_free_pages = false;
+}
+
+/* ---- an owner's slabs -------------------------------------------------------------------------------- */
+
+/* From the cursor to the end of the class's list; false when slabs or calls were used up before. */
+static bool look_at_class(struct owner *owner, struct look *look) {
+  const struct bin *bin = &owner->bins[owner->page_class];
+  struct slab *slab = owner->page_cursor;
+  if (!slab) {
+    if (bin->current && !look_at(bin->current, look)) return false;
+    slab = bin->partial;
+  }
+  for (; slab; slab = slab->next, look->slabs--) {
+    owner->page_cursor = slab;
+    if (!look->slabs || !look_at(slab, look)) return false;
+  }
+  owner->page_cursor = NULL;
+  return true;
+}
+
+/* The class in which it begins is the last one too, from its beginning. */
+bool pages_look(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max) {
+  size_t calls = purge->page_calls < PAGE_CALLS_A_LOOK ? purge->page_calls : PAGE_CALLS_A_LOOK;
+  struct look look = {purge, age_ms, slabs_max, calls};
+  for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {
+    if (!look_at_class(owner, &look)) {
+      purge->work_remains = true;
+      return !look.slabs;
+    }
+    owner->page_class = (owner->page_class + 1) % SLAB_CLASS_COUNT;
+  }
+  return true;
+}
