@@ -32,7 +32,16 @@ static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
 
 static uint64_t round_interval_ms(void) {
   uint64_t interval = decay_ms() / ROUNDS_PER_DECAY;
-  return interval > ROUND_MIN_INTERVAL_MS || !options.decay_ms ? interval : ROUND_MIN_INTERVAL_MS;
+  return interval > ROUND_MIN_INTERVAL_MS ? interval : ROUND_MIN_INTERVAL_MS;
+}
+
+/* A page inside a slab costs a call and, when its blocks are wanted again, a fault: in a busy program that is soon, so
+ * such pages wait even where nothing else does. */
+enum { PAGE_DECAY_MIN_MS = 100 };
+
+static uint32_t page_decay_ms(void) {
+  uint64_t decay = decay_ms();
+  return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
 
 static void run(struct heap *heap, struct purge *purge) {
@@ -123,9 +132,11 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms) {
  * than one look may. */
 enum { OWN_SLABS_A_LOOK = 1024, LOOKS_PER_INTERVAL = 8 };
 
+static uint64_t look_interval_ms(void) { return page_decay_ms() / ROUNDS_PER_DECAY; }
+
 NOINLINE static void look_at_pages(struct heap *heap, uint64_t now_ms) {
   struct purge purge = {.now_ms = (uint32_t)now_ms,
-                        .decay_ms = (uint32_t)decay_ms(),
+                        .page_decay_ms = page_decay_ms(),
                         .bytes_left = ROUND_MAX_BYTES,
                         .page_calls = PAGE_CALLS_A_LOOK};
   heap_enter(heap);
@@ -134,13 +145,13 @@ NOINLINE static void look_at_pages(struct heap *heap, uint64_t now_ms) {
   latch_give(&heap->owner);
   heap_leave(heap);
   heap->has_waiting_pages = purge.work_remains;
-  if (!is_done) heap->next_look_ms = now_ms + round_interval_ms() / LOOKS_PER_INTERVAL;
+  if (!is_done) heap->next_look_ms = now_ms + look_interval_ms() / LOOKS_PER_INTERVAL;
 }
 
 static void look_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_look_ms) return;
   bool has_time = heap->next_look_ms != 0;
-  heap->next_look_ms = now_ms + round_interval_ms();
+  heap->next_look_ms = now_ms + look_interval_ms();
   if (has_time) look_at_pages(heap, now_ms);
 }
 
@@ -166,10 +177,14 @@ COLD static void purge_kept(void) {
   store_release(&is_running, 0);
 }
 
-/* The first slow path after memory was freed sets the time of the next round. */
+/* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
+ * unless the last one was just now. */
 static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
-  store_relaxed(&next_round_ms, now_ms + round_interval_ms());
+  if (options.decay_ms)
+    store_relaxed(&next_round_ms, now_ms + round_interval_ms());
+  else if (load_relaxed(&next_round_ms) < now_ms)
+    store_relaxed(&next_round_ms, now_ms);
   cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
 }
 
@@ -222,6 +237,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   heaps_park_lost_threads();
   struct purge purge = {.now_ms = (uint32_t)now_ms,
                         .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
+                        .page_decay_ms = was_quiet ? 0 : page_decay_ms(),
                         .bytes_left = ROUND_MAX_BYTES,
                         .page_calls = ROUND_PAGE_CALLS};
   run_alone(heap, &purge);
@@ -256,6 +272,7 @@ size_t scavenge_now(struct heap *heap, bool force) {
   if (force) release_own(heap);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = force ? 0 : (uint32_t)decay_ms(),
+                        .page_decay_ms = force ? 0 : page_decay_ms(),
                         .bytes_left = SIZE_MAX,
                         .page_calls = SIZE_MAX};
   while (!run_alone(heap, &purge) && force)

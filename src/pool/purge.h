@@ -11,20 +11,24 @@
 #include "os/os.h"
 
 struct purge {
-  uint32_t now_ms;       /* coarse clock, truncated */
-  uint32_t decay_ms;     /* what is at least this old goes; 0: everything free */
-  size_t bytes_left;     /* most that this round may still give back: bounds its time */
-  size_t page_calls;     /* most calls of the system that it may still do for pages inside slabs */
-  uint64_t purged_bytes; /* what it gave back */
-  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;     /* something free was left: too young, or the round's bytes were used up */
+  uint32_t now_ms;        /* coarse clock, truncated */
+  uint32_t decay_ms;      /* what is at least this old goes; 0: everything free */
+  uint32_t page_decay_ms; /* the same for pages inside slabs */
+  size_t bytes_left;      /* most that this round may still give back: bounds its time */
+  size_t page_calls;      /* most calls of the system that it may still do for pages inside slabs */
+  uint64_t purged_bytes;  /* what it gave back */
+  bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains; /* something free was left: too young, or the round's bytes were used up */
 };
 
-/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
-INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
-  if (purge->bytes_left && purge->now_ms - stamp_ms >= purge->decay_ms) return true;
+INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
+  if (purge->bytes_left && purge->now_ms - stamp_ms >= decay_ms) return true;
   purge->work_remains = true;
   return false;
+}
+/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
+INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
+  return purge_is_due_after(purge, stamp_ms, purge->decay_ms);
 }
 
 INLINE void purge_account(struct purge *purge, size_t bytes) {

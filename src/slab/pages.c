@@ -79,7 +79,8 @@ static bool look_at(struct slab *slab, struct look *look) {
     slab->waiting_since_ms = look->purge->now_ms - look->age_ms;
     slab->has_free_pages |= slab->waiting_pages != 0;
   }
-  if (slab->waiting_pages && purge_is_due(look->purge, slab->waiting_since_ms))
+  if (slab->waiting_pages &&
+      purge_is_due_after(look->purge, slab->waiting_since_ms, look->purge->page_decay_ms))
     is_done = give(slab, look);
   check_laws(slab);
   return is_done;

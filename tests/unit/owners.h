@@ -64,6 +64,7 @@ static inline void free_remotely(struct slab *slab, unsigned count) {
 static inline bool sweep_owners(uint32_t decay_ms) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = decay_ms,
+                        .page_decay_ms = decay_ms,
                         .bytes_left = SIZE_MAX,
                         .page_calls = SIZE_MAX};
   owners_sweep(NULL, &purge);

@@ -24,7 +24,7 @@ static uint64_t calls(void) { return load_relaxed(&totals.os_purges); }
 /* True when something is left. */
 static bool look_within(size_t slabs, size_t most_calls) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = DECAY,
+                        .page_decay_ms = DECAY,
                         .bytes_left = SIZE_MAX,
                         .page_calls = most_calls};
   pages_look(&mine, &purge, 0, slabs);

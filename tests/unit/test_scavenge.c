@@ -54,7 +54,7 @@ static int decay_at_once(const void *unused) {
   start_library();
   options.decay_ms = 0;
   use_memory();
-  tick(0);
+  tick(10);
   tick(0);
   REQUIRE(look().dirty_free_bytes <= 4 * MIB);
   return 0;
@@ -90,6 +90,19 @@ static int give_pages_between_survivors(const void *unused) {
   for (unsigned step = 0; step < 10; step++) tick(100);
   REQUIRE(given_pages_bytes() >= 6 * MIB);
   for (unsigned index = 0; index < SMALL_BLOCKS; index += 100) hak_free(blocks[index]);
+  return 0;
+}
+
+/* Though nothing else waits, as a busy program wants them again. */
+static int keep_pages_a_little(const void *unused) {
+  (void)unused;
+  start_library();
+  options.decay_ms = 0;
+  leave_survivors();
+  for (unsigned step = 0; step < 9; step++) tick(10);
+  REQUIRE(given_pages_bytes() == 0);
+  for (unsigned step = 0; step < 20; step++) tick(10);
+  REQUIRE(given_pages_bytes() >= 6 * MIB);
   return 0;
 }
 
@@ -198,6 +211,7 @@ CHILD_TEST(notice_a_silence)
 CHILD_TEST(decay_at_once)
 CHILD_TEST(purge_by_force)
 CHILD_TEST(give_pages_between_survivors)
+CHILD_TEST(keep_pages_a_little)
 CHILD_TEST(give_pages_by_force)
 CHILD_TEST(stay_quiet)
 CHILD_TEST(bound_what_is_kept)
@@ -213,6 +227,7 @@ int main(void) {
       cmocka_unit_test(test_decay_at_once),
       cmocka_unit_test(test_purge_by_force),
       cmocka_unit_test(test_give_pages_between_survivors),
+      cmocka_unit_test(test_keep_pages_a_little),
       cmocka_unit_test(test_give_pages_by_force),
       cmocka_unit_test(test_stay_quiet),
       cmocka_unit_test(test_bound_what_is_kept),
