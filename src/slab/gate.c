@@ -130,12 +130,12 @@ struct slab *gate_take_along(struct owner *owner, struct owner *shared, unsigned
 struct slab *gate_touch(struct owner *owner, unsigned class, enum gate_reach reach) {
   struct slab *slab = adopt_from_ended(owner, class);
   if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
-  slab = use_fresh(owner, class);
-  if (slab) return slab;
   if (options.route_p && os_is_multi_threaded()) {
     slab = adopt_route_p(owner, class);
     if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);
   }
+  slab = use_fresh(owner, class);
+  if (slab) return slab;
   return make_new(owner, class, reach);
 }
 
