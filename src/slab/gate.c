@@ -88,13 +88,16 @@ static void drain_other_classes(struct owner *owner) {
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 
-/* A wholly free slab that the owner keeps for another class, or NULL. */
+/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their begin,
+ * where the last freed into are. */
+enum { KEPT_PROBES = 64 };
 static struct slab *find_kept(const struct owner *owner, unsigned class) {
   for (unsigned other = 0; other < SLAB_CLASS_COUNT; other++) {
     const struct bin *bin = &owner->bins[other];
     if (slots_of_class(other) < slots_of_class(class)) continue;
     if (bin->current && bin->current->free_local == bin->current->capacity) return bin->current;
-    for (struct slab *slab = bin->free_count ? bin->partial : NULL; slab; slab = slab->next)
+    struct slab *slab = bin->free_count ? bin->partial : NULL;
+    for (unsigned probe = 0; slab && probe < KEPT_PROBES; slab = slab->next, probe++)
       if (slab->free_local == slab->capacity) return slab;
   }
   return NULL;
