@@ -224,6 +224,11 @@ bool os_purge(void *address, size_t bytes) {
 
 void os_populate(void *address, size_t bytes) { check_preconditions(address, bytes); }
 
+size_t os_resident_bytes(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  return bytes - bytes / 256 * os_fake.untouched_parts;
+}
+
 void os_advise_huge(void *address, size_t bytes, bool want) {
   (void)want;
   check_preconditions(address, bytes);

@@ -137,6 +137,25 @@ void os_populate(void *address, size_t bytes) {
   errno = saved_errno;
 }
 
+size_t os_resident_bytes(void *address, size_t bytes) {
+  enum { PAGES_AT_A_TIME = 512 };
+  unsigned char is_resident[PAGES_AT_A_TIME];
+  int saved_errno = errno;
+  size_t page_bytes = os_page_bytes(), resident = 0;
+  for (size_t at = 0; at < bytes; at += PAGES_AT_A_TIME * page_bytes) {
+    size_t rest = bytes - at;
+    size_t pages = rest < PAGES_AT_A_TIME * page_bytes ? (rest + page_bytes - 1) / page_bytes
+                                                       : PAGES_AT_A_TIME;
+    if (mincore((char *)address + at, pages * page_bytes, is_resident) != 0) {
+      resident = bytes;
+      break;
+    }
+    for (size_t page = 0; page < pages; page++) resident += (is_resident[page] & 1) * page_bytes;
+  }
+  errno = saved_errno;
+  return resident < bytes ? resident : bytes;
+}
+
 void os_advise_huge(void *address, size_t bytes, bool want) {
   int saved_errno = errno;
   madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

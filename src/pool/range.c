@@ -426,7 +426,7 @@ static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
-  info->site = 0;
+  store_relaxed(&info->site, 0);
 }
 
 /* Room for the step that programs mostly grow by. */

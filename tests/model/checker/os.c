@@ -66,6 +66,10 @@ bool os_purge(void *address, size_t bytes) {
   return true;
 }
 void os_populate(void *address, size_t bytes) { (void)address, (void)bytes; }
+size_t os_resident_bytes(void *address, size_t bytes) {
+  (void)address;
+  return bytes;
+}
 void os_advise_huge(void *address, size_t bytes, bool want) {
   (void)address, (void)bytes, (void)want;
 }
