@@ -84,7 +84,7 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
 /* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that
  * are mostly untouched cost less whole than merged. */
 static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
-  if (!density_is_low() && relief_of_ranges_is_possible(heap, allocation->size)) {
+  if (!density_is_low() && relief_of_ranges_is_possible(heap)) {
     void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
     if (block) return block;
     relief_give_ranges(heap);

@@ -98,6 +98,8 @@ uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_byte
 uint64_t os_now_ns(void);
 /* A few milliseconds coarse and several times cheaper. */
 uint64_t os_now_coarse_ms(void);
+/* Processor time of the whole process; a call of the system. */
+uint64_t os_processor_ms(void);
 void os_yield(void);
 void os_sleep_ms(uint64_t milliseconds);
 

@@ -299,6 +299,7 @@ bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
 uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }
 uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
+uint64_t os_processor_ms(void) { return os_fake.processor_ms; }
 void os_yield(void) { sched_yield(); }
 
 void os_sleep_ms(uint64_t milliseconds) {

@@ -337,6 +337,8 @@ uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
 
+uint64_t os_processor_ms(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000; }
+
 void os_yield(void) { syscall(SYS_sched_yield); }
 
 void os_sleep_ms(uint64_t milliseconds) {
