@@ -31,7 +31,7 @@ bool os_unmap(void *address, size_t bytes);
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
-/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell. */
+/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell, or of more than 4 MiB. */
 size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);

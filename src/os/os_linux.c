@@ -138,22 +138,15 @@ void os_populate(void *address, size_t bytes) {
 }
 
 size_t os_resident_bytes(void *address, size_t bytes) {
-  enum { PAGES_AT_A_TIME = 512 };
-  unsigned char is_resident[PAGES_AT_A_TIME];
+  enum { PAGES_MAX = 1024 };
+  unsigned char is_resident[PAGES_MAX];
   int saved_errno = errno;
-  size_t page_bytes = os_page_bytes(), resident = 0;
-  for (size_t at = 0; at < bytes; at += PAGES_AT_A_TIME * page_bytes) {
-    size_t rest = bytes - at;
-    size_t pages = rest < PAGES_AT_A_TIME * page_bytes ? (rest + page_bytes - 1) / page_bytes
-                                                       : PAGES_AT_A_TIME;
-    if (mincore((char *)address + at, pages * page_bytes, is_resident) != 0) {
-      resident = bytes;
-      break;
-    }
-    for (size_t page = 0; page < pages; page++) resident += (is_resident[page] & 1) * page_bytes;
-  }
+  size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes, resident = 0;
+  bool is_told = pages <= PAGES_MAX && mincore(address, bytes, is_resident) == 0;
   errno = saved_errno;
-  return resident < bytes ? resident : bytes;
+  if (!is_told) return bytes;
+  for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
+  return resident * page_bytes;
 }
 
 void os_advise_huge(void *address, size_t bytes, bool want) {

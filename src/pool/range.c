@@ -289,7 +289,12 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   return taken;
 }
 
-static void offset_growth(struct arena *arena, size_t granules, struct counters *counters);
+static void give_back_instead(struct arena *arena, size_t granules, struct counters *counters);
+
+static void offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
+  if (granules && load_relaxed(&set_of(arena, RANGE_DIRTY)->granules))
+    give_back_instead(arena, granules, counters);
+}
 
 /* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request gets pages
  * that are resident already, and only the rest is fresh.  Large ones first. */
@@ -647,9 +652,9 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
 
 /* The process has grown by so much although much is free, but nothing that fits: as much of it goes back, as far as
  * that has been earned.  What is a little too small was of no use now, and is the next to be so. */
-static void offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
+static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
+                                       struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
-  if (!granules || !load_relaxed(&set_of(arena, RANGE_DIRTY)->granules)) return;
   if (!thrift_allows(granules)) return;
   lock_take(&arena->lock, counters);
   unsigned found = collect_largest(arena, granules, batch);

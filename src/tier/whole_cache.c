@@ -45,8 +45,8 @@ static void purge_class(struct whole_cache *cache, unsigned class, struct purge 
   }
 }
 
-void whole_cache_purge(struct whole_cache *cache, struct purge *purge, struct counters *counters) {
-  if (!load_relaxed(&cache->cached_bytes)) return;
+void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
+                              struct counters *counters) {
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     purge_class(cache, class, purge, counters);
 }

@@ -23,6 +23,11 @@ bool whole_cache_put(struct whole_cache *cache, unsigned class, size_t granule,
                      uint64_t budget_bytes);
 
 /* Hands ranges that are old enough to the range arenas. */
-void whole_cache_purge(struct whole_cache *cache, struct purge *purge, struct counters *counters);
+void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
+                              struct counters *counters);
+INLINE void whole_cache_purge(struct whole_cache *cache, struct purge *purge,
+                              struct counters *counters) {
+  if (load_relaxed(&cache->cached_bytes)) whole_cache_purge_cached(cache, purge, counters);
+}
 
 #endif
