@@ -20,8 +20,8 @@ void relief_give(struct heap *heap) {
   latch_give(&heap->owner);
 }
 
-bool relief_of_ranges_is_possible(const struct heap *heap, size_t wanted_bytes) {
-  return (uint64_t)capacity_cached_bytes(heap, true) >= wanted_bytes;
+bool relief_of_ranges_is_possible(const struct heap *heap) {
+  return capacity_cached_bytes(heap, true) > 0;
 }
 
 void relief_give_ranges(struct heap *heap) {

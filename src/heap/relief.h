@@ -15,9 +15,9 @@ bool relief_is_possible(const struct heap *heap);
  * to the pool.  Takes the latch. */
 void relief_give(struct heap *heap);
 
-/* The same before a range is asked for, if the magazines hold as much as is wanted: all their Large blocks go to the
- * site cache and the arenas, where they merge. */
-bool relief_of_ranges_is_possible(const struct heap *heap, size_t wanted_bytes);
+/* The same before a range is asked for: all Large blocks in the magazines go to the site cache and the arenas, where
+ * they merge. */
+bool relief_of_ranges_is_possible(const struct heap *heap);
 void relief_give_ranges(struct heap *heap);
 
 #endif

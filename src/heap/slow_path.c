@@ -19,6 +19,7 @@
 #include "report/report.h"
 #include "slab/slab.h"
 #include "tier/big.h"
+#include "tier/density.h"
 #include "tier/large.h"
 #include "tier/resize.h"
 
@@ -80,9 +81,10 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
   return allocation->is_growing ? allocate_from_ranges(heap, class, allocation, FROM_ROOMY) : NULL;
 }
 
-/* The system is asked last, when nothing that lies in the thread's own magazines helps either. */
+/* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that
+ * are mostly untouched cost less whole than merged. */
 static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
-  if (relief_of_ranges_is_possible(heap, allocation->size)) {
+  if (!density_is_low() && relief_of_ranges_is_possible(heap)) {
     void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
     if (block) return block;
     relief_give_ranges(heap);

@@ -31,6 +31,8 @@ bool os_unmap(void *address, size_t bytes);
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
+/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell, or of more than 4 MiB. */
+size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
 /* Moves the pages from `source` to `target`, both mapped and of the same size, without copying.
@@ -96,6 +98,8 @@ uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_byte
 uint64_t os_now_ns(void);
 /* A few milliseconds coarse and several times cheaper. */
 uint64_t os_now_coarse_ms(void);
+/* Processor time of the whole process; a call of the system. */
+uint64_t os_processor_ms(void);
 void os_yield(void);
 void os_sleep_ms(uint64_t milliseconds);
 

@@ -224,6 +224,11 @@ bool os_purge(void *address, size_t bytes) {
 
 void os_populate(void *address, size_t bytes) { check_preconditions(address, bytes); }
 
+size_t os_resident_bytes(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  return bytes - bytes / 256 * os_fake.untouched_parts;
+}
+
 void os_advise_huge(void *address, size_t bytes, bool want) {
   (void)want;
   check_preconditions(address, bytes);
@@ -294,6 +299,7 @@ bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
 uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }
 uint64_t os_now_coarse_ms(void) { return os_now_ns() / 1000000; }
+uint64_t os_processor_ms(void) { return os_fake.processor_ms; }
 void os_yield(void) { sched_yield(); }
 
 void os_sleep_ms(uint64_t milliseconds) {

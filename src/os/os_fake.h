@@ -47,6 +47,8 @@ struct os_fake {
   char **environment;
   const char *const *files; /* path, content, path, content, …, NULL: all that os_read_file finds */
   unsigned processor_count;
+  uint64_t processor_ms;    /* that the process has used */
+  unsigned untouched_parts; /* of 256, of any memory, to os_resident_bytes */
   struct os_libc_malloc libc_malloc;
   uintptr_t break_begin, break_end;
   ATOMIC(uint64_t) now_ns;

@@ -137,6 +137,18 @@ void os_populate(void *address, size_t bytes) {
   errno = saved_errno;
 }
 
+size_t os_resident_bytes(void *address, size_t bytes) {
+  enum { PAGES_MAX = 1024 };
+  unsigned char is_resident[PAGES_MAX];
+  int saved_errno = errno;
+  size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes, resident = 0;
+  bool is_told = pages <= PAGES_MAX && mincore(address, bytes, is_resident) == 0;
+  errno = saved_errno;
+  if (!is_told) return bytes;
+  for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
+  return resident * page_bytes;
+}
+
 void os_advise_huge(void *address, size_t bytes, bool want) {
   int saved_errno = errno;
   madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
@@ -317,6 +329,8 @@ static uint64_t clock_ns(clockid_t clock) {
 uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
+
+uint64_t os_processor_ms(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000; }
 
 void os_yield(void) { syscall(SYS_sched_yield); }
 

@@ -14,6 +14,7 @@
 #include "os/os.h"
 #include "pool/range_record.h"
 #include "pool/superslab.h"
+#include "pool/thrift.h"
 
 enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 3 };
 
@@ -288,11 +289,18 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   return taken;
 }
 
+static void give_back_instead(struct arena *arena, size_t granules, struct counters *counters);
+
+static void offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
+  if (granules && load_relaxed(&set_of(arena, RANGE_DIRTY)->granules))
+    give_back_instead(arena, granules, counters);
+}
+
 /* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request gets pages
  * that are resident already, and only the rest is fresh.  Large ones first. */
 enum { JOIN_PROBES = 16, JOIN_DIVISOR = 2 };
 
-static size_t take_joined_from(struct arena *arena, size_t granules) {
+static size_t take_joined_from(struct arena *arena, size_t granules, size_t *fresh) {
   const struct range_set *set = set_of(arena, RANGE_DIRTY);
   unsigned probes = 0, lowest = bin_of((granules + JOIN_DIVISOR - 1) / JOIN_DIVISOR);
   for (unsigned bin = bin_of(granules) + 1; bin-- > lowest;) {
@@ -306,6 +314,7 @@ static size_t take_joined_from(struct arena *arena, size_t granules) {
       extract(arena, at);
       absorb(arena, at, at + has, granules - has);
       set_boundaries(at, granules, RANGE_LIVE);
+      *fresh = granules - has;
       return at;
     }
   }
@@ -319,9 +328,12 @@ static size_t take_joined(const struct range_request *request, struct counters *
     struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
     if (load_relaxed(&set_of(arena, RANGE_DIRTY)->granules) < granules / JOIN_DIVISOR) continue;
     lock_take(&arena->lock, counters);
-    size_t first = arena->is_ready ? take_joined_from(arena, granules) : NO_GRANULE;
+    size_t fresh = 0,
+           first = arena->is_ready ? take_joined_from(arena, granules, &fresh) : NO_GRANULE;
     lock_give(&arena->lock);
-    if (first != NO_GRANULE) return first;
+    if (first == NO_GRANULE) continue;
+    offset_growth(arena, fresh, counters);
+    return first;
   }
   return NO_GRANULE;
 }
@@ -426,7 +438,7 @@ static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
-  info->site = 0;
+  store_relaxed(&info->site, 0);
 }
 
 /* Room for the step that programs mostly grow by. */
@@ -447,10 +459,12 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
   size_t bytes = request->granules << GRANULE_SHIFT;
   if (!commit_take(bytes)) return NO_GRANULE;
   size_t first = take_clean(request, counters);
-  if (first != NO_GRANULE)
-    describe(first, true);
-  else
+  if (first == NO_GRANULE) {
     commit_give(bytes);
+    return NO_GRANULE;
+  }
+  offset_growth(arena_of(first), request->granules, counters);
+  describe(first, true);
   return first;
 }
 
@@ -508,6 +522,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
     set_boundaries(granule, new_granules, RANGE_LIVE);
   }
   lock_give(&arena->lock);
+  if (is_extended) offset_growth(arena, clean, counters);
   return is_extended;
 }
 
@@ -591,23 +606,60 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
 
-/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
- * the same ranges again. */
-static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
-                        struct counters *counters) {
-  uint32_t batch[PURGE_BATCH];
+/* True when the system took any. */
+static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
+                            bool give_addresses, struct counters *counters) {
   bool is_taken = false;
-  lock_take(&arena->lock, counters);
-  unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
-  lock_give(&arena->lock);
   for (unsigned index = 0; index < found; index++) {
-    enum range_kind now = give_back(batch[index], kind, purge->give_addresses);
+    enum range_kind now = give_back(batch[index], kind, give_addresses);
     if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
       commit_give((size_t)record(batch[index])->info.granules << GRANULE_SHIFT);
     is_taken |= now != kind;
     put_back(batch[index], now, counters);
   }
+  return is_taken;
+}
+
+/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
+ * the same ranges again. */
+static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                        struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  lock_take(&arena->lock, counters);
+  unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
+  lock_give(&arena->lock);
+  bool is_taken = give_back_batch(batch, found, kind, purge->give_addresses, counters);
   return is_taken && found == PURGE_BATCH && purge->bytes_left;
+}
+
+/* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */
+static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t batch[PURGE_BATCH]) {
+  const struct range_set *set = set_of(arena, RANGE_DIRTY);
+  unsigned found = 0;
+  for (unsigned bin = bin_of(granules) + 1; bin-- > 0;) {
+    for (uint32_t at = set->bins[bin], next; at != NO_RANGE; at = next) {
+      next = record(at)->next;
+      if (record(at)->info.granules > granules) continue;
+      granules -= record(at)->info.granules;
+      thrift_note(record(at)->info.granules);
+      extract(arena, at);
+      batch[found++] = at;
+      if (!granules || found == PURGE_BATCH) return found;
+    }
+  }
+  return found;
+}
+
+/* The process has grown by so much although much is free, but nothing that fits: as much of it goes back, as far as
+ * that has been earned.  What is a little too small was of no use now, and is the next to be so. */
+static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
+                                       struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  if (!thrift_allows(granules)) return;
+  lock_take(&arena->lock, counters);
+  unsigned found = collect_largest(arena, granules, batch);
+  lock_give(&arena->lock);
+  give_back_batch(batch, found, RANGE_DIRTY, os_overcommit_is_strict(), counters);
 }
 
 static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,

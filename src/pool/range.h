@@ -26,7 +26,7 @@
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
   uint32_t granules;
-  uint32_t site;         /* who asked for it (O4) */
+  ATOMIC(uint32_t) site; /* who asked for it (O4); in a stack of ranges the next one */
   uint32_t stamp_ms;     /* last time it was freed into a cache */
   uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
   bool is_zero;          /* reads as zero: no need to clear */
@@ -54,7 +54,8 @@ size_t range_take_used(const struct range_request *request, struct counters *cou
 size_t range_take_fresh(const struct range_request *request, struct counters *counters);
 INLINE size_t range_take(const struct range_request *request, struct counters *counters) {
   size_t granule = range_take_used(request, counters);
-  return granule != NO_GRANULE ? granule : range_take_fresh(request, counters);
+  if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
+  return range_take_fresh(request, counters);
 }
 
 /* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */

@@ -59,7 +59,7 @@ uintptr_t big_take(struct big_request *request, struct counters *counters) {
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);
-  info->site = request->site;
+  store_relaxed(&info->site, request->site);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   big_note_taken(granule, request->bytes, counters);
   return range_block(granule);
@@ -73,8 +73,8 @@ static bool keep_whole(size_t granule) {
   const struct range_info *info = range_info(granule);
   if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR)
     return false;
-  if (!site_cache_wants(&big_cache, info->site, info->granules)) return false;
-  return site_cache_put(&big_cache, info->site, granule,
+  if (!site_cache_wants(&big_cache, load_relaxed(&info->site), info->granules)) return false;
+  return site_cache_put(&big_cache, load_relaxed(&info->site), granule,
                         limits_budget(options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR));
 }
 

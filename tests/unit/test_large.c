@@ -96,18 +96,38 @@ static int change_threads(const void *unused) {
   return 0;
 }
 
+/* Ranges of different sizes, mostly untouched, are not cut out of each other. */
+static int stay_whole(const void *unused) {
+  enum { BLOCKS = 40 };
+  void *blocks[BLOCKS];
+  (void)unused;
+  start_library();
+  os_fake.untouched_parts = 250;
+  for (unsigned round = 0; round < 20; round++) {
+    for (unsigned index = 0; index < BLOCKS; index++)
+      blocks[index] = must_malloc((index + round) % 3 ? 100000 : 400000);
+    for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  }
+  REQUIRE(counted(COUNT_large_range_hits) < BLOCKS);
+  hak_purge(true);
+  REQUIRE(load_relaxed(&totals.large_live_bytes) == 0 && look().dirty_free_bytes == 0);
+  return 0;
+}
+
 CHILD_TEST(have_colours)
 CHILD_TEST(align_first)
 CHILD_TEST(own_whole_granules)
 CHILD_TEST(find_by_site)
 CHILD_TEST(read_as_zero)
 CHILD_TEST(change_threads)
+CHILD_TEST(stay_whole)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_have_colours),       cmocka_unit_test(test_align_first),
       cmocka_unit_test(test_own_whole_granules), cmocka_unit_test(test_find_by_site),
       cmocka_unit_test(test_read_as_zero),       cmocka_unit_test(test_change_threads),
+      cmocka_unit_test(test_stay_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

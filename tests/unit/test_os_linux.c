@@ -202,6 +202,20 @@ static void test_machine(void **state) {
   assert_int_equal(os_process_id(), getpid());
 }
 
+static void test_resident_bytes(void **state) {
+  (void)state;
+  size_t page_bytes = os_page_bytes(), bytes = 1000 * page_bytes;
+  unsigned char *pages =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(pages, MAP_FAILED);
+  os_advise_huge(pages, bytes, false);
+  assert_int_equal(os_resident_bytes(pages, bytes), 0);
+  pages[0] = pages[page_bytes] = pages[bytes - 1] = 1;
+  assert_int_equal(os_resident_bytes(pages, bytes), 3 * page_bytes);
+  assert_int_equal(munmap(pages, bytes), 0);
+  assert_int_equal(os_resident_bytes(pages, bytes), bytes); /* the kernel does not tell */
+}
+
 static void test_time(void **state) {
   (void)state;
   uint64_t before_ns = os_now_ns(), before_ms = os_now_coarse_ms();
@@ -272,6 +286,7 @@ int main(void) {
       cmocka_unit_test(test_backtrace),
       cmocka_unit_test(test_address_space_limit),
       cmocka_unit_test(test_machine),
+      cmocka_unit_test(test_resident_bytes),
       cmocka_unit_test(test_time),
       cmocka_unit_test(test_wait),
       cmocka_unit_test(test_no_key_left),

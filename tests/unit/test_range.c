@@ -89,6 +89,24 @@ static int joint_fit(const void *unused) {
 }
 CHILD_TEST(joint_fit)
 
+/* What the process grows by goes back elsewhere, as far as time has earned it. */
+static int offset_growth(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t small = take(3), wall = take(1), large = take(8), end = take(1);
+  REQUIRE(wall && end);
+  give(small);
+  give(large);
+  REQUIRE(take(9) && measure().dirty_bytes == 11 * GRANULE_BYTES); /* nothing earned */
+  os_fake.processor_ms = 10;
+  REQUIRE(take(9) && measure().dirty_bytes == 3 * GRANULE_BYTES); /* the largest goes */
+  REQUIRE(take(9) && measure().dirty_bytes == 3 * GRANULE_BYTES); /* two left, nine wanted */
+  os_fake.processor_ms = 20;
+  REQUIRE(take(9) != large && measure().dirty_bytes == 0);
+  REQUIRE(*bytes_of(large) == 0);
+  return 0;
+}
+CHILD_TEST(offset_growth)
 static int alignment(const void *unused) {
   (void)unused;
   set_up();
@@ -389,6 +407,7 @@ int main(void) {
       cmocka_unit_test(test_split_and_merge),
       cmocka_unit_test(test_tight_fit),
       cmocka_unit_test(test_joint_fit),
+      cmocka_unit_test(test_offset_growth),
       cmocka_unit_test(test_alignment),
       cmocka_unit_test(test_extend_and_shrink),
       cmocka_unit_test(test_extend_over_two),

@@ -66,6 +66,10 @@ bool os_purge(void *address, size_t bytes) {
   return true;
 }
 void os_populate(void *address, size_t bytes) { (void)address, (void)bytes; }
+size_t os_resident_bytes(void *address, size_t bytes) {
+  (void)address;
+  return bytes;
+}
 void os_advise_huge(void *address, size_t bytes, bool want) {
   (void)address, (void)bytes, (void)want;
 }
@@ -119,6 +123,7 @@ bool os_is_multi_threaded(void) { return true; }
 
 uint64_t os_now_ns(void) { return model_os.now_ns; }
 uint64_t os_now_coarse_ms(void) { return model_os.now_ns / 1000000; }
+uint64_t os_processor_ms(void) { return 0; }
 void os_yield(void) { model_pause(); }
 void os_sleep_ms(uint64_t milliseconds) {
   (void)milliseconds;

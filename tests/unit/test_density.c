@@ -1,0 +1,56 @@
+/* src/tier/density: how much of its Large blocks the program touches. */
+#include "tier/density.h"
+
+#include "child.h"
+#include "os/os_fake.h"
+
+static struct counters counters;
+
+static size_t set_up(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  return range_take_fresh(&(struct range_request){4, 1, 0, FROM_ANY}, &counters);
+}
+
+/* Many times: not all of them are looked at. */
+static void come_back(size_t granule, unsigned untouched_parts) {
+  os_fake.untouched_parts = untouched_parts;
+  for (unsigned round = 0; round < 1000; round++) density_note(granule);
+}
+
+static int take_the_first_at_its_word(const void *unused) {
+  (void)unused;
+  size_t granule = set_up();
+  REQUIRE(density_parts() == DENSITY_PARTS && !density_is_low());
+  os_fake.untouched_parts = 200;
+  density_note(granule);
+  REQUIRE(density_parts() == DENSITY_PARTS - 200 && density_is_low());
+  return 0;
+}
+
+static int follow_the_program(const void *unused) {
+  (void)unused;
+  size_t granule = set_up();
+  come_back(granule, 0);
+  REQUIRE(!density_is_low());
+  come_back(granule, DENSITY_PARTS);
+  REQUIRE(density_parts() == 1);
+  come_back(granule, 0);
+  REQUIRE(!density_is_low());
+  return 0;
+}
+
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+CHILD_TEST(take_the_first_at_its_word)
+CHILD_TEST(follow_the_program)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_take_the_first_at_its_word),
+      cmocka_unit_test(test_follow_the_program),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
