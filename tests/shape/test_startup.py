@@ -50,14 +50,16 @@ for thread in threads: thread.join()
 print(open("/proc/self/smaps").read())
 """
 PROGRAMS = {"small": ["cat", "/proc/self/smaps"], "threads": ["python3", "-I", "-c", WITH_THREADS]}
+# With threads it is chance what is run: who meets whom, when a round of giving back comes.
+PIECES = {"small": 1, "threads": 2}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_process_has_the_first_piece_of_the_library(program: str, lib: Path, preload: Callable) -> None:
+def test_a_process_has_the_first_pieces_of_the_library(program: str, lib: Path, preload: Callable) -> None:
     mappings = mappings_of(preload(PROGRAMS[program], stats=False).stdout, lib.resolve())
     code = [mapping for mapping in mappings if "x" in mapping["permissions"]]
     assert len(code) == 1
-    assert kib(code[0], "Rss") <= FIRST_PIECE_KIB
+    assert kib(code[0], "Rss") <= PIECES[program] * FIRST_PIECE_KIB
     if program == "small":
         assert sum(kib(mapping, "Anonymous") for mapping in mappings) <= OWN_PAGES_KIB
 
