@@ -1,8 +1,11 @@
 # Libraries that only tests link, the fuzz targets (tests/fuzz), and the C unit tests: each tests/unit/test_<concept>.c is one program.
 #   libhakmem_core.a   the product under its hak_* names only
 #   libhakmem_fake.a   the same on the fake operating system
-add_library(hakmem_core STATIC ${core_sources})
-add_library(hakmem_fake STATIC ${fake_sources})
+set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$>)
+set(fake_objects $<FILTER:${core_objects},EXCLUDE,/os/os_linux\\.c\\.o$>)
+add_library(hakmem_core STATIC ${core_objects})
+add_library(hakmem_fake STATIC ${fake_objects} src/os/os_fake.c)
+set_target_properties(hakmem_core PROPERTIES LINKER_LANGUAGE C)
 foreach(library hakmem_core hakmem_fake)
   target_link_libraries(${library} PUBLIC hakmem_flags)
 endforeach()
