@@ -37,5 +37,5 @@ foreach(source ${models})
   # Only the compiler instruments; what it calls is the checker's.
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY model)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 10)
 endforeach()
