@@ -143,9 +143,14 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
             digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
             output = BUILD / "tests" / f"{path.parent.name}-{path.stem}-{digest}"
             output.parent.mkdir(parents=True, exist_ok=True)
-            step = subprocess.run([*words, "-o", str(output)], capture_output=True, text=True, check=False)
+            # Built beside and renamed: the tests that run beside this one may run the program already.
+            unfinished = output.with_name(f"{output.name}.{os.getpid()}")
+            step = subprocess.run(
+                [*words, "-o", str(unfinished)], capture_output=True, text=True, check=False
+            )
             if step.returncode != 0:
                 pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
+            unfinished.rename(output)
             done[key] = output
         return done[key]
 

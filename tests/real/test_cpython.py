@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from real.sides import Side, Sides
 
+pytestmark = pytest.mark.alone
+
 PYTHON = "/usr/bin/python3"
 TEST_PACKAGE = "/usr/lib/python3*/test"
 NEEDED = "test_multiprocessing_fork test_subprocess test_threading test_dict test_json test_zlib".split()

@@ -18,6 +18,8 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
+pytestmark = pytest.mark.alone
+
 PROGRAMS = Path(__file__).parent / "programs"
 COLUMNS, ROWS = 100, 30
 
