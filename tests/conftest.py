@@ -7,6 +7,8 @@
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
+
+`make test` runs two tests at a time; those that measure memory or time are marked `alone`.
 """
 
 from __future__ import annotations
