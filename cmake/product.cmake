@@ -5,10 +5,6 @@ include(GNUInstallDirs)
 set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
 set(first_script ${PROJECT_SOURCE_DIR}/cmake/first.ld)
 
-add_library(hakmem_objects OBJECT ${hakmem_sources})
-target_link_libraries(hakmem_objects PRIVATE hakmem_flags)
-target_compile_options(hakmem_objects PRIVATE -ffunction-sections -fdata-sections) # for first.ld
-
 add_library(hakmem SHARED ${shared_sources})
 target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_INTERFACE:hakmem_flags>)
 

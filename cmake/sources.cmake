@@ -1,11 +1,7 @@
-# Which source goes where.
+# Which source goes where; src/os/os_fake.c is for tests only.
 #   hakmem_sources   the product
 #   shared_sources   what it has beside those as libhakmem.so
-#   core_sources     without whatever overrides the program's malloc: for tests, under hak_* names only
-#   fake_sources     the core on the fake operating system
-file(GLOB_RECURSE all_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-
-set(hakmem_sources ${all_sources})
+file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
 
 set(shared_sources ${hakmem_sources})
@@ -18,10 +14,3 @@ set(sources_of_large_arrays ${hakmem_sources})
 list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|range|large|big|cgroup|sampled)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${sources_of_large_arrays})
 list(APPEND hakmem_sources ${sources_of_large_arrays})
-
-set(core_sources ${hakmem_sources})
-list(FILTER core_sources EXCLUDE REGEX "/src/api/override[^/]*\\.c$")
-
-set(fake_sources ${core_sources})
-list(FILTER fake_sources EXCLUDE REGEX "/src/os/os_linux\\.c$")
-list(APPEND fake_sources ${PROJECT_SOURCE_DIR}/src/os/os_fake.c)

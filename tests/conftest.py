@@ -7,6 +7,8 @@
 `preload(cmd, ...)`                runs a program on hakmem and returns a Result with all its reports
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
+
+`make test` runs two tests at a time; those that measure memory or time are marked `alone`.
 """
 
 from __future__ import annotations
@@ -127,8 +129,23 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
     """compile_c(source, *flags, compiler=None) builds one program into build/tests/.
 
     Built-in knowledge of malloc is off, so that the compiler removes no allocation under test.  Flags
-    follow the source and may therefore name libraries (static_lib, "-ldl")."""
+    may name libraries (static_lib, "-ldl").  Programs that differ in those alone are compiled once."""
     done: dict[tuple[str, ...], Path] = {}
+
+    def make(source: Path, suffix: str, *command: str) -> Path:
+        """What this command makes, made once."""
+        if command not in done:
+            digest = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
+            output = BUILD / "tests" / f"{source.parent.name}-{source.stem}-{digest}{suffix}"
+            output.parent.mkdir(parents=True, exist_ok=True)
+            # Made beside and renamed: a test that runs beside this one may be running the program already.
+            unfinished = output.with_name(f"{os.getpid()}-{output.name}")
+            words = [*command, "-o", str(unfinished)]
+            step = subprocess.run(words, capture_output=True, text=True, check=False)
+            if step.returncode != 0:
+                pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
+            done[command] = unfinished.rename(output)
+        return done[command]
 
     def build(source: str | Path, *flags: str | Path, compiler: str | None = None) -> Path:
         path = Path(source).resolve()
@@ -136,18 +153,11 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
         driver = compiler or (cxx if is_cxx else cc)
         standard = "-std=gnu++17" if is_cxx else "-std=gnu17"
         keep = ["-fno-builtin"] if "clang" in driver else ["-fno-builtin", "-fno-allocation-dce"]
-        words = [driver, standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", *keep]
-        words += [f"-I{ROOT / 'include'}", str(path), *map(str, flags)]
-        key = tuple(words)
-        if key not in done:
-            digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
-            output = BUILD / "tests" / f"{path.parent.name}-{path.stem}-{digest}"
-            output.parent.mkdir(parents=True, exist_ok=True)
-            step = subprocess.run([*words, "-o", str(output)], capture_output=True, text=True, check=False)
-            if step.returncode != 0:
-                pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
-            done[key] = output
-        return done[key]
+        words = [str(flag) for flag in flags]
+        linked = [word for word in words if not word.startswith("-") or word.startswith(("-l", "-Wl,"))]
+        command = [driver, standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", *keep]
+        command += [f"-I{ROOT / 'include'}", *(word for word in words if word not in linked)]
+        return make(path, "", *command, str(make(path, ".o", *command, "-c", str(path))), *linked)
 
     return build
 

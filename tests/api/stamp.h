@@ -31,8 +31,9 @@ static inline bool stamp_holds(const void *block, size_t bytes, uint64_t seed) {
   const unsigned char *in = (const unsigned char *)block;
   size_t words = bytes / sizeof(uint64_t);
   for (size_t i = 0; i < words; i++) {
-    uint64_t word = stamp_word(seed, i);
-    if (__builtin_memcmp(in + i * sizeof word, &word, sizeof word) != 0) {
+    uint64_t word;
+    __builtin_memcpy(&word, in + i * sizeof word, sizeof word);
+    if (word != stamp_word(seed, i)) {
       return false;
     }
   }

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Result
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
 

@@ -12,6 +12,8 @@ from modes import INCLUDE_TESTS
 if TYPE_CHECKING:
     from conftest import Result
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).resolve().parent
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 NOT_ALLOWED = 77

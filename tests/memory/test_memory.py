@@ -12,6 +12,8 @@ from modes import assert_clean
 if TYPE_CHECKING:
     from conftest import Result
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
 

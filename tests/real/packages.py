@@ -1,7 +1,10 @@
-"""The programs under test: which Debian package brings them, and installing what is missing."""
+"""The programs under test: which Debian package brings them, and installing what is missing.
+
+`python -m real.packages` installs what is missing."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -13,6 +16,7 @@ from pathlib import Path
 
 LIST = Path(__file__).with_name("packages.txt")
 SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
+LOCK = Path(__file__).resolve().parents[2] / "build" / "tests-real.lock"
 APT_TIMEOUT_S = 600
 
 
@@ -59,7 +63,15 @@ def services_stay_off() -> Iterator[None]:
 
 
 def install_missing() -> str:
-    """Installs the missing packages through apt-get; returns why some are still missing, or ''."""
+    """Installs the missing packages through apt-get; returns why some are still missing, or ''.
+
+    Whoever comes second waits for the first."""
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_now()
+
+
+def install_now() -> str:
     missing = [package.name for package in listed() if not package.present()]
     if not missing:
         return ""
@@ -87,3 +99,7 @@ def apt_get(words: list[str]) -> str:
     except subprocess.TimeoutExpired:
         return f"apt-get {words[0]} took more than {APT_TIMEOUT_S} s"
     return "" if step.returncode == 0 else f"apt-get {words[0]} failed: {step.stderr.strip()[-500:]}"
+
+
+if __name__ == "__main__":
+    install_missing()

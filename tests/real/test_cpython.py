@@ -13,27 +13,36 @@ from xml.etree import ElementTree
 import pytest
 from real.sides import Side, Sides
 
+pytestmark = pytest.mark.alone
+
 PYTHON = "/usr/bin/python3"
 TEST_PACKAGE = "/usr/lib/python3*/test"
-NEEDED = "test_multiprocessing_fork test_subprocess test_threading test_dict test_json test_zlib".split()
-WHERE_PRESENT = (
-    "test_list test_set test_bytes test_buffer test_decimal test_re test_pickle test_gc test_ctypes "
-    "test_mmap test_thread test_xml_etree_c test_bz2 test_sqlite3 test_sqlite"
-).split()
+# With Python's object allocator, which asks malloc for blocks above 512 bytes only.
+NEEDED = "test_subprocess test_threading test_dict test_json test_zlib".split()
+WHERE_PRESENT = "test_ctypes test_mmap test_thread test_xml_etree_c test_bz2 test_sqlite3 test_sqlite".split()
+# With every object through malloc; of these the former would ask malloc for little that is not asked here.
+MORE_NEEDED = ["test_multiprocessing_fork"]
+MORE_WHERE_PRESENT = (
+    "test_list test_set test_bytes test_buffer test_decimal test_re test_pickle test_gc".split()
+)
+MODULES = {
+    "pymalloc": (NEEDED, WHERE_PRESENT),
+    "malloc": (NEEDED + MORE_NEEDED, WHERE_PRESENT + MORE_WHERE_PRESENT),
+}
 AT_A_TIME = 3
 TIMEOUT_S = 270.0
 HANG_S = 200  # then regrtest prints where a module's threads stand, and ends it
 RAN_TO_ITS_END = (0, 2, 3)  # all passed; some failed; some changed the environment
-ALLOCATORS = ("pymalloc", "malloc")
 
 Cases = dict[str, str]
 
 
-@pytest.mark.parametrize("allocator", ALLOCATORS)
+@pytest.mark.parametrize("allocator", MODULES)
 def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str) -> None:
     python = program(PYTHON)
     package = program(f"{TEST_PACKAGE}/test_dict.py").parent
-    modules = NEEDED + [name for name in WHERE_PRESENT if has_module(package, name)]
+    needed, where_present = MODULES[allocator]
+    modules = needed + [name for name in where_present if has_module(package, name)]
 
     def job(side: Side) -> Cases:
         report = side.folder / "cases.xml"
@@ -51,7 +60,7 @@ def test_own_tests(sides: Sides, program: Callable[[str], Path], allocator: str)
         without, on_hakmem = pool.map(job, sides)
     passed = {case for case, outcome in without.items() if outcome == "passed"}
     # On a busy machine one may hang on the C library's malloc too: test_multiprocessing_fork did.
-    unfit = [name for name in NEEDED if not any(case.startswith(f"test.{name}.") for case in passed)]
+    unfit = [name for name in needed if not any(case.startswith(f"test.{name}.") for case in passed)]
     assert len(unfit) <= 1, f"{unfit} do not pass without hakmem"
     worse = {case: on_hakmem.get(case, "missing") for case in passed if on_hakmem.get(case) != "passed"}
     assert not worse

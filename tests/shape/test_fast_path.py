@@ -9,7 +9,10 @@ from pathlib import Path
 import fast_path
 import pytest
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="fast paths are read on x86-64 only")
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="fast paths are read on x86-64 only"),
+    pytest.mark.alone,  # builds with all processors, in folders that others read
+]
 
 HIT_INSTRUCTIONS_MAX = 25
 # A sized delete also compares the size's class with the block's (no slower: docs/decisions/0018).

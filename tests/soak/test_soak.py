@@ -13,6 +13,8 @@ from modes import INCLUDE_TESTS
 if TYPE_CHECKING:
     from conftest import Result
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("SOAK_MINUTES", "0")) * 60 or 10
 SEED = os.environ.get("SOAK_SEED", "1")

@@ -188,6 +188,7 @@ def test_under_load_figures_stay_within_the_batches(
     assert sum(figures.refilled_blocks for figures in last.classes) > threads * blocks
 
 
+@pytest.mark.alone
 def test_a_thousand_threads_are_read_in_a_tenth_of_a_second(
     compiled: Callable[..., Path], stepper: Callable[..., Stepper]
 ) -> None:

@@ -14,7 +14,9 @@
 #include "pool/slab_pool.h"
 #include "unit.h"
 
-enum { THREADS_MAX = 16, ITERATIONS = 100000, EXCHANGE_SLOTS = 512 };
+enum { THREADS_MAX = 16, EXCHANGE_SLOTS = 512 };
+
+static unsigned iterations_of_one = 100000; /* argv[1] */
 
 /* ---- blocks -------------------------------------------------------------------------------------- */
 
@@ -73,8 +75,8 @@ static void run_threads(unsigned thread_count, unsigned iterations, void *(*body
     assert_int_equal(pthread_join(workers[number].thread, NULL), 0);
 }
 
-/* Iterations for everybody: ITERATIONS for one thread, fewer each for many. */
-static unsigned share(unsigned thread_count) { return ITERATIONS * 8 / (thread_count + 7); }
+/* Iterations for everybody: all for one thread, fewer each for many. */
+static unsigned share(unsigned thread_count) { return iterations_of_one * 8 / (thread_count + 7); }
 
 /* ---- remote frees ------------------------------------------------------------------------------------ */
 
@@ -291,7 +293,7 @@ static void test_churn_of_slabs_and_ranges(void **state) {
   (void)state;
   const struct options defaults = options;
   options.decay_ms = 1;
-  run_threads(8, ITERATIONS / 5, churn_beside_others);
+  run_threads(8, iterations_of_one / 5, churn_beside_others);
   options = defaults;
 }
 
@@ -319,7 +321,7 @@ static void *purge_or_release(void *argument) {
 static void test_purge_beside_releases(void **state) {
   (void)state;
   store_relaxed(&is_releasing, true);
-  run_threads(2, ITERATIONS / 10, purge_or_release);
+  run_threads(2, iterations_of_one / 10, purge_or_release);
 }
 
 /* What is left when all is freed is not live: nothing was lost on the way. */
@@ -333,7 +335,8 @@ static void test_nothing_is_left(void **state) {
   assert_int_equal(snapshot.slab_bytes_out, 0);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+  if (count > 1) iterations_of_one = (unsigned)strtoul(arguments[1], NULL, 10);
   hak_free(hak_malloc(1));   /* options are read once, before tests change them */
   options.helper_thread = 0; /* it would read them meanwhile */
   const struct CMUnitTest tests[] = {
