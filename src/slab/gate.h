@@ -5,8 +5,8 @@
  *               → the class's partial list
  *   borrowed    blocks that wait in other owners' pending queues (slab/borrow.h)
  *   ended       slabs of owners that ended or are dormant (M5)
- *   fresh       blocks of our slabs that nobody has had yet
  *   Route P     slabs of owners that are alive but idle (M4)
+ *   fresh       blocks of our slabs that nobody has had yet
  *   acquire     the shared pool
  *
  * All want the latch of `owner`. */
