@@ -63,13 +63,13 @@ static void make_untouched(void) {
   for (size_t at = 0; at < READ_ONLY_BYTES; at += 4096) sink = read_only[at];
 }
 
-/* Kept whole, as it is asked for again and again. */
-static void make_freed_big(void) {
+/* One block is kept whole, as it is asked for again and again; the other, asked for once, is free to be split and merged.
+ * That is freed last: before the process grows all is merged. */
+static void make_freed(void) {
+  void *once = written(FREED_RANGE_BYTES);
   for (int i = 0; i < 3; i++) free(written(FREED_BIG_BYTES));
+  free(once);
 }
-
-/* Free to be split and merged: asked for once.  Larger than what is kept whole, which would make room for it. */
-static void make_freed_range(void) { free(written(FREED_RANGE_BYTES)); }
 
 static void make_other(void) {
   char *heap = sbrk(BRK_BYTES);
@@ -110,8 +110,7 @@ int main(void) {
   make_live();
   make_holes();
   make_untouched();
-  make_freed_big();
-  make_freed_range();
+  make_freed();
   make_other();
   make_cached();
   pthread_barrier_init(&are_ready, NULL, 2);
