@@ -16,6 +16,7 @@ void density_note(size_t granule);
 /* Of DENSITY_PARTS, how much of such a range is resident: 1 at least, all before any was seen. */
 unsigned density_parts(void);
 
-INLINE bool density_is_low(void) { return density_parts() < DENSITY_PARTS / 2; }
+/* Whether blocks are mostly untouched. */
+bool density_is_low(void);
 
 #endif

@@ -20,10 +20,35 @@ static void come_back(size_t granule, unsigned untouched_parts) {
 static int take_the_first_at_its_word(const void *unused) {
   (void)unused;
   size_t granule = set_up();
-  REQUIRE(density_parts() == DENSITY_PARTS && !density_is_low());
+  REQUIRE(density_parts() == DENSITY_PARTS);
   os_fake.untouched_parts = 200;
   density_note(granule);
-  REQUIRE(density_parts() == DENSITY_PARTS - 200 && density_is_low());
+  REQUIRE(density_parts() == DENSITY_PARTS - 200);
+  return 0;
+}
+
+static int judge_after_some_looks(const void *unused) {
+  (void)unused;
+  size_t granule = set_up();
+  os_fake.untouched_parts = DENSITY_PARTS;
+  density_note(granule);
+  REQUIRE(density_parts() == 1 && !density_is_low()); /* it may be the only one */
+  come_back(granule, DENSITY_PARTS);
+  REQUIRE(density_is_low());
+  return 0;
+}
+
+/* A program that touches a third or a half of its blocks has not got sparse ones; but who has got some may fill them
+ * up as far. */
+static int stay_as_it_is_between(const void *unused) {
+  (void)unused;
+  size_t granule = set_up();
+  come_back(granule, DENSITY_PARTS * 2 / 3);
+  REQUIRE(!density_is_low());
+  come_back(granule, DENSITY_PARTS);
+  REQUIRE(density_is_low());
+  come_back(granule, DENSITY_PARTS * 2 / 3);
+  REQUIRE(density_is_low());
   return 0;
 }
 
@@ -33,7 +58,7 @@ static int follow_the_program(const void *unused) {
   come_back(granule, 0);
   REQUIRE(!density_is_low());
   come_back(granule, DENSITY_PARTS);
-  REQUIRE(density_parts() == 1);
+  REQUIRE(density_parts() == 1 && density_is_low());
   come_back(granule, 0);
   REQUIRE(!density_is_low());
   return 0;
@@ -45,11 +70,15 @@ static int follow_the_program(const void *unused) {
     assert_child_succeeds(name, NULL);    \
   }
 CHILD_TEST(take_the_first_at_its_word)
+CHILD_TEST(judge_after_some_looks)
+CHILD_TEST(stay_as_it_is_between)
 CHILD_TEST(follow_the_program)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_take_the_first_at_its_word),
+      cmocka_unit_test(test_judge_after_some_looks),
+      cmocka_unit_test(test_stay_as_it_is_between),
       cmocka_unit_test(test_follow_the_program),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
