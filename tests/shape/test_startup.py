@@ -7,8 +7,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 # The kernel maps so much at the first touch; all that most programs run and read is there (first.ld).
 FIRST_PIECE_KIB = 64
 # One that the dynamic linker writes and one of variables.
@@ -36,32 +34,13 @@ def kib(mapping: Mapping, name: str) -> int:
     return int(mapping[name].split()[0])
 
 
-# Blocks of most tiers come, grow and go.
-WITH_THREADS = """
-import threading
-blocks = []
-def work():
-    for size in range(1, 1 << 18, 4099):
-        blocks.append(bytes(size % 40000) + bytes(size)[:9])
-    del blocks[::2]
-threads = [threading.Thread(target=work) for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(open("/proc/self/smaps").read())
-"""
-PROGRAMS = {"small": ["cat", "/proc/self/smaps"], "threads": ["python3", "-I", "-c", WITH_THREADS]}
 # With threads it is chance what is run: who meets whom, when a round of giving back comes.
-PIECES = {"small": 1, "threads": 2}
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_process_has_the_first_pieces_of_the_library(program: str, lib: Path, preload: Callable) -> None:
-    mappings = mappings_of(preload(PROGRAMS[program], stats=False).stdout, lib.resolve())
+def test_a_small_process_has_the_first_piece_of_the_library(lib: Path, preload: Callable) -> None:
+    mappings = mappings_of(preload(["cat", "/proc/self/smaps"], stats=False).stdout, lib.resolve())
     code = [mapping for mapping in mappings if "x" in mapping["permissions"]]
     assert len(code) == 1
-    assert kib(code[0], "Rss") <= PIECES[program] * FIRST_PIECE_KIB
-    if program == "small":
-        assert sum(kib(mapping, "Anonymous") for mapping in mappings) <= OWN_PAGES_KIB
+    assert kib(code[0], "Rss") <= FIRST_PIECE_KIB
+    assert sum(kib(mapping, "Anonymous") for mapping in mappings) <= OWN_PAGES_KIB
 
 
 def test_few_symbols_are_looked_up(lib: Path) -> None:
