@@ -65,6 +65,13 @@ static inline void assert_child_succeeds(int (*body)(const void *), const void *
   if (child_exit_status(&child) != 0) fail_msg("exit %#x: %s", (unsigned)child.status, child.said);
 }
 
+/* The cmocka test test_NAME of a body called NAME. */
+#define CHILD_TEST(name)                  \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    assert_child_succeeds(name, NULL);    \
+  }
+
 /* The body must end in abort after exactly one line, in which `parts` (NULL-terminated) occur. */
 static inline void assert_child_reports(int (*body)(const void *), const void *argument,
                                         const char *const *parts) {

@@ -38,10 +38,4 @@ static inline void on_a_thread(void *(*body)(void *), void *argument) {
   REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
-
 #endif

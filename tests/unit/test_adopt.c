@@ -116,11 +116,6 @@ static int blocked_by_latch(const void *unused) {
   return 0;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
 CHILD_TEST(allowed)
 CHILD_TEST(blocked_by_refusal)
 CHILD_TEST(blocked_by_activity)

@@ -14,12 +14,6 @@ static void require_blocks_of(const struct slab *slab, unsigned first, unsigned 
     REQUIRE(slab_of_block((uintptr_t)blocks[index]) == slab);
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
-
 static int take_what_came_back(const void *unused) {
   (void)unused;
   owners_set_up();

@@ -64,11 +64,6 @@ static int follow_the_program(const void *unused) {
   return 0;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
 CHILD_TEST(take_the_first_at_its_word)
 CHILD_TEST(judge_after_some_looks)
 CHILD_TEST(stay_as_it_is_between)

@@ -3,12 +3,6 @@
 
 #include "owners.h"
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
-
 enum {
   CLASS_96 = 6,
   CLASS_32K = SLAB_CLASS_COUNT - 1,

@@ -34,12 +34,6 @@ static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
   return purge.purged_bytes;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
-
 /* ---- split and merge -------------------------------------------------------------------------------- */
 
 static int split_and_merge(const void *unused) {
@@ -107,6 +101,7 @@ static int offset_growth(const void *unused) {
   return 0;
 }
 CHILD_TEST(offset_growth)
+
 static int alignment(const void *unused) {
   (void)unused;
   set_up();

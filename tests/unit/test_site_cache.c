@@ -84,11 +84,6 @@ static int age(const void *unused) {
   return 0;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
 CHILD_TEST(keep_and_find)
 CHILD_TEST(want_what_repeats)
 CHILD_TEST(fill_a_shard)

@@ -27,11 +27,6 @@ static int save_a_little(const void *unused) {
   return 0;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
 CHILD_TEST(earn_and_spend)
 CHILD_TEST(save_a_little)
 

@@ -67,11 +67,6 @@ static int age(const void *unused) {
   return 0;
 }
 
-#define CHILD_TEST(name)                  \
-  static void test_##name(void **state) { \
-    (void)state;                          \
-    assert_child_succeeds(name, NULL);    \
-  }
 CHILD_TEST(keep_and_find)
 CHILD_TEST(exceed_the_budget)
 CHILD_TEST(age)
