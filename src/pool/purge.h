@@ -21,12 +21,13 @@ struct purge {
   bool work_remains; /* something free was left: too young, or the round's bytes were used up */
 };
 
+/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
   if (purge->bytes_left && purge->now_ms - stamp_ms >= decay_ms) return true;
   purge->work_remains = true;
   return false;
 }
-/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
+/* By the round's own age. */
 INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
   return purge_is_due_after(purge, stamp_ms, purge->decay_ms);
 }
