@@ -97,14 +97,16 @@ unsigned sampled_tenths_used(void) {
   return count ? 10 * (count - load_relaxed(&free_count)) / count : 0;
 }
 
-void sampled_fork_prepare(void) { lock_fork_take(&lock); }
-
-/* What another thread had in hands stays lost to the child: one slot. */
-void sampled_fork_release(bool is_child) {
-  if (is_child)
-    lock_fork_reset(&lock);
-  else
-    lock_fork_give(&lock);
+/* What another thread had in hands stays lost to the child: one slot.  If it was changing the ring, that is filled anew. */
+void sampled_after_fork(void) {
+  if (!lock_reset_in_child(&lock)) return;
+  unsigned count = 0;
+  for (unsigned index = 0; index < sampled_region.slot_count; index++) {
+    uint32_t phase = load_relaxed(&slots[index].phase);
+    if (phase == GUARD_UNUSED || phase == GUARD_FREED) ring[count++] = (uint16_t)index;
+  }
+  ring_first = 0;
+  store_relaxed(&free_count, count);
 }
 
 /* ---- a block in its slot ------------------------------------------------------------------------------ */

@@ -51,8 +51,7 @@ bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes);
 /* What a fault at an address is about; false when it is none of ours. */
 bool sampled_report_fault(const struct os_crash *crash);
 
-/* Around fork, for a process with threads: before, and after in the parent or in the child. */
-void sampled_fork_prepare(void);
-void sampled_fork_release(bool is_child);
+/* In a forked child, before anything else. */
+void sampled_after_fork(void);
 
 #endif

@@ -95,11 +95,26 @@ bool library_ready(void) {
   return state == LIBRARY_READY;
 }
 
+/* In a forked child, whose thread was not the one that did it: what is undone is done by who comes next. */
+static void begin_again_if_starting(void) {
+  if (load_relaxed(&options_state) == OPTIONS_BEING_READ)
+    store_relaxed(&options_state, OPTIONS_UNREAD);
+  if (load_relaxed(&library_state) == LIBRARY_STARTING)
+    store_relaxed(&library_state, LIBRARY_UNTOUCHED);
+}
+
 /* ---- parked heaps --------------------------------------------------------------------------------------- */
 
 static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
-static struct heap *parked_heaps; /* under the lock */
-static uint32_t heap_count;       /* under the lock */
+static struct heap *parked_heaps;     /* under the lock */
+static ATOMIC(uint32_t) heap_numbers; /* given so far; relaxed: each is given once */
+
+static void push_parked(struct heap *heap) {
+  lock_take(&heaps_lock, &stray_counters);
+  heap->next_parked = parked_heaps;
+  parked_heaps = heap;
+  lock_give(&heaps_lock);
+}
 
 static struct heap *pop_parked(void) {
   lock_take(&heaps_lock, &stray_counters);
@@ -124,9 +139,7 @@ static struct heap *unpark(void) {
 struct heap *heap_make(void) {
   struct heap *heap = take_record();
   if (!heap) return NULL;
-  lock_take(&heaps_lock, &stray_counters);
-  uint32_t number = ++heap_count;
-  lock_give(&heaps_lock);
+  uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
   heap->tag = heap->owner.tag = number << MAP_TAG_SHIFT;
   heap->owner.number = number;
   capacity_init(heap);
@@ -145,10 +158,7 @@ static void park(struct heap *heap) {
   owner_park(&heap->owner);
   latch_give(&heap->owner);
   heap_leave(heap);
-  lock_take(&heaps_lock, &stray_counters);
-  heap->next_parked = parked_heaps;
-  parked_heaps = heap;
-  lock_give(&heaps_lock);
+  push_parked(heap);
 }
 
 struct heap *heap_borrow(void) {
@@ -201,26 +211,19 @@ static struct heap *survivor; /* the heap of the thread that forked */
 
 /* A process with one thread has nothing to guard: nobody is in a slow path, holds a latch or a lock.  To
  * touch nothing then saves copying the pages, in the parent and in the child. */
-static bool fork_is_guarded;
+static ATOMIC(bool) fork_is_guarded; /* relaxed: all threads that fork at once write the same */
 
+/* Nothing is taken that anybody waits for: other fork handlers and the C library's own part of fork wait for locks whose
+ * holders may be in malloc (docs/decisions/0028).  Others only try an owner's latch. */
 static void before_fork(void) {
   bool is_needed = os_is_multi_threaded();
   /* After a fork the first store to a page costs a fault, even of what it holds already. */
-  if (fork_is_guarded != is_needed) fork_is_guarded = is_needed;
-  if (!is_needed) return;
-  if (heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
-  lock_fork_take(&heaps_lock);
-  sampled_fork_prepare();
-  range_fork_prepare();
-  lock_fork_begin();
+  if (load_relaxed(&fork_is_guarded) != is_needed) store_relaxed(&fork_is_guarded, is_needed);
+  if (is_needed && heap_is_real(heap_of_thread)) latch_fork_begin(&heap_of_thread->owner);
 }
 
 static void after_fork_in_parent(void) {
-  if (!fork_is_guarded) return;
-  lock_fork_end();
-  range_fork_release(false);
-  sampled_fork_release(false);
-  lock_fork_give(&heaps_lock);
+  if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
 }
 
@@ -228,7 +231,8 @@ static void after_fork_in_parent(void) {
  * may touch them again.  One cut off on a fast path at worst loses the block in its hands. */
 static bool is_broken(const struct heap *heap) {
   const struct owner *owner = &heap->owner;
-  if (load_relaxed(&owner->latch) != LATCH_FREE) return true;
+  uint32_t latch = load_relaxed(&owner->latch);
+  if (latch != LATCH_FREE && latch != LATCH_FORKING) return true;
   return load_relaxed(&owner->state) != OWNER_PARKED && load_relaxed(&heap->is_busy);
 }
 
@@ -236,8 +240,19 @@ static bool is_broken(const struct heap *heap) {
 static void give_up_broken_heaps(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
-    if (heap != survivor && is_broken(heap)) store_relaxed(&owner->state, OWNER_LOST);
+    if (heap == survivor) continue;
+    if (is_broken(heap))
+      store_relaxed(&owner->state, OWNER_LOST);
+    else if (load_relaxed(&owner->latch) == LATCH_FORKING)
+      latch_fork_end(owner); /* its thread was about to fork, too */
   }
+}
+
+/* Somebody was changing the list: what is parked says so itself. */
+static void list_parked_again(void) {
+  parked_heaps = NULL;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    if (load_relaxed(&owner->state) == OWNER_PARKED) push_parked(heap_of_owner(owner));
 }
 
 static void park_lost_thread(struct heap *heap) {
@@ -252,18 +267,20 @@ void heaps_park_lost_threads(void) {
     park_lost_thread(heap_of_owner(owner));
 }
 
+/* The memory of the child is that of one moment, each thread cut off between two of its stores.  What a lock or a latch
+ * says was being changed is set aside or made anew; all else is whole. */
 static void after_fork_in_child(void) {
-  if (!fork_is_guarded) return;
-  lock_fork_end();
-  range_fork_release(true);
-  sampled_fork_release(true);
-  lock_fork_reset(&heaps_lock);
+  if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
+  survivor = heap_of_thread;
+  begin_again_if_starting();
+  range_after_fork();
+  sampled_after_fork();
   scavenge_after_fork();
   nursery_after_fork();
   sampler_after_fork();
-  survivor = heap_of_thread;
   give_up_broken_heaps();
+  if (lock_reset_in_child(&heaps_lock)) list_parked_again();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 

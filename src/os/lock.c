@@ -6,8 +6,6 @@ enum {
   SPINS_BEFORE_SLEEP = 64
 }; /* guessed: longer than a critical section, shorter than a wake-up */
 
-static THREAD_LOCAL unsigned char thread_is_forking; /* this thread holds every lock */
-
 #if HAK_DEBUG
 static THREAD_LOCAL unsigned char ranks_held; /* bit n: a lock of rank n is held */
 static void note_taken(const struct lock *lock) {
@@ -43,7 +41,6 @@ static void give_word(struct lock *lock) {
 }
 
 void lock_take(struct lock *lock, struct counters *counters) {
-  if (UNLIKELY(thread_is_forking)) return;
   count(counters, COUNT_lock_acquisitions);
   if (UNLIKELY(!try_word(lock))) {
     uint64_t start_ns = os_now_ns();
@@ -55,16 +52,12 @@ void lock_take(struct lock *lock, struct counters *counters) {
 }
 
 void lock_give(struct lock *lock) {
-  if (UNLIKELY(thread_is_forking)) return;
   note_given(lock);
   give_word(lock);
 }
 
-void lock_fork_take(struct lock *lock) {
-  if (!try_word(lock)) wait_for_word(lock);
+bool lock_reset_in_child(struct lock *lock) {
+  if (load_relaxed(&lock->word) == 0) return false;
+  store_relaxed(&lock->word, 0);
+  return true;
 }
-
-void lock_fork_begin(void) { thread_is_forking = 1; }
-void lock_fork_end(void) { thread_is_forking = 0; }
-void lock_fork_give(struct lock *lock) { give_word(lock); }
-void lock_fork_reset(struct lock *lock) { store_relaxed(&lock->word, 0); }

@@ -22,14 +22,9 @@ struct lock {
 void lock_take(struct lock *lock, struct counters *counters);
 void lock_give(struct lock *lock);
 
-/* Around fork: the forking thread takes every lock (of any rank), and from lock_fork_begin to
- * lock_fork_end taking one of them again is a no-op, so that other libraries' fork handlers may
- * allocate meanwhile. */
-void lock_fork_take(struct lock *lock);
-void lock_fork_begin(void);
-void lock_fork_end(void);
-/* Afterwards: given back in the parent; as new in the child, whoever was waiting. */
-void lock_fork_give(struct lock *lock);
-void lock_fork_reset(struct lock *lock);
+/* In a forked child, while it has one thread: as new.  True when a thread that did not come along held it: what it guards
+ * may be half changed, and is to be repaired or set aside.  No lock is taken for a fork: other fork handlers and the C
+ * library take theirs meanwhile, and whose holders may wait for ours. */
+bool lock_reset_in_child(struct lock *lock);
 
 #endif

@@ -23,6 +23,8 @@ enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_
 /* Ranges looked at in the bin of the wanted size itself, where not every one fits. */
 enum { FIT_PROBES = 16 };
 enum { ARENA_COUNT = 4, PURGE_BATCH = 32 };
+/* The arena of chunks that are in none: in a forked child, if a thread was changing their arena's lists. */
+enum { ARENA_SET_ASIDE = ARENA_COUNT };
 
 #define NO_RANGE UINT32_MAX
 /* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
@@ -42,6 +44,7 @@ struct arena {
 };
 
 static struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
+static ATOMIC(uint64_t) granules_set_aside;
 
 /* ---- records ------------------------------------------------------------------------------------- */
 
@@ -64,7 +67,11 @@ static struct range *record_if_any(size_t granule) {
   return chunk ? &chunk->ranges[granule % GRANULES_PER_CHUNK] : NULL;
 }
 
-static struct arena *arena_of(size_t granule) { return &arenas[chunk_if_any(granule)->arena]; }
+/* NULL when it was set aside. */
+static struct arena *arena_of(size_t granule) {
+  unsigned arena = chunk_if_any(granule)->arena;
+  return arena < ARENA_COUNT ? &arenas[arena] : NULL;
+}
 
 struct range_info *range_info(size_t granule) {
   return &record(granule)->info;
@@ -157,7 +164,7 @@ static void extract(struct arena *arena, size_t first) {
  * one's records are not even looked at, as we do not hold its lock. */
 static struct range *neighbour_at(size_t granule, const struct arena *arena) {
   struct range_chunk *chunk = chunk_if_any(granule);
-  if (!chunk || &arenas[chunk->arena] != arena) return NULL;
+  if (!chunk || chunk->arena != arena - arenas) return NULL;
   return &chunk->ranges[granule % GRANULES_PER_CHUNK];
 }
 
@@ -470,8 +477,19 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
 
 /* ---- giving ---------------------------------------------------------------------------------------- */
 
+/* A range of no arena is not taken again; its pages go at once. */
+static COLD void give_pages_up(size_t first, size_t granules) {
+  size_t bytes = granules << GRANULE_SHIFT;
+  set_boundaries(first, granules, RANGE_BUSY);
+  if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
+}
+
 static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct counters *counters) {
   struct arena *arena = arena_of(first);
+  if (UNLIKELY(!arena)) {
+    give_pages_up(first, granules);
+    return;
+  }
   record(first)->info.stamp_ms = stamp_ms;
   lock_take(&arena->lock, counters);
   insert_merged(arena, first, granules, RANGE_DIRTY);
@@ -488,10 +506,10 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
   size_t rest = head->info.granules - new_granules;
   if (!rest) return;
   struct arena *arena = arena_of(granule);
-  lock_take(&arena->lock, counters);
+  if (LIKELY(arena)) lock_take(&arena->lock, counters);
   set_boundaries(granule, new_granules, RANGE_LIVE);
   record(granule + new_granules)->was_moved = head->was_moved;
-  lock_give(&arena->lock);
+  if (LIKELY(arena)) lock_give(&arena->lock);
   give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
 }
 
@@ -513,6 +531,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
   size_t granules = record(granule)->info.granules, end = granule + granules;
   size_t more = new_granules - granules, clean;
   struct arena *arena = arena_of(granule);
+  if (UNLIKELY(!arena)) return false;
   lock_take(&arena->lock, counters);
   bool is_extended = are_free_at(end, more, arena, &clean) && commit_take(clean << GRANULE_SHIFT);
   if (is_extended) {
@@ -681,7 +700,7 @@ void range_purge(struct purge *purge, struct counters *counters) {
 }
 
 void range_measure(struct range_sizes *sizes) {
-  *sizes = (struct range_sizes){0};
+  *sizes = (struct range_sizes){.mapped_bytes = load_relaxed(&granules_set_aside) << GRANULE_SHIFT};
   for (unsigned index = 0; index < ARENA_COUNT; index++) {
     struct arena *arena = &arenas[index];
     uint64_t unmapped = load_relaxed(&set_of(arena, RANGE_UNMAPPED)->granules) << GRANULE_SHIFT;
@@ -691,11 +710,29 @@ void range_measure(struct range_sizes *sizes) {
   }
 }
 
-void range_fork_prepare(void) {
-  for (unsigned arena = 0; arena < ARENA_COUNT; arena++) lock_fork_take(&arenas[arena].lock);
+/* ---- fork ----------------------------------------------------------------------------------------------- */
+
+/* A thread that did not come along was changing the lists.  Live ranges stay what they are, the free ones are lost to
+ * the child, and the arena begins anew. */
+static COLD void set_aside(struct arena *arena) {
+  uint8_t index = (uint8_t)(arena - arenas);
+  size_t end = load_relaxed(&window.frontier_chunk);
+  for (size_t at = 0; at < end; at++) {
+    struct range_chunk *chunk = chunk_if_any(at * GRANULES_PER_CHUNK);
+    if (!chunk || chunk->arena != index) continue;
+    chunk->arena = ARENA_SET_ASIDE;
+    add_single_writer(&granules_set_aside, GRANULES_PER_CHUNK); /* the child has one thread */
+  }
+  store_relaxed(&arena->granules, 0);
+  arena->is_ready = false;
+  for (unsigned kind = 0; kind < FREE_KIND_COUNT; kind++) {
+    struct range_set *set = &arena->sets[kind];
+    store_relaxed(&set->granules, 0);
+    for (unsigned word = 0; word < BIN_WORDS; word++) set->nonempty[word] = 0;
+  }
 }
 
-void range_fork_release(bool is_child) {
+void range_after_fork(void) {
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
-    (is_child ? lock_fork_reset : lock_fork_give)(&arenas[arena].lock);
+    if (lock_reset_in_child(&arenas[arena].lock)) set_aside(&arenas[arena]);
 }

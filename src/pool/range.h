@@ -91,8 +91,8 @@ struct range_sizes {
 };
 void range_measure(struct range_sizes *sizes);
 
-/* Around fork: every arena's lock. */
-void range_fork_prepare(void);
-void range_fork_release(bool is_child);
+/* In a forked child, before anything else: an arena whose lists a thread was changing that did not come along is set aside.
+ * Its live ranges stay usable, and give their pages back when they are freed; its free ones are lost to the child. */
+void range_after_fork(void);
 
 #endif

@@ -17,7 +17,7 @@ struct range {
 };
 
 struct range_chunk {
-  uint8_t arena;   /* constant: whose lock guards what is below */
+  uint8_t arena;   /* whose lock guards what is below; changes in a forked child only */
   uint32_t purged; /* bit per granule: given back to the operating system and not used since */
   struct range ranges[GRANULES_PER_CHUNK];
 };

@@ -58,6 +58,13 @@ def test_spawn(mode: str, run_program: Run) -> None:
     assert result.served >= 1
 
 
+@pytest.mark.parametrize(("mode", "forks"), [("preload", "500"), ("preload-debug", "200"), ("static", "200")])
+def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_program: Run) -> None:
+    """Other locks are taken before ours, others after: none of ours may be held while fork takes the C library's."""
+    result = run_program(HERE / "fork_stdio.c", mode, args=[forks], stats=False, timeout=100)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("starter", ["pthread", "c11", "timer"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked"])
 def test_handlers_come_last(mode: str, starter: str, run_program: Run, compile_c: Compile) -> None:

@@ -1,6 +1,10 @@
 /* src/pool/range: split, merge, alignment, resizing, purge; and a long random run against a model. */
 #include "pool/range.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
 #include "child.h"
 #include "config/options.h"
 #include "os/os_fake.h"
@@ -397,6 +401,72 @@ static int model(const void *unused) {
 }
 CHILD_TEST(model)
 
+/* ---- fork -------------------------------------------------------------------------------------------- */
+
+enum { LONG_GRANULES = 8 * GRANULES_PER_CHUNK };
+static sem_t is_cut_off;
+
+static void stop_here(int signal) {
+  (void)signal;
+  sem_post(&is_cut_off);
+  for (;;) pause();
+}
+
+/* Its last granule's record, which is written under the arena's lock, lies in a page that may not be written. */
+static void *give_until_stopped(void *granule) {
+  give((size_t)granule);
+  return NULL;
+}
+
+static void protect_record(size_t granule, int protection) {
+  uintptr_t record = (uintptr_t)range_info(granule), page_bytes = os_page_bytes();
+  REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
+}
+
+static void cut_off_while_giving(size_t granule) {
+  pthread_t thread;
+  REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
+  protect_record(granule + LONG_GRANULES - 1, PROT_READ);
+  REQUIRE(pthread_create(&thread, NULL, give_until_stopped, (void *)granule) == 0);
+  REQUIRE(sem_wait(&is_cut_off) == 0);
+}
+
+/* In the child the arena's lists are half changed, and nobody will give its lock back. */
+static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
+  signal(SIGSEGV, SIG_DFL);
+  alarm(10);
+  protect_record(given + LONG_GRANULES - 1, PROT_READ | PROT_WRITE);
+  range_after_fork();
+  REQUIRE(measure().mapped_bytes == mapped_bytes);
+  REQUIRE(bytes_of(live)[0] == 7 && range_info(live)->granules == 8);
+  size_t fresh = take(8);
+  REQUIRE(fresh != NO_GRANULE && fresh / GRANULES_PER_CHUNK > live / GRANULES_PER_CHUNK);
+  REQUIRE(!range_extend(live, 9, &counters));
+  range_shrink(live, 4, &counters);
+  REQUIRE(range_info(live)->granules == 4 && bytes_of(live)[0] == 7);
+  give(live); /* of no arena: its pages go, nobody gets it again */
+  REQUIRE(bytes_of(live)[0] == 0 && take(4) != live && take(1) != live);
+  give(fresh);
+  REQUIRE(take(8) == fresh);
+  return 0;
+}
+
+static int set_aside_in_a_child(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t live = take(8), given = take(LONG_GRANULES);
+  bytes_of(live)[0] = 7;
+  size_t mapped_bytes = measure().mapped_bytes;
+  cut_off_while_giving(given);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(go_on_in_the_child(live, given, mapped_bytes));
+  int status;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+CHILD_TEST(set_aside_in_a_child)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_split_and_merge),
@@ -417,6 +487,7 @@ int main(void) {
       cmocka_unit_test(test_other_homes),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_model),
+      cmocka_unit_test(test_set_aside_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
