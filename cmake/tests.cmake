@@ -2,7 +2,7 @@
 #   libhakmem_core.a   the product under its hak_* names only
 #   libhakmem_fake.a   the same on the fake operating system
 set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$>)
-set(fake_objects $<FILTER:${core_objects},EXCLUDE,/os/os_linux\\.c\\.o$>)
+set(fake_objects $<FILTER:${core_objects},EXCLUDE,/os/os_linux[^/]*\\.c\\.o$>)
 add_library(hakmem_core STATIC ${core_objects})
 add_library(hakmem_fake STATIC ${fake_objects} src/os/os_fake.c)
 set_target_properties(hakmem_core PROPERTIES LINKER_LANGUAGE C)

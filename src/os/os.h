@@ -1,9 +1,9 @@
 /* os.h: the contract between hakmem and the operating system.
  *
  * Every system call and every read of the process's environment stands behind one of these
- * functions; os_linux.c implements them, os_fake.c does so for tests (it counts, fails at will and
- * holds time still).  Preconditions: addresses and sizes are multiples of the page size, sizes are
- * not 0.  No function here allocates, and none but os_thread_start calls back into malloc. */
+ * functions; os_linux.c and the files beside it, each with a subject, implement them, os_fake.c does
+ * so for tests (it counts, fails at will and holds time still).  Preconditions: addresses and sizes
+ * are multiples of the page size, sizes are not 0.  No function here allocates, and none but os_thread_start calls back into malloc. */
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
 

@@ -1,6 +1,6 @@
 """Every call that the library makes to the kernel refused, one by one, from some call on, and at random.
 
-The unit test test_failure.c does the same on the fake operating system; here os_linux.c is what is run."""
+The unit test test_failure.c does the same on the fake operating system; here os_linux*.c are what is run."""
 
 from __future__ import annotations
 

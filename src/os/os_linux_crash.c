@@ -1,0 +1,178 @@
+/* os_linux_crash.c: the contract of os.h on Linux, where it is about signals that end the process. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "os/os_linux.h"
+
+static void (*crash_look)(const struct os_crash *crash);
+
+static uintptr_t instruction_of(const ucontext_t *context) {
+#if defined(__x86_64__)
+  return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+  return (uintptr_t)context->uc_mcontext.pc;
+#else
+  (void)context;
+  return 0;
+#endif
+}
+
+#if defined(__aarch64__)
+/* The kernel's record of the fault among the extra ones of the context, each with a magic number. */
+static enum os_access access_of(const ucontext_t *context) {
+  enum { SYNDROME_IS_WRITE = 1 << 6 };
+  const unsigned char *at = context->uc_mcontext.__reserved;
+  const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
+  uint32_t head[2]; /* magic, bytes */
+  for (; at + 16 <= end; at += head[1]) {
+    memcpy(head, at, sizeof head);
+    if (!head[0] || head[1] < sizeof head) break;
+    if (head[0] != ESR_MAGIC) continue;
+    uint64_t syndrome;
+    memcpy(&syndrome, at + sizeof head, sizeof syndrome);
+    return syndrome & SYNDROME_IS_WRITE ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+  }
+  return OS_ACCESS_UNKNOWN;
+}
+#elif defined(__x86_64__)
+static enum os_access access_of(const ucontext_t *context) {
+  enum { PAGE_FAULT_IS_WRITE = 2 };
+  bool is_write = context->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_IS_WRITE;
+  return is_write ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+}
+#else
+static enum os_access access_of(const ucontext_t *context) {
+  (void)context;
+  return OS_ACCESS_UNKNOWN;
+}
+#endif
+
+enum { WATCHED_SIGNALS = 2 };
+static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
+
+/* Whom a signal goes to after us: what was there when we came, and before whom we put ourselves last. */
+static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_behind[WATCHED_SIGNALS];
+
+static unsigned watched_index(int signal) { return signal != watched_signals[0]; }
+
+static bool is_function(const struct sigaction *action) {
+  return action->sa_flags & SA_SIGINFO ||
+         (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool is_ours(const struct sigaction *action);
+
+/* A program that set its handler after us may call us as the one before it, instead of the kernel.  The
+ * kernel returns to the instructions that end a signal. */
+static bool is_called_by_kernel(uintptr_t return_address) {
+#if defined(__x86_64__)
+  static const unsigned char ending[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+#elif defined(__aarch64__)
+  static const unsigned char ending[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+#else
+  static const unsigned char ending[] = {0};
+#endif
+  return memcmp((const void *)return_address, ending, sizeof ending) == 0;
+}
+
+/* The default action comes next: by the same instruction, or by the same signal sent again. */
+static void take_default(int signal, const siginfo_t *info) {
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  sigaction(signal, &by_default, NULL);
+  if (info->si_code <= 0)
+    syscall(SYS_tgkill, os_process_id(), os_thread_id(),
+            signal); /* sent by a process: delivered when this handler returns */
+}
+
+static void hand_on(const struct sigaction *action, int signal, siginfo_t *info, void *context) {
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  if (!is_function(action)) {
+    take_default(signal, info);
+    return;
+  }
+  if ((unsigned)action->sa_flags & SA_RESETHAND) sigaction(signal, &by_default, NULL);
+  if (action->sa_flags & SA_SIGINFO)
+    action->sa_sigaction(signal, info, context);
+  else
+    action->sa_handler(signal);
+}
+
+static void look_at_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
+  uintptr_t instruction = instruction_of(context);
+  struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
+                           .instruction = instruction,
+                           .address = (uintptr_t)info->si_addr,
+                           .access = access_of(context),
+                           .is_in_library = os_is_in_library(instruction),
+                           .is_handled = is_handled};
+  crash_look(&crash);
+}
+
+static void on_crash(int signal, siginfo_t *info, void *context) {
+  unsigned index = watched_index(signal);
+  int saved_errno = errno;
+  struct sigaction now;
+  sigaction(signal, NULL, &now);
+  bool is_first = is_called_by_kernel(CALLER_ADDRESS());
+  const struct sigaction *next = is_first ? &handler_behind[index] : &handler_at_first[index];
+  /* Who calls us, and is the first itself, was not seen before. */
+  bool is_fault = info->si_code > 0;
+  if (is_fault && (is_first || !is_ours(&now)))
+    look_at_crash(signal, info, context, is_function(next) || !is_first);
+  errno = saved_errno;
+  hand_on(next, signal, info, context);
+}
+
+static bool is_ours(const struct sigaction *action) {
+  return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_crash;
+}
+
+static bool is_default(const struct sigaction *action) {
+  return !is_function(action) && action->sa_handler == SIG_DFL;
+}
+
+/* As the handler behind us would be called. */
+static bool watch_before(unsigned index, const struct sigaction *behind, struct sigaction *before) {
+  struct sigaction watch = {
+      .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  if (is_function(behind))
+    watch.sa_flags = (int)((unsigned)behind->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
+  handler_behind[index] = *behind; /* several threads may write the same */
+  return sigaction(watched_signals[index], &watch, before) == 0;
+}
+
+/* Unless somebody else does; who was there.  One call of the system instead of two while no other thread can get
+ * the signal in between. */
+static bool watch_if_nobody(unsigned index, struct sigaction *before) {
+  const struct sigaction nobody = {.sa_handler = SIG_DFL};
+  if (os_is_multi_threaded()) {
+    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
+    return !is_default(before) || watch_before(index, before, NULL);
+  }
+  if (!watch_before(index, &nobody, before)) return false;
+  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
+}
+
+void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
+  int saved_errno = errno;
+  crash_look = look;
+  for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
+    struct sigaction before;
+    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
+  }
+  errno = saved_errno;
+}
+
+void os_watch_first(void) {
+  int saved_errno = errno;
+  struct sigaction now;
+  bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
+    watch_before(0, &now, NULL);
+  errno = saved_errno;
+}

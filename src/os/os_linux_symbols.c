@@ -1,0 +1,116 @@
+/* os_linux_symbols.c: the contract of os.h on Linux, where it is about code: call stacks, symbols, the C library's malloc. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/scan.h"
+#include "os/os.h"
+#include "os/os_linux.h"
+
+/* Given by the linker for each shared object, and for a program. */
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+bool os_is_in_library(uintptr_t instruction) {
+  uintptr_t start = (uintptr_t)__ehdr_start;
+  bool is_program = getauxval(AT_PHDR) - start < os_page_bytes(); /* then it is all one */
+  return !is_program && instruction >= start && instruction < (uintptr_t)etext;
+}
+
+/* Weak: musl has none, and a fully static program has it only if it uses it. */
+extern int backtrace(void **frames, int frames_max) WEAK;
+extern int dladdr(const void *address, Dl_info *info) WEAK;
+
+static ATOMIC(bool) can_backtrace; /* relaxed: whoever sees it late finds nothing */
+
+void os_backtrace_prepare(void) {
+  void *frames[2];
+  if (!&backtrace) return;
+  int saved_errno = errno;
+  backtrace(frames, 2); /* loads what it needs */
+  store_relaxed(&can_backtrace, true);
+  errno = saved_errno;
+}
+
+/* More than are ever left out: those of hakmem itself, or of a signal handler. */
+enum { BACKTRACE_FRAMES_MAX = 40, OWN_FRAMES_MAX = 8 };
+
+/* Where the stack begins that a reader wants to see: behind hakmem's own code, or behind a handler. */
+static unsigned first_of_interest(void *const *frames, unsigned frame_count, uintptr_t from) {
+  unsigned first = 0;
+  if (!from) {
+    while (first < frame_count && os_is_in_library((uintptr_t)frames[first])) first++;
+    return first;
+  }
+  while (first < frame_count && (uintptr_t)frames[first] != from) first++;
+  return first < frame_count ? first : 0;
+}
+
+unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
+  void *found[BACKTRACE_FRAMES_MAX];
+  unsigned count = 0;
+  if (!load_relaxed(&can_backtrace)) return 0;
+  int saved_errno = errno;
+  int wanted = from ? BACKTRACE_FRAMES_MAX : (int)frames_max + OWN_FRAMES_MAX;
+  if (wanted > BACKTRACE_FRAMES_MAX) wanted = BACKTRACE_FRAMES_MAX;
+  unsigned found_count = (unsigned)backtrace(found, wanted);
+  unsigned first = first_of_interest(found, found_count, from);
+  while (first + count < found_count && count < frames_max) {
+    frames[count] = (uintptr_t)found[first + count];
+    count++;
+  }
+  errno = saved_errno;
+  return count;
+}
+
+void os_find_place(uintptr_t instruction, struct os_place *place) {
+  Dl_info info;
+  *place = (struct os_place){0};
+  if (!&dladdr || !dladdr((const void *)instruction, &info)) return;
+  *place = (struct os_place){.module = info.dli_fname,
+                             .module_base = (uintptr_t)info.dli_fbase,
+                             .symbol = info.dli_sname,
+                             .symbol_base = (uintptr_t)info.dli_saddr};
+}
+
+/* Weak: a fully static program has no dynamic linker, and no other malloc either. */
+extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
+
+void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+
+const struct os_libc_malloc *os_libc_malloc(void) {
+  static struct os_libc_malloc found;
+  static ATOMIC(bool) is_found; /* release after, acquire before: the members are there */
+  if (!load_acquire(&is_found)) {
+    int saved_errno = errno;
+    struct os_libc_malloc next;
+    *(void **)&next.free = os_next_symbol("free");
+    *(void **)&next.realloc = os_next_symbol("realloc");
+    *(void **)&next.usable_size = os_next_symbol("malloc_usable_size");
+    found = next; /* several threads may write the same values */
+    store_release(&is_found, true);
+    errno = saved_errno;
+  }
+  return &found;
+}
+
+enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), counted from 1 */
+
+/* Where the break began: it is placed at random above the program's data. */
+static uintptr_t break_start(void) {
+  char stat[1024];
+  os_read_file("/proc/self/stat", stat, sizeof stat);
+  const char *at = scan_for_last(stat, ')'); /* the name before it may contain anything */
+  if (!at || !at[1]) return UINTPTR_MAX;
+  at += 2;
+  for (unsigned field = STAT_FIELD_AFTER_NAME; *at && field < STAT_FIELD_START_BRK; at++)
+    field += *at == ' ';
+  uintptr_t start = 0;
+  for (; *at >= '0' && *at <= '9'; at++) start = start * 10 + (uintptr_t)(*at - '0');
+  return start ? start : UINTPTR_MAX;
+}
+
+bool os_is_in_break(uintptr_t address) {
+  return address < (uintptr_t)sbrk(0) && address >= break_start();
+}
