@@ -27,8 +27,7 @@ THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap
 
 /* ---- the library ------------------------------------------------------------------------------------- */
 
-enum { LIBRARY_UNTOUCHED, LIBRARY_STARTING, LIBRARY_READY };
-static ATOMIC(uint32_t) library_state;
+static ATOMIC(bool) is_library_ready;
 
 static void end_of_thread(void *argument);
 
@@ -47,21 +46,28 @@ static void obey_options(void) {
   if (options.help) options_print_help();
 }
 
-enum { OPTIONS_UNREAD, OPTIONS_BEING_READ, OPTIONS_ABSENT, OPTIONS_SET };
+enum { OPTIONS_UNREAD, OPTIONS_ABSENT, OPTIONS_SET };
 static ATOMIC(uint32_t) options_state;
+static struct lock start_lock = {.rank = LOCK_RANK_START};
+
+/* Under the lock. */
+static uint32_t read_options(void) {
+  uint32_t state = load_relaxed(&options_state);
+  if (state != OPTIONS_UNREAD) return state;
+  state = options_read(os_environment()) ? OPTIONS_SET : OPTIONS_ABSENT;
+  if (state == OPTIONS_SET) obey_options(); /* the defaults ask for nothing */
+  checked_init();
+  /* release: the options; pairs with library_has_options. */
+  store_release(&options_state, state);
+  return state;
+}
 
 bool library_has_options(void) {
-  uint32_t state = OPTIONS_UNREAD;
-  /* acquire and release: what is read is there for who finds that it has been; one thread reads. */
-  if (cas_strong_acq_rel(&options_state, &state, OPTIONS_BEING_READ)) {
-    bool any = options_read(os_environment());
-    if (any) obey_options(); /* the defaults ask for nothing */
-    checked_init();
-    /* release: the options; pairs with the acquire below. */
-    store_release(&options_state, any ? OPTIONS_SET : OPTIONS_ABSENT);
-  }
-  /* acquire: the options. */
-  while ((state = load_acquire(&options_state)) == OPTIONS_BEING_READ) os_yield();
+  uint32_t state = load_acquire(&options_state); /* pairs with read_options */
+  if (state != OPTIONS_UNREAD) return state == OPTIONS_SET;
+  lock_take(&start_lock, &stray_counters);
+  state = read_options();
+  lock_give(&start_lock);
   return state == OPTIONS_SET;
 }
 
@@ -75,7 +81,7 @@ static struct heap *take_record(void) {
 
 /* What a refusal leaves undone the next call does: it begins where this one stopped. */
 static bool start_library(void) {
-  library_has_options();
+  read_options();
   if (!window.chunk_limit && !window_init(options.window_gib << 30)) return false;
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
   class_figures_init();
@@ -86,21 +92,12 @@ static bool start_library(void) {
 }
 
 bool library_ready(void) {
-  uint32_t state = load_acquire(&library_state); /* pairs with the release below */
-  if (LIKELY(state == LIBRARY_READY)) return true;
-  uint32_t untouched = LIBRARY_UNTOUCHED;
-  if (cas_strong_acq_rel(&library_state, &untouched, LIBRARY_STARTING))
-    store_release(&library_state, start_library() ? LIBRARY_READY : LIBRARY_UNTOUCHED);
-  while ((state = load_acquire(&library_state)) == LIBRARY_STARTING) os_yield();
-  return state == LIBRARY_READY;
-}
-
-/* In a forked child, whose thread was not the one that did it: what is undone is done by who comes next. */
-static void begin_again_if_starting(void) {
-  if (load_relaxed(&options_state) == OPTIONS_BEING_READ)
-    store_relaxed(&options_state, OPTIONS_UNREAD);
-  if (load_relaxed(&library_state) == LIBRARY_STARTING)
-    store_relaxed(&library_state, LIBRARY_UNTOUCHED);
+  if (LIKELY(load_acquire(&is_library_ready))) return true; /* pairs with the release below */
+  lock_take(&start_lock, &stray_counters);
+  bool is_ready = load_relaxed(&is_library_ready) || start_library();
+  store_release(&is_library_ready, is_ready);
+  lock_give(&start_lock);
+  return is_ready;
 }
 
 /* ---- parked heaps --------------------------------------------------------------------------------------- */
@@ -184,7 +181,7 @@ struct heap *heap_of_this_thread(void) {
   if (!heap) return NULL;
   heap->exit_round = 0;
   /* 0 tells a reader enough of the first thread, and saves every small process a question. */
-  if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, os_thread_id());
+  if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());
   heap_of_thread = heap; /* before arming, which may allocate */
   os_thread_exit_arm(heap);
   return heap;
@@ -270,10 +267,11 @@ void heaps_park_lost_threads(void) {
 /* The memory of the child is that of one moment, each thread cut off between two of its stores.  What a lock or a latch
  * says was being changed is set aside or made anew; all else is whole. */
 static void after_fork_in_child(void) {
+  thread_number_forget();
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   survivor = heap_of_thread;
-  begin_again_if_starting();
+  lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
   range_after_fork();
   sampled_after_fork();
   scavenge_after_fork();

@@ -24,16 +24,14 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
          heap->owner.number != FIRST_HEAP_NUMBER && os_is_multi_threaded();
 }
 
-/* The holder needs less than a microsecond, or a time slice if it was preempted.  Who has waited for longer
- * goes without the nursery: in a forked child the holder may not exist. */
+/* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
 static bool enter(struct heap *shared) {
-  enum { SPINS = 64, YIELDS = 1024 };
-  for (unsigned yield = 0; yield < YIELDS; yield++, os_yield())
-    for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
-      if (latch_try(&shared->owner)) {
-        owner_note_work(&shared->owner);
-        return true;
-      }
+  enum { SPINS = 256 };
+  for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
+    if (latch_try(&shared->owner)) {
+      owner_note_work(&shared->owner);
+      return true;
+    }
   return false;
 }
 

@@ -8,6 +8,7 @@
 #include "heap/outbox.h"
 #include "map/commit.h"
 #include "map/window.h"
+#include "os/lock.h"
 #include "pool/purge.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
@@ -25,7 +26,7 @@ enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
 enum { ROUND_PAGE_CALLS = 2048 };
 
 static ATOMIC(uint64_t) next_round_ms;
-static ATOMIC(uint32_t) is_running; /* one round at a time */
+static struct lock round_lock = {.rank = LOCK_RANK_ROUND}; /* one round at a time */
 
 /* Less than the option says when the cgroup's memory is nearly used up. */
 static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
@@ -64,31 +65,40 @@ static void run(struct heap *heap, struct purge *purge) {
 enum { LOOK_MIN_CHUNKS = 8 };
 static ATOMIC(bool) has_looked;
 
-/* With is_running. */
+/* With the lock. */
 static void look_if_large(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   limits_look();
   store_relaxed(&has_looked, true);
 }
 
-/* Runs unless another thread is at it. */
-static bool run_alone(struct heap *heap, struct purge *purge) {
-  if (exchange_acquire(&is_running, 1)) return false; /* pairs with the release below */
+/* With the lock. */
+static void run_alone(struct heap *heap, struct purge *purge) {
   if (purge->decay_ms) {
     look_if_large();
     purge->decay_ms = (uint32_t)decay_ms();
   }
   run(heap, purge);
-  store_release(&is_running, 0);
-  return true;
+  lock_give(&round_lock);
+}
+
+/* Runs unless another thread is at it. */
+static void run_unless_running(struct heap *heap, struct purge *purge) {
+  if (lock_try(&round_lock)) run_alone(heap, purge);
+}
+
+/* After another thread's round: that may be past what is free now. */
+static void run_after_others(struct heap *heap, struct purge *purge) {
+  lock_take(&round_lock, heap_counters(heap));
+  run_alone(heap, purge);
 }
 
 /* Before the first round, so that caches do not fill beyond what the cgroup allows. */
 NOINLINE static void look_for_the_first_time(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
-  if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
+  if (!lock_try(&round_lock)) return;
   look_if_large();
-  store_release(&is_running, 0);
+  lock_give(&round_lock);
 }
 
 /* ---- idle magazines of the own thread ---------------------------------------------------------------- */
@@ -172,9 +182,9 @@ COLD static void purge_kept(void) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = UINT32_MAX,
                         .bytes_left = ROUND_MAX_BYTES};
-  if (exchange_acquire(&is_running, 1)) return; /* pairs with the release below */
+  if (!lock_try(&round_lock)) return;
   slab_pool_purge_kept(&purge);
-  store_release(&is_running, 0);
+  lock_give(&round_lock);
 }
 
 /* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
@@ -212,7 +222,7 @@ static void squeeze(struct heap *heap, uint64_t now_ms) {
       .now_ms = (uint32_t)now_ms, .bytes_left = SIZE_MAX, .page_calls = ROUND_PAGE_CALLS};
   count(heap_counters(heap), COUNT_limit_soft_hits);
   release_own(heap);
-  run_alone(heap, &purge);
+  run_unless_running(heap, &purge);
 }
 
 COLD static void squeeze_when_due(struct heap *heap) {
@@ -240,7 +250,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
                         .page_decay_ms = was_quiet ? 0 : page_decay_ms(),
                         .bytes_left = ROUND_MAX_BYTES,
                         .page_calls = ROUND_PAGE_CALLS};
-  run_alone(heap, &purge);
+  run_unless_running(heap, &purge);
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
@@ -275,8 +285,7 @@ size_t scavenge_now(struct heap *heap, bool force) {
                         .page_decay_ms = force ? 0 : page_decay_ms(),
                         .bytes_left = SIZE_MAX,
                         .page_calls = SIZE_MAX};
-  while (!run_alone(heap, &purge) && force)
-    os_yield(); /* a round that runs may be past what is free now */
+  (force ? run_after_others : run_unless_running)(heap, &purge);
   return purge.purged_bytes;
 }
 
@@ -287,7 +296,7 @@ void scavenge_under_pressure(struct heap *heap) {
                         .bytes_left = SIZE_MAX,
                         .page_calls = SIZE_MAX,
                         .give_addresses = true};
-  while (!run_alone(heap, &purge)) os_yield(); /* what the other round frees is not enough */
+  run_after_others(heap, &purge);
 }
 
 /* ---- the helper thread ------------------------------------------------------------------------------------ */
@@ -335,7 +344,7 @@ void scavenge_start_helper(void) {
 }
 
 void scavenge_after_fork(void) {
-  store_relaxed(&is_running, 0);
+  lock_reset_in_child(&round_lock);
   store_relaxed(&purge_helper_waits, 0);
   store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
   store_relaxed(&helper_not_before_ms, os_now_coarse_ms() + options.decay_ms);

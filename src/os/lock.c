@@ -2,9 +2,51 @@
 
 #include "base/bits.h"
 
+/* ---- words -------------------------------------------------------------------------------------------- */
+
+THREAD_LOCAL uint32_t thread_number_if_known;
+
+NOINLINE uint32_t thread_number_ask(void) { return thread_number_if_known = os_thread_id(); }
+
+void thread_number_forget(void) {
+  if (thread_number_if_known) thread_number_if_known = 0; /* a page that is not written is not copied */
+}
+
 enum {
-  SPINS_BEFORE_SLEEP = 64
-}; /* guessed: longer than a critical section, shorter than a wake-up */
+  SPINS_BEFORE_SLEEP = 64, /* guessed: longer than a critical section, shorter than a wake-up */
+  YIELDS_BEFORE_SLEEP = 64
+};
+
+/* The kernel lends no priority: a sleep lets whoever has less run. */
+static void wait_without_the_kernel(unsigned attempt) {
+  if (attempt < YIELDS_BEFORE_SLEEP)
+    os_yield();
+  else
+    os_sleep_ms(1);
+}
+
+NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
+  uint32_t self = thread_number();
+  for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
+    cpu_relax();
+    if (word_try(word, self)) return;
+  }
+  for (unsigned attempt = 0; !os_take_word(word); attempt++) {
+    if (word_try(word, self)) return;
+    wait_without_the_kernel(attempt);
+  }
+  (void)load_acquire(word); /* what the last holder wrote; pairs with the OR in word_give */
+}
+
+void word_give(ATOMIC(uint32_t) *word) {
+  uint32_t self = thread_number();
+  /* release: our writes before the word is free; pairs with word_try. */
+  if (LIKELY(cas_strong_acq_rel(word, &self, 0))) return;
+  fetch_or_seq(word, 0); /* release: the same for who waits in the kernel; pairs with word_wait */
+  if (!os_give_word(word)) store_release(word, 0);
+}
+
+/* ---- locks -------------------------------------------------------------------------------------------- */
 
 #if HAK_DEBUG
 static THREAD_LOCAL unsigned char ranks_held; /* bit n: a lock of rank n is held */
@@ -20,40 +62,26 @@ static void note_taken(const struct lock *lock) { (void)lock; }
 static void note_given(const struct lock *lock) { (void)lock; }
 #endif
 
-static bool try_word(struct lock *lock) {
-  uint32_t free_word = 0;
-  /* acquire: what the last holder wrote; pairs with the exchange in lock_give. */
-  return cas_strong_acq_rel(&lock->word, &free_word, 1);
-}
-
-static void wait_for_word(struct lock *lock) {
-  for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
-    cpu_relax();
-    if (load_relaxed(&lock->word) == 0 && try_word(lock)) return;
-  }
-  /* acquire: pairs with lock_give.  The 2 we leave makes the holder wake somebody. */
-  while (exchange_acquire(&lock->word, 2) != 0) os_wait(&lock->word, 2, 0);
-}
-
-static void give_word(struct lock *lock) {
-  /* release (and more): our writes before the lock appears free; pairs with try_word. */
-  if (exchange_seq(&lock->word, 0) == 2) os_wake_one(&lock->word);
-}
-
 void lock_take(struct lock *lock, struct counters *counters) {
   count(counters, COUNT_lock_acquisitions);
-  if (UNLIKELY(!try_word(lock))) {
+  if (os_is_multi_threaded() && UNLIKELY(!word_try(&lock->word, thread_number()))) {
     uint64_t start_ns = os_now_ns();
-    wait_for_word(lock);
+    word_wait(&lock->word);
     count(counters, COUNT_lock_waits);
     count_add(counters, COUNT_lock_wait_ns, os_now_ns() - start_ns);
   }
   note_taken(lock);
 }
 
+bool lock_try(struct lock *lock) {
+  if (os_is_multi_threaded() && !word_try(&lock->word, thread_number())) return false;
+  note_taken(lock);
+  return true;
+}
+
 void lock_give(struct lock *lock) {
   note_given(lock);
-  give_word(lock);
+  if (os_is_multi_threaded()) word_give(&lock->word);
 }
 
 bool lock_reset_in_child(struct lock *lock) {

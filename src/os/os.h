@@ -108,6 +108,11 @@ void os_sleep_ms(uint64_t milliseconds);
 /* Sleeps while *word == expected, at most timeout_ms (0 = for ever); may wake without cause. */
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
+/* Waits for a word that holds the number of the thread that has it (os/lock.h), which gets this thread's priority
+ * meanwhile; then it holds this thread's.  False when the kernel cannot: nothing changed then. */
+bool os_take_word(ATOMIC(uint32_t) *word);
+/* Hands it to who waits for it with the highest priority; false when the kernel did not. */
+bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
 

@@ -142,6 +142,23 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
   errno = saved_errno;
 }
 
+bool os_take_word(ATOMIC(uint32_t) *word) {
+  int saved_errno = errno;
+  long result;
+  do {
+    result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0);
+  } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
+  errno = saved_errno;
+  return result == 0;
+}
+
+bool os_give_word(ATOMIC(uint32_t) *word) {
+  int saved_errno = errno;
+  long result = syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0);
+  errno = saved_errno;
+  return result == 0;
+}
+
 /* Room for the program's static TLS and what the sanitizers need. */
 enum { HELPER_STACK_BYTES = 512 << 10 };
 

@@ -4,6 +4,12 @@ ATOMIC(uint64_t) orphan_mask;
 
 ATOMIC(struct owner *) all_owners;
 
+NOINLINE void latch_wait(struct owner *owner) {
+  if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  word_wait(&owner->latch);
+  store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
+}
+
 void owner_register(struct owner *owner) {
   owner->next_of_all = load_acquire(&all_owners);
   /* release: the owner's fields before it can be found; pairs with owners_first. */

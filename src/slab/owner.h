@@ -1,7 +1,7 @@
 /* owner.h: a heap as its slabs see it, and who may touch what.
  *
  * A slab is owned by one heap.  Everything of an owner below "under the latch" may be touched only by
- * who holds its latch, a one-word try-lock: its own thread takes it once per slow path (a plain check
+ * who holds its latch, a word of os/lock.h: its own thread takes it once per slow path (a plain check
  * while the process has one thread), and others may take it only when they find it free: to adopt
  * slabs of an owner that ended or idles, to sweep, to park.  Nobody ever waits for two latches, so
  * there is no order to keep.  Magazines are not under the latch: they belong to the running thread.
@@ -18,7 +18,7 @@
 #define HAK_SLAB_OWNER_H
 
 #include "base/counters.h"
-#include "os/os.h"
+#include "os/lock.h"
 #include "pool/superslab.h"
 
 enum owner_state {
@@ -78,22 +78,24 @@ struct owner {
   ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* about */
 };
 
-enum latch { LATCH_FREE, LATCH_HELD, LATCH_FORKING };
+/* Else the number of the kernel's thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
+enum latch {
+  LATCH_FREE,
+  LATCH_FORKING = 0x3ffffffe, /* held by the owner's thread, around a fork */
+  LATCH_OWN = 0x3fffffff      /* held by the owner's thread: all others only try */
+};
 
+/* For everybody else: to adopt, to borrow, to sweep. */
 INLINE bool latch_try(struct owner *owner) {
-  if (!os_is_multi_threaded()) return true;
-  /* acquire: what the last holder did; pairs with the release in latch_give. */
-  return load_relaxed(&owner->latch) == LATCH_FREE &&
-         exchange_acquire(&owner->latch, LATCH_HELD) == LATCH_FREE;
+  return !os_is_multi_threaded() || word_try(&owner->latch, thread_number());
 }
+
+/* Waits for who sweeps or adopts; the kernel lends them this thread's priority. */
+void latch_wait(struct owner *owner);
 
 /* Only for the owner's own thread (and for whoever is about to become it). */
 INLINE void latch_take(struct owner *owner) {
-  for (unsigned spin = 0; !latch_try(owner); spin++) {
-    if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
-    if (spin % 64 == 63) os_yield(); /* the holder was preempted: let it finish */
-    cpu_relax();
-  }
+  if (os_is_multi_threaded() && UNLIKELY(!word_try(&owner->latch, LATCH_OWN))) latch_wait(owner);
 }
 
 /* By who holds the latch to take or give blocks. */
@@ -103,9 +105,13 @@ INLINE void owner_note_work(struct owner *owner) {
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
 }
 
+/* In a process with one thread it was not taken. */
 INLINE void latch_give(struct owner *owner) {
-  if (UNLIKELY(load_relaxed(&owner->latch) == LATCH_FORKING)) return;
-  store_release(&owner->latch, LATCH_FREE);
+  uint32_t holder = load_relaxed(&owner->latch);
+  if (LIKELY(holder == LATCH_OWN))
+    store_release(&owner->latch, LATCH_FREE); /* pairs with word_try */
+  else if (holder != LATCH_FREE && holder != LATCH_FORKING)
+    word_give(&owner->latch);
 }
 
 /* Around fork: nobody adopts from the forking thread's owner meanwhile, or the child would find it
@@ -114,7 +120,7 @@ INLINE void latch_fork_begin(struct owner *owner) {
   latch_take(owner);
   store_relaxed(&owner->latch, LATCH_FORKING);
 }
-/* release: pairs with latch_try, as latch_give. */
+/* release: pairs with word_try, as latch_give. */
 INLINE void latch_fork_end(struct owner *owner) { store_release(&owner->latch, LATCH_FREE); }
 
 extern ATOMIC(struct owner *) all_owners;

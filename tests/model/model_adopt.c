@@ -121,9 +121,11 @@ static void check_come_back(void) {
 }
 
 static const struct model_mutant latch_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
-    {"the latch without acquire", {{"latch_try", "exchange", "latch", MODEL_WEAKEN, 0}}},
-    {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
+    {"the latch without release",
+     {{"latch_give", "store", "latch", MODEL_WEAKEN, 0},
+      {"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {"queued slabs not sent on",
      {{"pending_drain", "load", "owner", MODEL_NOTHING, (uintptr_t)&one}}},
     {NULL, {{0}}}};
@@ -185,7 +187,7 @@ static void check_sweep(void) {
 }
 
 static const struct model_mutant sweep_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
@@ -225,7 +227,7 @@ static void check_gate(void) {
 }
 
 static const struct model_mutant gate_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"a busy owner forgotten", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 

@@ -84,8 +84,8 @@ static void check_lender(void) {
 }
 
 static const struct model_mutant lender_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
-    {"the latch without acquire", {{"latch_try", "exchange", "latch", MODEL_WEAKEN, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the latch without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {"`queued` cleared late", {{"pending_drain", "store", "queued", MODEL_WEAKEN, 0}}},
     {"an old `remote`", {{"slab_collect", "load", "remote", MODEL_WEAKEN, 0}}},
@@ -154,7 +154,7 @@ static void check_each_other(void) {
 }
 
 static const struct model_mutant each_other_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
@@ -195,7 +195,7 @@ static void check_release(void) {
 }
 
 static const struct model_mutant release_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the right kept", {{"slab_try_release", "store", "queued", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 

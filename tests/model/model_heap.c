@@ -202,7 +202,7 @@ static void check_life(void) {
 }
 
 static const struct model_mutant life_mutants[] = {
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
@@ -250,7 +250,7 @@ static void check_nursery(void) {
 static const struct model_mutant nursery_mutants[] = {
     {"made in two steps", {{"make_nursery", "cas", "nursery", MODEL_SPLIT, 0}}},
     {"found without acquire", {{"nursery_if_any", "load", "nursery", MODEL_WEAKEN, 0}}},
-    {"the latch in two steps", {{"latch_try", "exchange", "latch", MODEL_SPLIT, 0}}},
+    {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 /* ---- the first calls of a process ------------------------------------------------------------------------------------ */
@@ -268,8 +268,8 @@ static void first_call(void) {
 }
 
 static const struct model_mutant start_mutants[] = {
-    {"started in two steps", {{"library_ready", "cas", "library_state", MODEL_SPLIT, 0}}},
-    {"ready without release", {{"library_ready", "store", "library_state", MODEL_WEAKEN, 0}}},
+    {"started in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"ready without release", {{"library_ready", "store", "is_library_ready", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 /* Threads that wait for the lock of the list of heaps sleep at once (lock-two, lock-three look closer). */
@@ -277,16 +277,14 @@ static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word"
                                                 {0}};
 
 static const struct model_mutant mutants[] = {
-    {"the list of heaps without a lock", {{"try_word", "cas", "word", MODEL_NOTHING, 0}}},
-    {"the lock without acquire",
-     {{"try_word", "cas", "word", MODEL_WEAKEN, 0},
-      {"wait_for_word", "exchange", "word", MODEL_WEAKEN, 0}}},
+    {"the list of heaps without a lock", {{"word_try", "cas", "word", MODEL_NOTHING, 0}}},
+    {"the lock without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {"not on offer", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
 static const struct model_mutant recycling_mutants[] = {
-    {"the list of heaps without a lock", {{"try_word", "cas", "word", MODEL_NOTHING, 0}}},
+    {"the list of heaps without a lock", {{"word_try", "cas", "word", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
 static const struct model_mutant made_mutants[] = {

@@ -75,9 +75,9 @@ static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word"
                                                 {0}};
 
 static const struct model_mutant lock_mutants[] = {
-    {"the lock in two steps", {{"try_word", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the lock without acquire", {{"try_word", "cas", "word", MODEL_WEAKEN, 0}}},
-    {"the lock without release", {{"give_word", "exchange", "word", MODEL_WEAKEN, 0}}},
+    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without acquire", {{"word_try", "cas", "word", MODEL_WEAKEN, 0}}},
+    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 /* ---- neighbours are freed and merge, and somebody wants one ---------------------------------------------------- */
@@ -148,8 +148,8 @@ static void check_purged(void) {
 }
 
 static const struct model_mutant purge_mutants[] = {
-    {"the lock in two steps", {{"try_word", "cas", "word", MODEL_SPLIT, 0}}},
-    {"the lock without release", {{"give_word", "exchange", "word", MODEL_WEAKEN, 0}}},
+    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 /* ---- two threads free one Big block ------------------------------------------------------------------------------ */

@@ -153,7 +153,7 @@ static int busy_sleeper(const void *unused) {
   put_bits(slab, &other, 0, 0xff);
   sweep_owners(0);
   os_fake.is_multi_threaded = true;
-  store_relaxed(&other.latch, LATCH_HELD);
+  store_relaxed(&other.latch, LATCH_OWN);
   REQUIRE(!adopt_from_ended(&mine, CLASS_64));
   store_relaxed(&other.latch, LATCH_FREE);
   REQUIRE(adopt_from_ended(&mine, CLASS_64) == slab);

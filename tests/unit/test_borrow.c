@@ -67,7 +67,7 @@ static int respect_the_latch(const void *unused) {
   owners_set_up();
   os_fake.is_multi_threaded = true;
   free_remotely(full_slab(&other, CLASS_4K), 2);
-  store_relaxed(&other.latch, LATCH_HELD);
+  store_relaxed(&other.latch, LATCH_OWN);
   REQUIRE(borrow(WANTED) == 0);
   store_relaxed(&other.latch, LATCH_FREE);
   store_relaxed(&other.state, OWNER_LOST);

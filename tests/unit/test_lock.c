@@ -2,6 +2,8 @@
 #include "os/lock.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 
 #include "child.h"
 
@@ -81,11 +83,70 @@ static void test_reset(void **state) {
   assert_child_succeeds(hold_until_killed, NULL);
 }
 
+/* ---- real-time threads -------------------------------------------------------------------------------- */
+
+/* On one processor a thread of lower priority holds what one of real-time priority waits for.  The kernel lets a thread that
+ * never sleeps run for 0.95 s at a time, or for ever (sched(7)). */
+enum { REAL_TIME_PRIORITY = 10, HOLD_MS = 20, STALL_MS = 500 };
+
+static ATOMIC(uint32_t) wanted;
+static sem_t is_held;
+static uint64_t waited_ms;
+
+static bool stay_on_one_processor(void) {
+  cpu_set_t processor;
+  CPU_ZERO(&processor);
+  CPU_SET((size_t)sched_getcpu(), &processor);
+  return sched_setaffinity(0, sizeof processor, &processor) == 0;
+}
+
+static void *wait_in_real_time(void *unused) {
+  sem_wait(&is_held);
+  uint64_t start_ns = os_now_ns();
+  word_wait(&wanted);
+  waited_ms = (os_now_ns() - start_ns) / 1000000;
+  word_give(&wanted);
+  return unused;
+}
+
+static void hold_for_a_while(void) {
+  assert_true(word_try(&wanted, thread_number()));
+  sem_post(&is_held); /* the other thread runs at once, instead of this one */
+  for (uint64_t start_ns = os_now_ns(); os_now_ns() - start_ns < HOLD_MS * UINT64_C(1000000);)
+    cpu_relax();
+  word_give(&wanted);
+}
+
+static void test_holder_gets_the_priority(void **state) {
+  (void)state;
+  struct sched_param priority = {.sched_priority = REAL_TIME_PRIORITY};
+  pthread_attr_t attributes;
+  pthread_t thread;
+  cpu_set_t before;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  assert_int_equal(sem_init(&is_held, 0, 0), 0);
+  assert_true(stay_on_one_processor()); /* the new thread inherits it */
+  pthread_attr_init(&attributes);
+  pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+  pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
+  pthread_attr_setschedparam(&attributes, &priority);
+  bool may_have_it = pthread_create(&thread, &attributes, wait_in_real_time, NULL) == 0;
+  if (may_have_it) {
+    hold_for_a_while();
+    pthread_join(thread, NULL);
+  }
+  sched_setaffinity(0, sizeof before, &before);
+  pthread_attr_destroy(&attributes);
+  if (!may_have_it) skip(); /* real-time priorities are refused here */
+  assert_true(waited_ms < STALL_MS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_one_at_a_time),
       cmocka_unit_test(test_order_of_ranks),
       cmocka_unit_test(test_reset),
+      cmocka_unit_test(test_holder_gets_the_priority),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
