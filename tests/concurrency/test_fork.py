@@ -60,7 +60,7 @@ def test_spawn(mode: str, run_program: Run) -> None:
 
 @pytest.mark.parametrize(("mode", "forks"), [("preload", "500"), ("preload-debug", "200"), ("static", "200")])
 def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_program: Run) -> None:
-    """Other locks are taken before ours, others after: none of ours may be held while fork takes the C library's."""
+    """The C library takes locks of its own for a fork, whose holders may wait in malloc."""
     result = run_program(HERE / "fork_stdio.c", mode, args=[forks], stats=False, timeout=100)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
