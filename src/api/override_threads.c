@@ -1,4 +1,5 @@
-/* override_threads.c: what must be seen before the fork handlers are registered, in libhakmem.so only.
+/* override_threads.c: what concerns a program's threads, in libhakmem.so only: what must be seen before the fork handlers are
+ * registered, and what the helper thread would be in the way of.
  *
  * In a forked child handlers run in the order of their registration, and until ours has run nobody may allocate: a lock may
  * be held by a thread that did not come along.  So ours must be registered first.  At load is too late: libraries that
@@ -13,6 +14,7 @@
 
 #include "api/override_threads.h"
 #include "base/atomic.h"
+#include "heap/helper.h"
 #include "heap/life.h"
 #include "os/os.h"
 
@@ -31,7 +33,9 @@ int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *)
     if (!start) return ENOSYS;
     store_relaxed(&next, start);
   }
-  return start(thread, attributes, body, argument);
+  int error = start(thread, attributes, body, argument);
+  /* Not for want of the one that the helper has (RLIMIT_NPROC, a cgroup's pids.max). */
+  return error == EAGAIN && helper_stop(true) ? start(thread, attributes, body, argument) : error;
 }
 int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument)
     EXPORT_ALIAS_OF(hak_start_thread);
@@ -43,6 +47,20 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
   *(void **)&start = os_next_symbol("thrd_create");
   return start ? start(thread, body, argument) : THREAD_ERROR;
 }
+
+/* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
+static int call_alone(const char *name, int first, int second) {
+  int (*next)(int, int);
+  helper_stop(false);
+  *(void **)&next = os_next_symbol(name);
+  if (next) return next(first, second);
+  errno = ENOSYS;
+  return -1;
+}
+int unshare(int flags);
+EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
+int setns(int descriptor, int type);
+EXPORT int setns(int descriptor, int type) { return call_alone("setns", descriptor, type); }
 
 /* What pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),

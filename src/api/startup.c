@@ -2,8 +2,8 @@
  * before the one and after the other. */
 #include "api/override_threads.h"
 #include "heap/batch.h"
+#include "heap/helper.h"
 #include "heap/life.h"
-#include "heap/scavenge.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
 #include "slab/adopt.h"
@@ -12,12 +12,13 @@
 static bool sees_threads_start(void) { return &pthread_create == &hak_start_thread; }
 
 RUN_AT_LOAD static void at_load(void) {
+  os_note_processors(); /* before the program chooses some for its threads */
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
   if (!sees_threads_start()) heaps_at_fork();
   reports_at_load();
   crash_watch();
-  scavenge_start_helper();
+  helper_start_when_worth();
 }
 
 /* Blocks of this thread's magazines go to their slabs and meet those that others freed, as in the slabs of

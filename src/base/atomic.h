@@ -27,8 +27,12 @@
 
 #define fetch_add_relaxed(object, value) \
   atomic_fetch_add_explicit((object), (value), memory_order_relaxed)
+#define fetch_add_seq(object, value) \
+  atomic_fetch_add_explicit((object), (value), memory_order_seq_cst)
 #define fetch_sub_relaxed(object, value) \
   atomic_fetch_sub_explicit((object), (value), memory_order_relaxed)
+#define fetch_sub_seq(object, value) \
+  atomic_fetch_sub_explicit((object), (value), memory_order_seq_cst)
 #define fetch_or_relaxed(object, value) \
   atomic_fetch_or_explicit((object), (value), memory_order_relaxed)
 #define fetch_or_seq(object, value) \

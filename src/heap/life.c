@@ -8,8 +8,8 @@
 #include "heap/capacity.h"
 #include "heap/checked.h"
 #include "heap/class_figures.h"
+#include "heap/helper.h"
 #include "heap/nursery.h"
-#include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
@@ -182,6 +182,7 @@ struct heap *heap_of_this_thread(void) {
   heap->exit_round = 0;
   /* 0 tells a reader enough of the first thread, and saves every small process a question. */
   if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());
+  helper_note_thread();
   heap_of_thread = heap; /* before arming, which may allocate */
   os_thread_exit_arm(heap);
   return heap;
@@ -198,6 +199,7 @@ static void end_of_thread(void *argument) {
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
   store_relaxed(&heap->owner.thread_id, 0);
   park(heap);
+  helper_note_thread_end();
 }
 
 /* ---- fork -------------------------------------------------------------------------------------------------- */
@@ -276,7 +278,7 @@ static void after_fork_in_child(void) {
   sampled_after_fork();
   scavenge_after_fork();
   nursery_after_fork();
-  sampler_after_fork();
+  helper_after_fork(heap_is_real(survivor));
   give_up_broken_heaps();
   if (lock_reset_in_child(&heaps_lock)) list_parked_again();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */

@@ -6,37 +6,18 @@
 
 /* ---- the ticker ---------------------------------------------------------------------------------------- */
 
-/* One thread of the program at a time is sampled so: 10 blocks a second in the whole program. */
-enum { TICK_MS = 100 };
-enum { TICKER_NONE, TICKER_RUNNING };
-static ATOMIC(uint32_t) ticker_state;
+bool sampler_wants_ticks(void) { return options.guard && sampled_fits(0, 1); }
 
 static void divert(struct owner *owner) {
   if (load_relaxed(&owner->state) == OWNER_RUNNING)
     store_relaxed(&heap_of_owner(owner)->tag_for_ticker, MAP_TAG_UNOWNED);
 }
 
-static void *ticker_body(void *unused) {
-  (void)unused;
-  struct owner *owner = NULL;
-  for (;;) {
-    os_sleep_ms(TICK_MS);
-    owner = owner && owner->next_of_all ? owner->next_of_all : owners_first();
-    if (owner) divert(owner);
-  }
-  return NULL;
+void sampler_tick(void) {
+  static struct owner *last; /* of the helper thread alone */
+  last = last && last->next_of_all ? last->next_of_all : owners_first();
+  if (last) divert(last);
 }
-
-/* A program with one thread stays one: the C library is slower for others. */
-static void start_ticker(void) {
-  uint32_t none = TICKER_NONE;
-  if (LIKELY(load_relaxed(&ticker_state) != TICKER_NONE) || !os_is_multi_threaded()) return;
-  /* acq_rel: orders nothing; one thread starts it. */
-  if (!cas_strong_acq_rel(&ticker_state, &none, TICKER_RUNNING)) return;
-  os_thread_start(ticker_body, NULL); /* refused: the countdown alone samples */
-}
-
-void sampler_after_fork(void) { store_relaxed(&ticker_state, TICKER_NONE); }
 
 void sampler_reopen(struct heap *heap, unsigned class) {
   store_relaxed(&heap->tag_for_ticker, heap->owner.tag);
@@ -77,7 +58,6 @@ static bool is_due(struct sampler *sampler) {
 
 void *sampler_take_slow(struct heap *heap, const struct allocation *allocation) {
   struct sampler *sampler = &heap->sampler;
-  start_ticker();
   if (!sampled_fits(allocation->size, allocation->alignment)) return NULL;
   /* What a call stack is made with may allocate. */
   if (sampler->is_sampling || !is_due(sampler)) return NULL;

@@ -25,7 +25,10 @@ INLINE bool sampler_has_diverted(const struct heap *heap) {
 }
 void sampler_reopen(struct heap *heap, unsigned class);
 
-/* In a forked child, which has no ticker. */
-void sampler_after_fork(void);
+/* The ticker is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the
+ * whole program. */
+enum { SAMPLER_TICK_MS = 100 };
+bool sampler_wants_ticks(void);
+void sampler_tick(void);
 
 #endif

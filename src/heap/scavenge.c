@@ -31,7 +31,7 @@ static struct lock round_lock = {.rank = LOCK_RANK_ROUND}; /* one round at a tim
 /* Less than the option says when the cgroup's memory is nearly used up. */
 static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
 
-static uint64_t round_interval_ms(void) {
+uint64_t scavenge_interval_ms(void) {
   uint64_t interval = decay_ms() / ROUNDS_PER_DECAY;
   return interval > ROUND_MIN_INTERVAL_MS ? interval : ROUND_MIN_INTERVAL_MS;
 }
@@ -132,7 +132,7 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms) {
   bool has_time = heap->next_trim_ms != 0; /* else the first is an interval from now */
   bool is_idle =
       (options.decay_ms && now_ms >= heap->next_trim_ms + decay_ms()) || commit_is_too_much();
-  heap->next_trim_ms = now_ms + round_interval_ms();
+  heap->next_trim_ms = now_ms + scavenge_interval_ms();
   if (has_time) trim(heap, is_idle);
 }
 
@@ -192,7 +192,7 @@ COLD static void purge_kept(void) {
 static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
-    store_relaxed(&next_round_ms, now_ms + round_interval_ms());
+    store_relaxed(&next_round_ms, now_ms + scavenge_interval_ms());
   else if (load_relaxed(&next_round_ms) < now_ms)
     store_relaxed(&next_round_ms, now_ms);
   cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
@@ -243,7 +243,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
    * all that is free has been so for a decay time. */
   bool was_quiet = options.decay_ms && now_ms >= due_ms + decay_ms();
   /* Whoever moves the time of the next round on begins this one. */
-  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + round_interval_ms())) return;
+  if (!cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + scavenge_interval_ms())) return;
   heaps_park_lost_threads();
   struct purge purge = {.now_ms = (uint32_t)now_ms,
                         .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
@@ -299,53 +299,4 @@ void scavenge_under_pressure(struct heap *heap) {
   run_after_others(heap, &purge);
 }
 
-/* ---- the helper thread ------------------------------------------------------------------------------------ */
-
-enum { HELPER_NONE, HELPER_RUNNING };
-static ATOMIC(uint32_t) helper_state;
-static ATOMIC(uint64_t) helper_not_before_ms; /* a forked child that is gone at once needs none */
-
-/* Values of the option: what is small or has no threads has nothing to gain from one more. */
-enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
-enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
-
-/* Until somebody frees memory. */
-static void helper_wait(void) {
-  /* seq: announced before the kernel looks at the state; pairs with purge_want. */
-  store_seq(&purge_helper_waits, 1);
-  os_wait(&purge_state, PURGE_NONE, HELPER_MAX_SLEEP_MS);
-  store_seq(&purge_helper_waits, 0);
-}
-
-/* Looks as often as rounds may be due; sleeps while there is nothing to be given back. */
-static void *helper_body(void *unused) {
-  (void)unused;
-  for (;;) {
-    if (load_relaxed(&purge_state) == PURGE_NONE) helper_wait();
-    os_sleep_ms(round_interval_ms() + 1);
-    scavenge_when_due(heap_of_thread);
-  }
-  return NULL;
-}
-
-static bool is_worth_a_helper(void) {
-  return load_relaxed(&window.frontier_chunk) >= HELPER_MIN_CHUNKS && os_is_multi_threaded() &&
-         os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
-}
-
-void scavenge_start_helper(void) {
-  uint32_t none = HELPER_NONE;
-  if (LIKELY(load_relaxed(&helper_state) != HELPER_NONE)) return;
-  if (options.helper_thread == HELPER_NEVER) return;
-  if (options.helper_thread == HELPER_WHEN_WORTH && !is_worth_a_helper()) return;
-  if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
-  bool is_started = os_thread_start(helper_body, NULL);
-  if (!is_started && options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
-}
-
-void scavenge_after_fork(void) {
-  lock_reset_in_child(&round_lock);
-  store_relaxed(&purge_helper_waits, 0);
-  store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
-  store_relaxed(&helper_not_before_ms, os_now_coarse_ms() + options.decay_ms);
-}
+void scavenge_after_fork(void) { lock_reset_in_child(&round_lock); }

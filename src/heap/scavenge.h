@@ -14,9 +14,9 @@ size_t scavenge_now(struct heap *heap, bool force);
 /* The system refused memory: gives back everything, addresses too. */
 void scavenge_under_pressure(struct heap *heap);
 
-/* Starts the helper thread (M6) where the option asks for it.  At the end of slow paths of malloc, never of
- * free: the C library calls free with locks held that starting a thread takes. */
-void scavenge_start_helper(void);
+/* Between two rounds. */
+uint64_t scavenge_interval_ms(void);
+
 void scavenge_after_fork(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
+#include "heap/helper.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
@@ -137,7 +138,7 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   }
   heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
-  scavenge_start_helper();
+  helper_start_when_worth();
   scavenge_when_due(heap);
   return block;
 }

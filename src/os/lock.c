@@ -9,7 +9,8 @@ THREAD_LOCAL uint32_t thread_number_if_known;
 NOINLINE uint32_t thread_number_ask(void) { return thread_number_if_known = os_thread_id(); }
 
 void thread_number_forget(void) {
-  if (thread_number_if_known) thread_number_if_known = 0; /* a page that is not written is not copied */
+  if (thread_number_if_known)
+    thread_number_if_known = 0; /* a page that is not written is not copied */
 }
 
 enum {

@@ -115,6 +115,12 @@ bool os_take_word(ATOMIC(uint32_t) *word);
 bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
+/* By a thread of ours, first of all: its name (15 bytes at most), no real-time priority, and the processors that the process had
+ * when os_note_processors was called, instead of its maker's.  Each as far as the kernel lets it. */
+void os_thread_settle(const char *name);
+void os_note_processors(void);
+/* Whether the kernel still has that thread of this process. */
+bool os_thread_exists(uint32_t thread_id);
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to
  * the number of rounds that the C library makes.  os_thread_exit_init once before; false when no key

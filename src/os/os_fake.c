@@ -331,6 +331,13 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   return pthread_create(&thread, NULL, body, argument) == 0 && pthread_detach(thread) == 0;
 }
 
+void os_thread_settle(const char *name) { (void)name; }
+void os_note_processors(void) {}
+bool os_thread_exists(uint32_t thread_id) {
+  (void)thread_id;
+  return false;
+}
+
 static pthread_key_t exit_key;
 
 bool os_thread_exit_init(void (*function)(void *)) {

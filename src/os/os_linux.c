@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -177,6 +178,48 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   pthread_attr_destroy(&attributes);
   errno = saved_errno;
   return started;
+}
+
+/* As many processors as the kernel's own limit on x86-64 allows. */
+enum { PROCESSORS_MAX = 8192 };
+struct processors {
+  long bytes; /* that the kernel has written; -1 when it did not */
+  unsigned char mask[PROCESSORS_MAX / 8];
+};
+static struct processors processors_at_load;
+
+static void read_processors(struct processors *processors) {
+  int saved_errno = errno;
+  processors->bytes = syscall(SYS_sched_getaffinity, 0, sizeof processors->mask, processors->mask);
+  errno = saved_errno;
+}
+
+void os_note_processors(void) { read_processors(&processors_at_load); }
+
+static bool are_same(const struct processors *one, const struct processors *other) {
+  long byte = 0;
+  while (byte < one->bytes && one->mask[byte] == other->mask[byte]) byte++;
+  return one->bytes == other->bytes && byte == one->bytes;
+}
+
+/* Asked for only where it is not so already: a filter may kill who asks. */
+void os_thread_settle(const char *name) {
+  struct sched_param no_priority = {0};
+  struct processors own;
+  syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
+  long policy = syscall(SYS_sched_getscheduler, 0);
+  if (policy == SCHED_FIFO || policy == SCHED_RR)
+    syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
+  read_processors(&own);
+  if (processors_at_load.bytes > 0 && !are_same(&own, &processors_at_load))
+    syscall(SYS_sched_setaffinity, 0, processors_at_load.bytes, processors_at_load.mask);
+}
+
+bool os_thread_exists(uint32_t thread_id) {
+  int saved_errno = errno;
+  bool exists = syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH;
+  errno = saved_errno;
+  return exists;
 }
 
 static pthread_key_t exit_key;

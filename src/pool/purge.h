@@ -41,13 +41,19 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
  * last round found nothing left; ARMED: the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
-/* The helper thread sleeps until the state is no longer NONE. */
-extern ATOMIC(uint32_t) purge_helper_waits;
+/* How the helper thread rests (heap/helper.c). */
+enum purge_rest { PURGE_REST_NONE, PURGE_REST_UNTIL_WANTED, PURGE_REST_FOR_A_TIME };
+extern ATOMIC(uint32_t) purge_helper_waits; /* enum purge_rest */
 
-/* After the state was changed from NONE (seq): pairs with helper_wait in heap/scavenge.c, which announces
- * itself before the kernel looks at the state. */
+INLINE void purge_wake(void) {
+  store_relaxed(&purge_helper_waits, PURGE_REST_NONE); /* the kernel compares once more */
+  os_wake_one(&purge_helper_waits);
+}
+
+/* After the state was changed from NONE (seq): pairs with `rest` in heap/helper.c, which announces
+ * itself before it looks at the state. */
 INLINE void purge_wake_helper(void) {
-  if (load_seq(&purge_helper_waits)) os_wake_one(&purge_state);
+  if (load_seq(&purge_helper_waits) == PURGE_REST_UNTIL_WANTED) purge_wake();
 }
 
 INLINE void purge_want(void) {

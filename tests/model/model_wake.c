@@ -1,6 +1,7 @@
-/* src/heap/scavenge.c and src/pool/purge.h: the helper thread sleeps until there is something to give
+/* src/heap/helper.c and src/pool/purge.h: the helper thread sleeps until there is something to give
  * back, and is not forgotten. */
 #include "config/options.h"
+#include "heap/helper.h"
 #include "heap/scavenge.h"
 #include "model.h"
 #include "os.h"
@@ -8,11 +9,13 @@
 
 static void set_up(void) {
   options.helper_thread = 1;
-  scavenge_start_helper();
+  helper_note_thread();
+  helper_start_when_worth();
+  model_os.last_wait_ms = scavenge_interval_ms() + 1;
   MODEL_REQUIRE(model_os.thread_body);
 }
 
-/* Ends where the helper has been woken and would wait for the round's time: os_sleep_ms. */
+/* Ends where the helper has been woken and would wait for the round's time. */
 static void help(void) { model_os.thread_body(NULL); }
 
 static void want(void) { purge_want(); }
@@ -27,10 +30,10 @@ static void begin_round(void) {
 static void check(void) { MODEL_REQUIRE(load_relaxed(&purge_state) != PURGE_NONE); }
 
 static const struct model_mutant mutants[] = {
-    {"announced late", {{"helper_wait", "store", "purge_helper_waits", MODEL_WEAKEN, 0}}},
+    {"announced late", {{"rest", "store", "purge_helper_waits", MODEL_WEAKEN, 0}}},
     {"an old announcement", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_WEAKEN, 0}}},
     {"nobody is woken", {{"purge_wake_helper", "load", "purge_helper_waits", MODEL_NOTHING, 0}}},
-    {"not announced", {{"helper_wait", "store", "purge_helper_waits", MODEL_NOTHING, 0}}},
+    {"not announced", {{"rest", "store", "purge_helper_waits", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 
 int main(int count, char **arguments) {

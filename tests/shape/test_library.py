@@ -11,7 +11,7 @@ import pytest
 
 STATIC_TLS_MAX_BYTES = 16
 # What libhakmem.so alone replaces (override_threads.c).
-SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork"}
+SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns"}
 
 
 def output_of(*words: str | Path) -> str:

@@ -145,67 +145,6 @@ static int bound_what_is_kept(const void *unused) {
   return 0;
 }
 
-/* ---- the helper thread --------------------------------------------------------------------------------- */
-
-static int let_the_helper_do_it(const void *unused) {
-  (void)unused;
-  start_library();
-  options.helper_thread = 1;
-  scavenge_start_helper();
-  scavenge_start_helper(); /* one only */
-  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 1);
-  use_memory();
-  uint64_t purged = look().purged_bytes;
-  for (unsigned step = 0; step < 2000 && look().purged_bytes - purged < 20 * MIB; step++) {
-    os_fake_advance_ms(50);
-    os_sleep_ms(1);
-  }
-  REQUIRE(look().purged_bytes - purged >= 20 * MIB);
-  return 0;
-}
-
-/* By itself only in a program that has threads and has used memory; in a forked child a little later. */
-static int start_when_worth(const void *unused) {
-  (void)unused;
-  os_fake.is_multi_threaded = false;
-  start_library();
-  options.helper_thread = 2;
-  use_memory();
-  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
-  os_fake.is_multi_threaded = true;
-  scavenge_after_fork();
-  must_malloc(100000);
-  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
-  os_fake_advance_ms(options.decay_ms + 1);
-  hak_free(must_malloc(3 << 20));
-  hak_free(must_malloc(3 << 20));
-  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 1);
-  return 0;
-}
-
-static int start_for_little(const void *unused) {
-  (void)unused;
-  os_fake.is_multi_threaded = true;
-  start_library();
-  options.helper_thread = 2;
-  for (unsigned index = 0; index < 1000; index++) must_malloc(index);
-  REQUIRE(load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]) == 0);
-  return 0;
-}
-
-static int start_without_threads(const void *unused) {
-  (void)unused;
-  start_library();
-  options.helper_thread = 1;
-  os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
-  scavenge_start_helper();
-  REQUIRE(
-      strstr(os_fake.written, "hakmem: warning: HAKMEM_HELPER_THREAD=1: no thread can be started"));
-  use_memory();
-  hak_purge(true);
-  return 0;
-}
-
 CHILD_TEST(wait_for_the_decay)
 CHILD_TEST(notice_a_silence)
 CHILD_TEST(decay_at_once)
@@ -215,10 +154,6 @@ CHILD_TEST(keep_pages_a_little)
 CHILD_TEST(give_pages_by_force)
 CHILD_TEST(stay_quiet)
 CHILD_TEST(bound_what_is_kept)
-CHILD_TEST(let_the_helper_do_it)
-CHILD_TEST(start_when_worth)
-CHILD_TEST(start_for_little)
-CHILD_TEST(start_without_threads)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -231,10 +166,6 @@ int main(void) {
       cmocka_unit_test(test_give_pages_by_force),
       cmocka_unit_test(test_stay_quiet),
       cmocka_unit_test(test_bound_what_is_kept),
-      cmocka_unit_test(test_let_the_helper_do_it),
-      cmocka_unit_test(test_start_when_worth),
-      cmocka_unit_test(test_start_for_little),
-      cmocka_unit_test(test_start_without_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

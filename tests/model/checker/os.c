@@ -131,7 +131,8 @@ void os_sleep_ms(uint64_t milliseconds) {
 }
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
-  (void)timeout_ms; /* a wake-up that comes too late is one that is lost */
+  if (timeout_ms && timeout_ms == model_os.last_wait_ms) model_end_thread();
+  /* Else a wake-up that comes too late is one that is lost. */
   model_wait(word, expected);
 }
 void os_wake_one(ATOMIC(uint32_t) *word) { model_wake(word); }
@@ -147,6 +148,13 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   (void)argument; /* the scenario's threads are all there are */
   model_os.thread_body = body;
   return true;
+}
+
+void os_thread_settle(const char *name) { (void)name; }
+void os_note_processors(void) {}
+bool os_thread_exists(uint32_t thread_id) {
+  (void)thread_id;
+  return false;
 }
 
 bool os_thread_exit_init(void (*function)(void *)) {

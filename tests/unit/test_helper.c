@@ -1,0 +1,155 @@
+/* src/heap/helper: when the helper thread begins, what it does, when it ends. */
+#include "heap/helper.h"
+
+#include "heaps.h"
+#include "pool/purge.h"
+
+#define MIB ((size_t)1 << 20)
+
+enum { SMALL_BLOCKS = 50000 };
+
+static void *blocks[SMALL_BLOCKS];
+
+static void use_memory(void) {
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) hak_free(blocks[index]);
+  for (unsigned index = 0; index < 8; index++) blocks[index] = must_malloc(3 * MIB);
+  for (unsigned index = 0; index < 8; index++) hak_free(blocks[index]);
+}
+
+static uint64_t starts(void) { return load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]); }
+
+static int let_the_helper_do_it(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = 1;
+  helper_start_when_worth();
+  helper_start_when_worth(); /* one only */
+  REQUIRE(starts() == 1);
+  use_memory();
+  uint64_t purged = look().purged_bytes;
+  for (unsigned step = 0; step < 2000 && look().purged_bytes - purged < 20 * MIB; step++) {
+    os_fake_advance_ms(50);
+    os_sleep_ms(1);
+  }
+  REQUIRE(look().purged_bytes - purged >= 20 * MIB);
+  return 0;
+}
+
+/* By itself only in a program that has threads and has used memory; in a forked child a little later. */
+static int start_when_worth(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  options.helper_thread = 2;
+  use_memory();
+  REQUIRE(starts() == 0);
+  os_fake.is_multi_threaded = true;
+  helper_after_fork(1);
+  must_malloc(100000);
+  REQUIRE(starts() == 0);
+  os_fake_advance_ms(options.decay_ms + 1);
+  hak_free(must_malloc(3 << 20));
+  hak_free(must_malloc(3 << 20));
+  REQUIRE(starts() == 1);
+  return 0;
+}
+
+static int start_for_little(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  options.helper_thread = 2;
+  for (unsigned index = 0; index < 1000; index++) must_malloc(index);
+  REQUIRE(starts() == 0);
+  return 0;
+}
+
+static int start_without_threads(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = 1;
+  os_fake_fail(1u << OS_CALL_THREAD_START, 1, UINT64_MAX);
+  helper_start_when_worth();
+  REQUIRE(
+      strstr(os_fake.written, "hakmem: warning: HAKMEM_HELPER_THREAD=1: no thread can be started"));
+  use_memory();
+  hak_purge(true);
+  return 0;
+}
+
+/* One that was refused is not asked for again; a forked child asks once more. */
+static int refused_once(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = 1;
+  os_fake_fail(1u << OS_CALL_THREAD_START, 1, 1);
+  helper_start_when_worth();
+  helper_start_when_worth();
+  REQUIRE(starts() == 1);
+  REQUIRE(!helper_stop(false));
+  helper_after_fork(1);
+  helper_start_when_worth();
+  REQUIRE(starts() == 2);
+  return 0;
+}
+
+/* Nothing to give back, and one thread: it leaves, and comes again when it is wanted. */
+static int leave_when_alone(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  options.helper_thread = 2;
+  hak_free(must_malloc(100));
+  helper_note_thread(); /* a second one */
+  use_memory();
+  hak_free(must_malloc(20 * MIB));
+  hak_free(must_malloc(20 * MIB));
+  REQUIRE(starts() == 1);
+  hak_purge(true);
+  for (unsigned step = 0; step < 2000 && load_relaxed(&purge_state) != PURGE_NONE; step++) {
+    os_fake_advance_ms(300);
+    os_sleep_ms(1);
+  }
+  helper_note_thread_end();
+  for (unsigned step = 0; step < 20; step++) os_sleep_ms(1);
+  use_memory();
+  hak_free(must_malloc(20 * MIB));
+  REQUIRE(starts() == 2);
+  return 0;
+}
+
+/* Told to end it does, and for good when it is said so. */
+static int stop(const void *unused) {
+  (void)unused;
+  start_library();
+  options.helper_thread = 1;
+  helper_start_when_worth();
+  REQUIRE(helper_stop(false));
+  helper_start_when_worth();
+  REQUIRE(starts() == 2 && helper_stop(true));
+  helper_start_when_worth();
+  REQUIRE(starts() == 2 && !helper_stop(true));
+  return 0;
+}
+
+CHILD_TEST(let_the_helper_do_it)
+CHILD_TEST(start_when_worth)
+CHILD_TEST(start_for_little)
+CHILD_TEST(start_without_threads)
+CHILD_TEST(refused_once)
+CHILD_TEST(leave_when_alone)
+CHILD_TEST(stop)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_let_the_helper_do_it),
+      cmocka_unit_test(test_start_when_worth),
+      cmocka_unit_test(test_start_for_little),
+      cmocka_unit_test(test_start_without_threads),
+      cmocka_unit_test(test_refused_once),
+      cmocka_unit_test(test_leave_when_alone),
+      cmocka_unit_test(test_stop),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
