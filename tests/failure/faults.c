@@ -4,6 +4,10 @@
  *   FAULT_FIRST, FAULT_LAST   the calls of hakmem that are refused, numbered from 1
  *   FAULT_ONE_IN              of those only one in so many, at random
  *   FAULT_SEED                ... another random choice
+ *   FAULT_HALF                1: what is refused has done a part of its work, as kernels may: the first half of the
+ *                             pages, or the target of a move is unmapped
+ *   FAULT_OLD_MREMAP          1: mremap as before Linux 6.17: a source that spans two mappings is refused when the
+ *                             target is unmapped already
  * Once the program calls faults_stop, nothing is refused any more; it returns how many were. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +29,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+enum { PAGE_BYTES = 4096 };
 
 static atomic_ulong calls, refused;
 static atomic_bool is_over;
@@ -74,25 +81,70 @@ static bool is_refused(const void *caller, int error) {
 
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
+/* The first half of the pages; none of a single one, nor unless it is asked for. */
+static size_t half_of(size_t bytes) {
+  return number_from("FAULT_HALF", 0) != 0 ? bytes / 2 / PAGE_BYTES * PAGE_BYTES : 0;
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  return REFUSED(ENOMEM) ? MAP_FAILED
-                         : (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+  if (!REFUSED(ENOMEM)) {
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+  }
+  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) {
+    syscall(SYS_munmap, at, half_of(bytes));
+  }
+  errno = ENOMEM;
+  return MAP_FAILED;
 }
 
 int munmap(void *at, size_t bytes) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_munmap, at, bytes);
+  if (!REFUSED(ENOMEM)) {
+    return (int)syscall(SYS_munmap, at, bytes);
+  }
+  if (half_of(bytes) != 0) {
+    syscall(SYS_munmap, at, half_of(bytes));
+  }
+  errno = ENOMEM;
+  return -1;
 }
 
 int mprotect(void *at, size_t bytes, int protection) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_mprotect, at, bytes, protection);
+  if (!REFUSED(ENOMEM)) {
+    return (int)syscall(SYS_mprotect, at, bytes, protection);
+  }
+  if (half_of(bytes) != 0) {
+    syscall(SYS_mprotect, at, half_of(bytes), protection);
+  }
+  errno = ENOMEM;
+  return -1;
 }
 
 int madvise(void *at, size_t bytes, int advice) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
+  if (!REFUSED(EINVAL)) {
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+  }
+  if (half_of(bytes) != 0) {
+    syscall(SYS_madvise, at, half_of(bytes), advice);
+  }
+  errno = EINVAL;
+  return -1;
 }
 
-int mincore(void *at, size_t bytes, unsigned char *residency) {
-  return REFUSED(EAGAIN) ? -1 : (int)syscall(SYS_mincore, at, bytes, residency);
+/* By the kernel's own list: does one line hold all of it? */
+static bool is_one_mapping(uintptr_t begin, uintptr_t end) {
+  char line[512];
+  bool is_one = false;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    unsigned long from, to;
+    if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= begin && end <= to) {
+      is_one = true;
+    }
+  }
+  if (maps != NULL) {
+    fclose(maps);
+  }
+  return is_one;
 }
 
 void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
@@ -100,8 +152,21 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   va_start(rest, flags);
   void *target = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
   va_end(rest);
-  return REFUSED(ENOMEM) ? MAP_FAILED
-                         : (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+  bool is_old = number_from("FAULT_OLD_MREMAP", 0) != 0 && target != NULL &&
+                !is_one_mapping((uintptr_t)at, (uintptr_t)at + old_bytes);
+  bool is_lost = REFUSED(ENOMEM);
+  if (!is_lost && !is_old) {
+    return (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+  }
+  if (target != NULL && (is_old || half_of(2 * PAGE_BYTES) != 0)) {
+    syscall(SYS_munmap, target, new_bytes);
+  }
+  errno = is_old ? EFAULT : ENOMEM;
+  return MAP_FAILED;
+}
+
+int mincore(void *at, size_t bytes, unsigned char *residency) {
+  return REFUSED(EAGAIN) ? -1 : (int)syscall(SYS_mincore, at, bytes, residency);
 }
 
 ssize_t getrandom(void *buffer, size_t bytes, unsigned flags) {
