@@ -130,6 +130,10 @@ bool os_thread_start(void *(*body)(void *), void *argument);
  * is left (then threads' heaps are not taken over). */
 bool os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
+/* Between the two the C library's cancellation points are none, for this thread: for functions of the C library that cannot
+ * be done without.  No function here is one. */
+int os_cancel_off(void);
+void os_cancel_restore(int before);
 /* Rounds of destructors that are certain to run; the thread sanitizer ends its own work in the last. */
 #ifdef __SANITIZE_THREAD__
 enum { OS_THREAD_EXIT_ROUNDS = 3 };

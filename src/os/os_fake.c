@@ -379,6 +379,9 @@ bool os_thread_exit_init(void (*function)(void *)) {
 
 void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
 
+int os_cancel_off(void) { return 0; }
+void os_cancel_restore(int before) { (void)before; }
+
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);
 }

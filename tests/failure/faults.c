@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,10 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096 };
@@ -81,6 +78,46 @@ static bool is_refused(const void *caller, int error) {
 
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
+typedef long system_call(long number, ...);
+
+static system_call *kernel_itself(void) {
+  static _Atomic(system_call *) found;
+  if (atomic_load(&found) == NULL) {
+    atomic_store(&found, (system_call *)next("syscall"));
+  }
+  return atomic_load(&found);
+}
+
+#define kernel(...) kernel_itself()(__VA_ARGS__)
+
+/* What hakmem asks of the kernel itself; 0: never refused. */
+static int refusal_of(long number) {
+  switch (number) {
+    case SYS_openat:
+    case SYS_fcntl: return EMFILE;
+    case SYS_read:
+    case SYS_write: return EIO;
+    case SYS_getrandom: return EAGAIN;
+    case SYS_process_vm_readv: return EPERM;
+    default: return 0;
+  }
+}
+
+long syscall(long number, ...) {
+  va_list rest;
+  long word[6];
+  va_start(rest, number);
+  for (size_t i = 0; i < 6; i++) {
+    word[i] = va_arg(rest, long);
+  }
+  va_end(rest);
+  int error = refusal_of(number);
+  if (error != 0 && REFUSED(error)) {
+    return -1;
+  }
+  return kernel(number, word[0], word[1], word[2], word[3], word[4], word[5]);
+}
+
 /* The first half of the pages; none of a single one, nor unless it is asked for. */
 static size_t half_of(size_t bytes) {
   return number_from("FAULT_HALF", 0) != 0 ? bytes / 2 / PAGE_BYTES * PAGE_BYTES : 0;
@@ -88,10 +125,10 @@ static size_t half_of(size_t bytes) {
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (!REFUSED(ENOMEM)) {
-    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+    return (void *)kernel(SYS_mmap, at, bytes, protection, flags, file, offset);
   }
   if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) {
-    syscall(SYS_munmap, at, half_of(bytes));
+    kernel(SYS_munmap, at, half_of(bytes));
   }
   errno = ENOMEM;
   return MAP_FAILED;
@@ -99,10 +136,10 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
 
 int munmap(void *at, size_t bytes) {
   if (!REFUSED(ENOMEM)) {
-    return (int)syscall(SYS_munmap, at, bytes);
+    return (int)kernel(SYS_munmap, at, bytes);
   }
   if (half_of(bytes) != 0) {
-    syscall(SYS_munmap, at, half_of(bytes));
+    kernel(SYS_munmap, at, half_of(bytes));
   }
   errno = ENOMEM;
   return -1;
@@ -110,10 +147,10 @@ int munmap(void *at, size_t bytes) {
 
 int mprotect(void *at, size_t bytes, int protection) {
   if (!REFUSED(ENOMEM)) {
-    return (int)syscall(SYS_mprotect, at, bytes, protection);
+    return (int)kernel(SYS_mprotect, at, bytes, protection);
   }
   if (half_of(bytes) != 0) {
-    syscall(SYS_mprotect, at, half_of(bytes), protection);
+    kernel(SYS_mprotect, at, half_of(bytes), protection);
   }
   errno = ENOMEM;
   return -1;
@@ -121,10 +158,10 @@ int mprotect(void *at, size_t bytes, int protection) {
 
 int madvise(void *at, size_t bytes, int advice) {
   if (!REFUSED(EINVAL)) {
-    return (int)syscall(SYS_madvise, at, bytes, advice);
+    return (int)kernel(SYS_madvise, at, bytes, advice);
   }
   if (half_of(bytes) != 0) {
-    syscall(SYS_madvise, at, half_of(bytes), advice);
+    kernel(SYS_madvise, at, half_of(bytes), advice);
   }
   errno = EINVAL;
   return -1;
@@ -156,62 +193,26 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
                 !is_one_mapping((uintptr_t)at, (uintptr_t)at + old_bytes);
   bool is_lost = REFUSED(ENOMEM);
   if (!is_lost && !is_old) {
-    return (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+    return (void *)kernel(SYS_mremap, at, old_bytes, new_bytes, flags, target);
   }
   if (target != NULL && (is_old || half_of(2 * PAGE_BYTES) != 0)) {
-    syscall(SYS_munmap, target, new_bytes);
+    kernel(SYS_munmap, target, new_bytes);
   }
   errno = is_old ? EFAULT : ENOMEM;
   return MAP_FAILED;
 }
 
 int mincore(void *at, size_t bytes, unsigned char *residency) {
-  return REFUSED(EAGAIN) ? -1 : (int)syscall(SYS_mincore, at, bytes, residency);
-}
-
-ssize_t getrandom(void *buffer, size_t bytes, unsigned flags) {
-  return REFUSED(EAGAIN) ? -1 : syscall(SYS_getrandom, buffer, bytes, flags);
+  return REFUSED(EAGAIN) ? -1 : (int)kernel(SYS_mincore, at, bytes, residency);
 }
 
 int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
-  return REFUSED(EPERM) ? -1 : (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+  return REFUSED(EPERM) ? -1 : (int)kernel(SYS_prlimit64, 0, resource, NULL, limit);
 }
 
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
   int (*real)(pid_t, size_t, cpu_set_t *) = (int (*)(pid_t, size_t, cpu_set_t *))next(__func__);
   return REFUSED(EINVAL) ? -1 : real(process, bytes, set);
-}
-
-int open(const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  unsigned mode = flags & O_CREAT ? va_arg(rest, unsigned) : 0;
-  va_end(rest);
-  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-ssize_t read(int file, void *buffer, size_t bytes) {
-  return REFUSED(EIO) ? -1 : syscall(SYS_read, file, buffer, bytes);
-}
-
-ssize_t write(int file, const void *buffer, size_t bytes) {
-  return REFUSED(EIO) ? -1 : syscall(SYS_write, file, buffer, bytes);
-}
-
-int fcntl(int file, int command, ...) {
-  va_list rest;
-  va_start(rest, command);
-  long argument = va_arg(rest, long);
-  va_end(rest);
-  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_fcntl, file, command, argument);
-}
-
-ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long local_count,
-                         const struct iovec *remote, unsigned long remote_count,
-                         unsigned long flags) {
-  return REFUSED(EPERM) ? -1
-                        : syscall(SYS_process_vm_readv, process, local, local_count, remote,
-                                  remote_count, flags);
 }
 
 int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {

@@ -10,7 +10,9 @@
 
 enum { PAGE_BYTES = 4096 };
 
-static uint64_t word_at(size_t page, uint64_t seed) { return (page + 1) * 0x9e3779b97f4a7c15u + seed; }
+static uint64_t word_at(size_t page, uint64_t seed) {
+  return (page + 1) * 0x9e3779b97f4a7c15u + seed;
+}
 
 /* The first and the last word of each page. */
 static void write_pages(char *block, size_t from, size_t to, uint64_t seed) {
@@ -26,7 +28,8 @@ static void check_pages(const char *block, size_t bytes, uint64_t seed) {
     uint64_t first, last;
     memcpy(&first, block + page * PAGE_BYTES, sizeof first);
     memcpy(&last, block + (page + 1) * PAGE_BYTES - sizeof last, sizeof last);
-    CHECK_MSG(first == word_at(page, seed) && last == first, "page %zu of %zu", page, bytes / PAGE_BYTES);
+    CHECK_MSG(first == word_at(page, seed) && last == first, "page %zu of %zu", page,
+              bytes / PAGE_BYTES);
   }
 }
 
