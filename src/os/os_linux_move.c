@@ -28,8 +28,10 @@ static bool move_mapping(void *target, void *source, size_t bytes) {
 /* Do the pages belong to more than one mapping?  The kernel is asked to let them grow where they are to a size that no
  * mapping can have: it says EFAULT if they do, else it has other reasons. */
 static bool span_mappings(char *address, size_t bytes) {
-  size_t too_much = os_user_address_end() - os_page_bytes();
-  return mremap(address, bytes, too_much, 0) == MAP_FAILED && errno == EFAULT;
+  static ATOMIC(size_t) too_much; /* relaxed: any thread finds the same */
+  size_t wanted = load_relaxed(&too_much);
+  if (!wanted) store_relaxed(&too_much, wanted = os_user_address_end() - os_page_bytes());
+  return mremap(address, bytes, wanted, 0) == MAP_FAILED && errno == EFAULT;
 }
 
 static size_t bytes_in_first_mapping(char *address, size_t bytes) {

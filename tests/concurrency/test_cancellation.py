@@ -1,4 +1,4 @@
-"""No entry of the library is a cancellation point: a thread that ended inside would take with it what it holds."""
+"""No entry of the library is a cancellation point: a thread that ended inside would keep what it holds."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_l
         faults = {"FIRST": first, "LAST": last, "ONE_IN": one_in, "SEED": seed}
         environment = {f"FAULT_{name}": str(value) for name, value in faults.items()}
         result = plain(
-            [program], env=environment | OLD_MREMAP | options | {"LD_PRELOAD": f"{shim} {debug_lib}"}, timeout=60
+            [program],
+            env=environment | OLD_MREMAP | options | {"LD_PRELOAD": f"{shim} {debug_lib}"},
+            timeout=60,
         )
         assert result.returncode == 0, f"{faults}: {result.stderr}"
         return int(result.stdout)
@@ -95,7 +97,7 @@ def test_at_random(
 def test_moves(
     faults: dict[str, str], compile_c: Callable[..., Path], plain: Callable[..., Result], lib: Path
 ) -> None:
-    """A growing block's pages move, and what was written stays, on a kernel that moves one mapping at a time."""
+    """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""
     shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
     program = compile_c(HERE / "moves.c", INCLUDE_TESTS)
     result = plain([program], env=faults | {"LD_PRELOAD": f"{shim} {lib}"}, timeout=60)
