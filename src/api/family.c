@@ -55,7 +55,9 @@ static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   void *target = is_growing ? malloc_roomy(size, site) : family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
   void *moved =
-      keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(target, block, keep_bytes) : NULL;
+      keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(&target, block, keep_bytes) : NULL;
+  if (UNLIKELY(!target)) target = family_malloc_site(size, site); /* the system has lost it */
+  if (UNLIKELY(!target)) return NULL;
   if (!moved) moved = memcpy(target, block, keep_bytes);
   heap_free(block);
   return moved;

@@ -11,6 +11,7 @@
 #include "heap/scavenge.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
+#include "os/os.h"
 
 enum { STANDARD_ERROR = 2 };
 
@@ -67,6 +68,7 @@ EXPORT int malloc_info(int options, FILE *stream) {
     return -1;
   }
   struct mallinfo2 info = mallinfo2();
+  int cancelling = os_cancel_off(); /* a stream's write may be a cancellation point */
   int written = fprintf(stream,
                         "<malloc version=\"1\">\n"
                         "<total type=\"rest\" size=\"%zu\"/>\n"
@@ -75,6 +77,7 @@ EXPORT int malloc_info(int options, FILE *stream) {
                         "<aspace type=\"total\" size=\"%zu\"/>\n"
                         "</malloc>\n",
                         info.fordblks, info.hblks, info.hblkhd, info.arena, info.arena);
+  os_cancel_restore(cancelling);
   return written < 0 ? -1 : 0;
 }
 

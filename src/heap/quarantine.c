@@ -80,12 +80,13 @@ void quarantine_add(struct heap *heap, uintptr_t block, size_t block_bytes) {
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
 
-/* Where the system opens the pages in no way, the range is lost: addresses, and no memory. */
 void quarantine_give_range(size_t granule, struct counters *counters) {
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
   void *begin = (void *)granule_address(granule);
-  if (os_open_pages(begin, bytes) || os_remap(begin, bytes))
-    range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
+  enum os_change result = os_open_pages(begin, bytes) ? OS_DONE : os_remap(begin, bytes);
+  if (result == OS_DONE) range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
+  if (result == OS_LOST) range_give_lost(granule, counters);
+  /* REFUSED: the pages stay closed, and the range is lost: addresses, and no memory. */
 }
 
 static void release_oldest_range(struct heap *heap) {

@@ -421,10 +421,13 @@ bool heap_resize(void *block, size_t size) {
   return true;
 }
 
-void *heap_move_big(void *target, void *source, size_t bytes) {
+void *heap_move_big(void **target, void *source, size_t bytes) {
   if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
   struct heap *heap = heap_of_this_thread();
-  return (void *)big_move_pages((uintptr_t)target, (uintptr_t)source, bytes, heap_counters(heap));
+  uintptr_t block = (uintptr_t)*target;
+  void *moved = (void *)big_move_pages(&block, (uintptr_t)source, bytes, heap_counters(heap));
+  if (UNLIKELY(!block)) *target = NULL;
+  return moved;
 }
 
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */

@@ -43,8 +43,8 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
  * any size. */
 bool heap_resize(void *block, size_t size);
 /* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at
- * another place in its first page now; NULL when it must be copied. */
-void *heap_move_big(void *target, void *source, size_t bytes);
+ * another place in its first page now; NULL when it must be copied, *target too when the system has lost that block. */
+void *heap_move_big(void **target, void *source, size_t bytes);
 
 /* True when the address lies in memory that was handed out. */
 bool heap_owns(const void *address);

@@ -10,24 +10,31 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------
+ *
+ * A call that the kernel refuses may have done a part of its work, and kernels differ in which.  What is left behind is
+ * restored here, as far as can be; each function says what its callers must expect.  None leaves less mapped than it
+ * says, and none replaces a mapping of somebody else's. */
 
 enum os_map_result { OS_MAPPED, OS_OCCUPIED, OS_NO_MEMORY };
+/* LOST: some of the pages are not mapped any more and cannot be.  The rest is to be given back by os_unmap; the addresses
+ * are used again by os_map_at, which says when something is there. */
+enum os_change { OS_REFUSED, OS_DONE, OS_LOST };
 
 size_t os_page_bytes(void);
 /* Address space without access that costs neither memory nor commit charge; NULL when refused. */
 void *os_reserve(size_t bytes);
-/* Makes reserved pages readable and writable (zero at first use); false when refused. */
+/* Makes reserved pages readable and writable (zero at first use); false when refused: then some of them may be so. */
 bool os_commit(void *address, size_t bytes);
 /* True when something is mapped between the addresses; false too when the kernel does not say. */
 bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
 /* Gives address space and memory back.  False when the kernel refused: to cut a mapping in two needs one more
- * than there may be (vm.max_map_count); then nothing changed. */
+ * than there may be (vm.max_map_count); then all of it is mapped, each page with its content or empty. */
 bool os_unmap(void *address, size_t bytes);
 /* Drops the pages' content and memory, keeping the mapping: they read as zero afterwards.  False
- * when the kernel refused (locked memory, say): then the content is unchanged. */
+ * when the kernel refused (locked memory, say): then each page has its content or is empty. */
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
@@ -35,16 +42,18 @@ void os_populate(void *address, size_t bytes);
 size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
-/* Moves the pages from `source` to `target`, both mapped and of the same size, without copying.
- * Afterwards source is mapped and zero.  False when the kernel cannot: nothing changed then. */
-bool os_move_pages(void *target, void *source, size_t bytes);
-/* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments). */
-bool os_remap(void *address, size_t bytes);
+/* Moves the pages from `source` to `target`, both mapped and of the same size, mostly without copying.  DONE: source is
+ * mapped, of arbitrary content.  REFUSED: nothing changed.  LOST: target is, and source has its content. */
+enum os_change os_move_pages(void *target, void *source, size_t bytes);
+/* Replaces a mapping by a fresh one, as if it had never been moved (heals VMA fragments).  REFUSED: each page has its
+ * content or is empty. */
+enum os_change os_remap(void *address, size_t bytes);
 
 /* Mapped pages that nobody may touch: by guard regions where the kernel has them (Linux 6.13), which divide no mapping,
- * else by protection.  Whoever touches them gets SIGSEGV; their content is dropped.  False when refused. */
+ * else by protection.  Whoever touches them gets SIGSEGV; their content is dropped.  False when refused: then they are
+ * open, each with its content or empty.  Where the kernel refuses to open them again, some are open although it is true. */
 bool os_close_pages(void *address, size_t bytes);
-/* Makes closed pages readable and writable; they read as zero.  False when refused. */
+/* Makes closed pages readable and writable; they read as zero.  False when refused: then some of them may be open. */
 bool os_open_pages(void *address, size_t bytes);
 /* Address space whose pages are closed, of a mapping of its own; NULL when refused. */
 void *os_reserve_closed(size_t bytes);
@@ -127,6 +136,10 @@ bool os_thread_exists(uint32_t thread_id);
  * is left (then threads' heaps are not taken over). */
 bool os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
+/* Between the two the C library's cancellation points are none, for this thread: for functions of the C library that cannot
+ * be done without.  No function here is one. */
+int os_cancel_off(void);
+void os_cancel_restore(int before);
 /* Rounds of destructors that are certain to run; the thread sanitizer ends its own work in the last. */
 #ifdef __SANITIZE_THREAD__
 enum { OS_THREAD_EXIT_ROUNDS = 3 };

@@ -93,6 +93,11 @@ static bool is_refused(enum os_call call) {
   return true;
 }
 
+/* The part of a refused call's work that is done: whole pages, none of a single one. */
+static size_t half_of(size_t bytes) {
+  return os_fake.does_half ? bytes / 2 / os_fake.page_bytes * os_fake.page_bytes : 0;
+}
+
 /* Adds to a sum that must not pass its limit; false when it would. */
 static bool charge(ATOMIC(uint64_t) *sum, uint64_t bytes, uint64_t limit) {
   if (fetch_add_relaxed(sum, bytes) + bytes <= limit) return true;
@@ -159,7 +164,10 @@ static size_t *committed_bytes_at(const void *address) {
 
 bool os_commit(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_COMMIT)) return false;
+  if (is_refused(OS_CALL_COMMIT)) {
+    if (half_of(bytes)) mprotect(address, half_of(bytes), PROT_READ | PROT_WRITE);
+    return false;
+  }
   pthread_mutex_lock(&committed_mutex);
   size_t *before = committed_bytes_at(address);
   bool is_charged = bytes <= *before || charge_commit(bytes - *before);
@@ -204,9 +212,22 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
+static void drop(void *address, size_t bytes) {
+  if (bytes && madvise(address, bytes, MADV_DONTNEED) != 0) abort(); /* a hole: not ours */
+}
+
+/* A mapping that was lost is whole again. */
+static void fill_first_half(void *address, size_t bytes) {
+  if (!map(address, half_of(bytes), PROT_READ | PROT_WRITE, MAP_FIXED)) abort();
+}
+
 bool os_unmap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_UNMAP)) return false;
+  if (is_refused(OS_CALL_UNMAP)) {
+    if (madvise(address, bytes, MADV_NORMAL) != 0) fill_first_half(address, bytes);
+    drop(address, half_of(bytes)); /* unmapped, and mapped again */
+    return false;
+  }
   fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
   discharge(&os_fake.charged_bytes, bytes);
@@ -215,8 +236,11 @@ bool os_unmap(void *address, size_t bytes) {
 
 bool os_purge(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_PURGE)) return false;
-  if (madvise(address, bytes, MADV_DONTNEED) != 0) abort(); /* a hole: not ours to purge */
+  if (is_refused(OS_CALL_PURGE)) {
+    drop(address, half_of(bytes));
+    return false;
+  }
+  drop(address, bytes);
   fetch_add_relaxed(&totals.os_purges, 1);
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   return true;
@@ -234,34 +258,50 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
   check_preconditions(address, bytes);
 }
 
-bool os_move_pages(void *target, void *source, size_t bytes) {
+/* What is left of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
+ * owner gives the rest back, and with it all that was charged. */
+static enum os_change lose(void *address, size_t bytes) {
+  if (!half_of(bytes)) return OS_REFUSED;
+  munmap(address, half_of(bytes));
+  return OS_LOST;
+}
+
+enum os_change os_move_pages(void *target, void *source, size_t bytes) {
   check_preconditions(target, bytes);
   check_preconditions(source, bytes);
-  if (is_refused(OS_CALL_MOVE_PAGES)) return false;
+  if (is_refused(OS_CALL_MOVE_PAGES)) return lose(target, bytes);
   int saved_errno = errno;
   int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
   void *moved = mremap(source, bytes, bytes, flags, target);
+  if (moved != target) { /* several mappings before Linux 6.17: the target may be gone */
+    if (!map(target, bytes, PROT_READ | PROT_WRITE, MAP_FIXED)) abort();
+    memcpy(target, source, bytes);
+  }
   errno = saved_errno;
-  return moved == target;
+  return OS_DONE;
 }
 
-bool os_remap(void *address, size_t bytes) {
+enum os_change os_remap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_REMAP)) return false;
-  return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
+  if (is_refused(OS_CALL_REMAP)) return lose(address, bytes);
+  return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) ? OS_DONE : OS_REFUSED;
 }
 
 void *os_reserve_closed(size_t bytes) { return os_reserve(bytes); }
 
 bool os_open_pages(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_OPEN_PAGES)) return false;
-  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+  bool is_allowed = !is_refused(OS_CALL_OPEN_PAGES);
+  size_t opened = is_allowed ? bytes : half_of(bytes);
+  return (!opened || mprotect(address, opened, PROT_READ | PROT_WRITE) == 0) && is_allowed;
 }
 
 bool os_close_pages(void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  if (is_refused(OS_CALL_CLOSE_PAGES)) return false;
+  if (is_refused(OS_CALL_CLOSE_PAGES)) {
+    drop(address, half_of(bytes)); /* closed, and opened again */
+    return false;
+  }
   madvise(address, bytes, MADV_DONTNEED);
   return mprotect(address, bytes, PROT_NONE) == 0;
 }
@@ -345,6 +385,9 @@ bool os_thread_exit_init(void (*function)(void *)) {
 }
 
 void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
+
+int os_cancel_off(void) { return 0; }
+void os_cancel_restore(int before) { (void)before; }
 
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);

@@ -33,6 +33,8 @@ struct os_fake {
   uint32_t failing_kinds;
   uint64_t fail_first, fail_last;
   uint64_t fail_one_in, fail_seed;
+  /* Refused calls do as much of their work as their contract allows: half of it, or it loses a mapping. */
+  bool does_half;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
   /* os_is_occupied says so for the next so many. */

@@ -21,6 +21,13 @@
 
 #include "base/bits.h"
 
+/* No function here is a cancellation point: a thread that ended inside would take with it what it holds.  So what is one
+ * in the C library (open, read, write, fcntl, nanosleep, ...) is asked of the kernel itself; syscall() is none. */
+
+static int open_file(const char *path, int flags) {
+  return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
+}
+
 uint64_t os_address_space_limit(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
@@ -29,10 +36,12 @@ uint64_t os_address_space_limit(void) {
 
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int saved_errno = errno;
-  ssize_t length = 0;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  long length = 0;
+  int descriptor = open_file(path, O_RDONLY);
   if (descriptor >= 0) {
-    length = read(descriptor, buffer, buffer_bytes - 1);
+    do {
+      length = syscall(SYS_read, descriptor, buffer, buffer_bytes - 1);
+    } while (length < 0 && errno == EINTR);
     os_close(descriptor);
   }
   buffer[length > 0 ? length : 0] = 0;
@@ -92,7 +101,8 @@ unsigned os_processor_count(void) {
 uint64_t os_random(void) {
   int saved_errno = errno;
   uint64_t value = 0;
-  if (getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) value = mix_bits(os_now_ns());
+  if (syscall(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) != sizeof value)
+    value = mix_bits(os_now_ns());
   errno = saved_errno;
   return value;
 }
@@ -234,6 +244,14 @@ void os_thread_exit_arm(void *argument) {
   if (has_exit_key) pthread_setspecific(exit_key, argument);
 }
 
+int os_cancel_off(void) {
+  int before;
+  return pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before) == 0 ? before
+                                                                      : PTHREAD_CANCEL_ENABLE;
+}
+
+void os_cancel_restore(int before) { pthread_setcancelstate(before, &before); }
+
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);
 }
@@ -241,7 +259,7 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 void os_write(int descriptor, const char *bytes, size_t byte_count) {
   int saved_errno = errno;
   while (byte_count) {
-    ssize_t written = write(descriptor, bytes, byte_count);
+    long written = syscall(SYS_write, descriptor, bytes, byte_count);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     bytes += written;
@@ -254,14 +272,12 @@ enum { DESCRIPTORS_LEFT_FREE = 64 }; /* programs and shells count from 0 */
 
 int os_duplicate(int descriptor) {
   int saved_errno = errno;
-  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
+  int copy = (int)syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
   errno = saved_errno;
   return copy < 0 ? descriptor : copy;
 }
 
-int os_create_file(const char *path) {
-  return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-}
+int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT | O_TRUNC); }
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 

@@ -4,6 +4,12 @@
 
 #include "base/compiler.h"
 
+/* Maps, to be read and written, what of these pages is not mapped, and nothing over what is; false when a part of them
+ * cannot be. */
+bool os_close_holes(char *address, size_t bytes);
+/* Lets the kernel write one random byte there; false too when it does not say. */
+bool os_can_write(void *page);
+
 /* True for code of the shared library; false when it is linked into the program, where all is one. */
 bool os_is_in_library(uintptr_t instruction);
 

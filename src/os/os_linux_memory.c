@@ -1,12 +1,15 @@
 /* os_linux_memory.c: the contract of os.h on Linux, where it is about memory. */
 #include <errno.h>
-#include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/counters.h"
 #include "os/os.h"
+#include "os/os_linux.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -17,9 +20,6 @@
 #ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
-#endif
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
 #endif
 
 /* The first calls of a process are not timed: to ask for the time brings 24 KiB of the C library into the
@@ -96,11 +96,29 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   return result;
 }
 
+/* ---- what a refused call has left behind ----------------------------------------------------------- */
+
+/* Is every page mapped, so that the kernel says so?  By advice that changes nothing; it refuses where there is a hole. */
+static bool is_whole(void *address, size_t bytes) {
+  return madvise(address, bytes, MADV_NORMAL) == 0;
+}
+
+bool os_close_holes(char *address, size_t bytes) {
+  if (is_whole(address, bytes)) return true;
+  void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+  if (mapped == address) return true;
+  if (!mapped && errno != EEXIST) return false;
+  if (mapped) munmap(mapped, bytes); /* before Linux 4.17 the address is only a hint */
+  size_t half = round_down(bytes / 2, os_page_bytes());
+  return !half || (os_close_holes(address, half) && os_close_holes(address + half, bytes - half));
+}
+
 bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
   bool unmapped = munmap(address, bytes) == 0;
   count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
+  if (!unmapped) unmapped = !os_close_holes(address, bytes);
   errno = saved_errno;
   return unmapped;
 }
@@ -139,35 +157,25 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
   errno = saved_errno;
 }
 
-/* Emulators know mremap, but not all know that the source shall stay mapped. */
-static bool is_mapped(void *address) {
-  unsigned char residency;
-  return mincore(address, os_page_bytes(), &residency) == 0;
-}
-
-bool os_move_pages(void *target, void *source, size_t bytes) {
+enum os_change os_remap(void *address, size_t bytes) {
   int saved_errno = errno;
-  void *moved =
-      mremap(source, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
-  if (moved == target && !is_mapped(source)) os_remap(source, bytes);
+  enum os_change result = OS_DONE;
+  if (!map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED))
+    result = os_close_holes(address, bytes) ? OS_REFUSED
+                                            : OS_LOST; /* it unmaps first, and then may fail */
   errno = saved_errno;
-  return moved == target;
-}
-
-bool os_remap(void *address, size_t bytes) {
-  int saved_errno = errno;
-  bool mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED) != NULL;
-  errno = saved_errno;
-  return mapped;
+  return result;
 }
 
 /* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked memory). */
 static ATOMIC(bool) has_protected_pages;
+/* Set when pages that were closed could not be emptied (locked memory): they are when they are opened. */
+static ATOMIC(bool) has_full_pages;
 
-/* Emulators take advice that they do not know for granted: the kernel itself is asked to read there. */
-static bool is_closed(const void *page) {
-  return syscall(SYS_faccessat, AT_FDCWD, page, F_OK) != 0 && errno == EFAULT;
-}
+bool os_can_write(void *page) { return syscall(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
+
+/* Emulators take advice that they do not know for granted: the kernel itself is asked to write there. */
+static bool is_closed(void *page) { return !os_can_write(page) && errno == EFAULT; }
 
 static bool try_guard_regions(void) {
   void *page = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, MAP_NORESERVE);
@@ -186,23 +194,33 @@ static bool has_guard_regions(void) {
   return found == THEY_WORK;
 }
 
+static bool open_pages(void *address, size_t bytes) {
+  bool is_open = !has_guard_regions() || madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
+  if (load_relaxed(&has_protected_pages))
+    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0 && is_open;
+  if (is_open && load_relaxed(&has_full_pages)) memset(address, 0, bytes);
+  return is_open;
+}
+
+static bool close_pages(void *address, size_t bytes) {
+  if (has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0) return true;
+  store_relaxed(&has_protected_pages, true); /* read after the pages came to other hands */
+  bool closed = mprotect(address, bytes, PROT_NONE) == 0;
+  if (madvise(address, bytes, MADV_DONTNEED) != 0) store_relaxed(&has_full_pages, true);
+  return closed;
+}
+
 bool os_close_pages(void *address, size_t bytes) {
   int saved_errno = errno;
-  bool closed = has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0;
-  if (!closed) {
-    store_relaxed(&has_protected_pages, true); /* read after the pages came to other hands */
-    closed = mprotect(address, bytes, PROT_NONE) == 0;
-    madvise(address, bytes, MADV_DONTNEED); /* locked pages stay */
-  }
+  bool closed = close_pages(address, bytes) || !open_pages(address, bytes);
   errno = saved_errno;
   return closed;
 }
 
 bool os_open_pages(void *address, size_t bytes) {
   int saved_errno = errno;
-  bool is_open = !has_guard_regions() || madvise(address, bytes, MADV_GUARD_REMOVE) == 0;
-  if (load_relaxed(&has_protected_pages))
-    is_open = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0 && is_open;
+  bool is_open = open_pages(address, bytes);
+  if (!is_open) close_pages(address, bytes); /* those that it did open, as far as can be */
   errno = saved_errno;
   return is_open;
 }

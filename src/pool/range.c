@@ -501,6 +501,15 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
   give_part(granule, record(granule)->info.granules, stamp_ms, counters);
 }
 
+void range_give_lost(size_t granule, struct counters *counters) {
+  struct range *head = record(granule);
+  size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
+  if (!os_unmap((void *)granule_address(granule), bytes)) return; /* nobody can use it again */
+  head->was_moved = false;
+  commit_give(bytes);
+  put_back(granule, RANGE_UNMAPPED, counters);
+}
+
 void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = record(granule);
   size_t rest = head->info.granules - new_granules;
@@ -617,9 +626,11 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
     head->was_moved = false;
     return RANGE_UNMAPPED;
   }
-  if (head->was_moved && os_remap(address, bytes)) {
+  enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
+  if (remapped != OS_REFUSED) {
     head->was_moved = false;
-    return RANGE_CLEAN;
+    if (remapped == OS_DONE) return RANGE_CLEAN;
+    return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* what is left of it */
   }
   if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;

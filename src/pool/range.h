@@ -60,6 +60,9 @@ INLINE size_t range_take(const struct range_request *request, struct counters *c
 
 /* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
+/* The same for one of which the system has left some pages unmapped (OS_LOST): its addresses alone come back,
+ * or, when it refuses that too, nothing. */
+void range_give_lost(size_t granule, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);

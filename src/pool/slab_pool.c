@@ -246,7 +246,6 @@ static struct superslab *take_superslab(bool may_grow, struct counters *counters
       return superslab;
     }
     tagged_stack_push(&pool.clean, superslab_link, number);
-    return NULL;
   }
   struct superslab *superslab = make_superslab();
   if (superslab) count(counters, COUNT_acquire_os);

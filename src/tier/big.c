@@ -89,13 +89,19 @@ void big_give(uintptr_t block, struct counters *counters) {
   purge_want(); /* last: a round that begins from here on finds the range */
 }
 
-uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
+uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters) {
-  size_t granule = granule_of(target);
+  size_t granule = granule_of(*target);
   uint16_t colour_bytes = range_info(granule_of(source))->colour_bytes;
   uintptr_t from = granule_address(granule_of(source));
   size_t moved_bytes = round_up(colour_bytes + bytes, os_page_bytes());
-  if (!os_move_pages((void *)granule_address(granule), (void *)from, moved_bytes)) return 0;
+  enum os_change result =
+      os_move_pages((void *)granule_address(granule), (void *)from, moved_bytes);
+  if (result == OS_LOST && big_note_freed(granule, counters)) {
+    range_give_lost(granule, counters);
+    *target = 0;
+  }
+  if (result != OS_DONE) return 0;
   count(counters, COUNT_big_mremaps);
   range_note_moved(granule);
   range_info(granule)->colour_bytes = colour_bytes; /* whole pages move */

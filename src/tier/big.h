@@ -30,8 +30,8 @@ size_t big_usable_bytes(uintptr_t block);
 size_t big_good_bytes(size_t bytes);
 /* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages;
  * 0 when the system cannot (then copy), else the target, which begins in its first page where the
- * source did. */
-uintptr_t big_move_pages(uintptr_t target, uintptr_t source, size_t bytes,
+ * source did.  *target is 0 when the system has lost it, which then is a block no more. */
+uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters);
 
 /* For who takes and gives ranges himself (heap/checked.h): the range is a live Big block from now on; is one no more, which

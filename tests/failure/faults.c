@@ -4,11 +4,14 @@
  *   FAULT_FIRST, FAULT_LAST   the calls of hakmem that are refused, numbered from 1
  *   FAULT_ONE_IN              of those only one in so many, at random
  *   FAULT_SEED                ... another random choice
+ *   FAULT_HALF                1: what is refused has done a part of its work, as kernels may: the first half of the
+ *                             pages, or the target of a move is unmapped
+ *   FAULT_OLD_MREMAP          1: mremap as before Linux 6.17: a source that spans two mappings is refused when the
+ *                             target is unmapped already
  * Once the program calls faults_stop, nothing is refused any more; it returns how many were. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,14 +19,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
+
+enum { PAGE_BYTES = 4096 };
 
 static atomic_ulong calls, refused;
 static atomic_bool is_over;
@@ -74,25 +78,110 @@ static bool is_refused(const void *caller, int error) {
 
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
+typedef long system_call(long number, ...);
+
+static system_call *kernel_itself(void) {
+  static _Atomic(system_call *) found;
+  if (atomic_load(&found) == NULL) {
+    atomic_store(&found, (system_call *)next("syscall"));
+  }
+  return atomic_load(&found);
+}
+
+#define kernel(...) kernel_itself()(__VA_ARGS__)
+
+/* What hakmem asks of the kernel itself; 0: never refused. */
+static int refusal_of(long number) {
+  switch (number) {
+    case SYS_openat:
+    case SYS_fcntl: return EMFILE;
+    case SYS_read:
+    case SYS_write: return EIO;
+    case SYS_getrandom: return EAGAIN;
+    case SYS_process_vm_readv: return EPERM;
+    default: return 0;
+  }
+}
+
+long syscall(long number, ...) {
+  va_list rest;
+  long word[6];
+  va_start(rest, number);
+  for (size_t i = 0; i < 6; i++) {
+    word[i] = va_arg(rest, long);
+  }
+  va_end(rest);
+  int error = refusal_of(number);
+  if (error != 0 && REFUSED(error)) {
+    return -1;
+  }
+  return kernel(number, word[0], word[1], word[2], word[3], word[4], word[5]);
+}
+
+/* The first half of the pages; none of a single one, nor unless it is asked for. */
+static size_t half_of(size_t bytes) {
+  return number_from("FAULT_HALF", 0) != 0 ? bytes / 2 / PAGE_BYTES * PAGE_BYTES : 0;
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  return REFUSED(ENOMEM) ? MAP_FAILED
-                         : (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+  if (!REFUSED(ENOMEM)) {
+    return (void *)kernel(SYS_mmap, at, bytes, protection, flags, file, offset);
+  }
+  if ((flags & MAP_FIXED) != 0 && half_of(bytes) != 0) {
+    kernel(SYS_munmap, at, half_of(bytes));
+  }
+  errno = ENOMEM;
+  return MAP_FAILED;
 }
 
 int munmap(void *at, size_t bytes) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_munmap, at, bytes);
+  if (!REFUSED(ENOMEM)) {
+    return (int)kernel(SYS_munmap, at, bytes);
+  }
+  if (half_of(bytes) != 0) {
+    kernel(SYS_munmap, at, half_of(bytes));
+  }
+  errno = ENOMEM;
+  return -1;
 }
 
 int mprotect(void *at, size_t bytes, int protection) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_mprotect, at, bytes, protection);
+  if (!REFUSED(ENOMEM)) {
+    return (int)kernel(SYS_mprotect, at, bytes, protection);
+  }
+  if (half_of(bytes) != 0) {
+    kernel(SYS_mprotect, at, half_of(bytes), protection);
+  }
+  errno = ENOMEM;
+  return -1;
 }
 
 int madvise(void *at, size_t bytes, int advice) {
-  return REFUSED(ENOMEM) ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
+  if (!REFUSED(EINVAL)) {
+    return (int)kernel(SYS_madvise, at, bytes, advice);
+  }
+  if (half_of(bytes) != 0) {
+    kernel(SYS_madvise, at, half_of(bytes), advice);
+  }
+  errno = EINVAL;
+  return -1;
 }
 
-int mincore(void *at, size_t bytes, unsigned char *residency) {
-  return REFUSED(EAGAIN) ? -1 : (int)syscall(SYS_mincore, at, bytes, residency);
+/* By the kernel's own list: does one line hold all of it? */
+static bool is_one_mapping(uintptr_t begin, uintptr_t end) {
+  char line[512];
+  bool is_one = false;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    unsigned long from, to;
+    if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= begin && end <= to) {
+      is_one = true;
+    }
+  }
+  if (maps != NULL) {
+    fclose(maps);
+  }
+  return is_one;
 }
 
 void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
@@ -100,53 +189,30 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   va_start(rest, flags);
   void *target = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
   va_end(rest);
-  return REFUSED(ENOMEM) ? MAP_FAILED
-                         : (void *)syscall(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+  bool is_old = number_from("FAULT_OLD_MREMAP", 0) != 0 && target != NULL &&
+                !is_one_mapping((uintptr_t)at, (uintptr_t)at + old_bytes);
+  bool is_lost = REFUSED(ENOMEM);
+  if (!is_lost && !is_old) {
+    return (void *)kernel(SYS_mremap, at, old_bytes, new_bytes, flags, target);
+  }
+  if (target != NULL && (is_old || half_of(2 * PAGE_BYTES) != 0)) {
+    kernel(SYS_munmap, target, new_bytes);
+  }
+  errno = is_old ? EFAULT : ENOMEM;
+  return MAP_FAILED;
 }
 
-ssize_t getrandom(void *buffer, size_t bytes, unsigned flags) {
-  return REFUSED(EAGAIN) ? -1 : syscall(SYS_getrandom, buffer, bytes, flags);
+int mincore(void *at, size_t bytes, unsigned char *residency) {
+  return REFUSED(EAGAIN) ? -1 : (int)kernel(SYS_mincore, at, bytes, residency);
 }
 
 int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
-  return REFUSED(EPERM) ? -1 : (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+  return REFUSED(EPERM) ? -1 : (int)kernel(SYS_prlimit64, 0, resource, NULL, limit);
 }
 
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set) {
   int (*real)(pid_t, size_t, cpu_set_t *) = (int (*)(pid_t, size_t, cpu_set_t *))next(__func__);
   return REFUSED(EINVAL) ? -1 : real(process, bytes, set);
-}
-
-int open(const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  unsigned mode = flags & O_CREAT ? va_arg(rest, unsigned) : 0;
-  va_end(rest);
-  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-ssize_t read(int file, void *buffer, size_t bytes) {
-  return REFUSED(EIO) ? -1 : syscall(SYS_read, file, buffer, bytes);
-}
-
-ssize_t write(int file, const void *buffer, size_t bytes) {
-  return REFUSED(EIO) ? -1 : syscall(SYS_write, file, buffer, bytes);
-}
-
-int fcntl(int file, int command, ...) {
-  va_list rest;
-  va_start(rest, command);
-  long argument = va_arg(rest, long);
-  va_end(rest);
-  return REFUSED(EMFILE) ? -1 : (int)syscall(SYS_fcntl, file, command, argument);
-}
-
-ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long local_count,
-                         const struct iovec *remote, unsigned long remote_count,
-                         unsigned long flags) {
-  return REFUSED(EPERM) ? -1
-                        : syscall(SYS_process_vm_readv, process, local, local_count, remote,
-                                  remote_count, flags);
 }
 
 int sigaction(int signal, const struct sigaction *action, struct sigaction *before) {

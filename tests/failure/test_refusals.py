@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 Refuse = Callable[..., int]
 
+OLD_MREMAP = {"FAULT_OLD_MREMAP": "1"}
+HALF = {"FAULT_HALF": "1"}
+
 CALLS_MIN = 40  # the program does ask for things
 RANDOM_RUNS = 40
 FOR_EVER = 10**9
@@ -24,7 +27,9 @@ FOR_EVER = 10**9
 
 @pytest.fixture
 def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_lib: Path) -> Refuse:
-    """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused."""
+    """refuse(first=1, last=…, one_in=1, seed=0, **options): how many calls of one run were refused.
+
+    With FAULT_HALF each has done a part of its work; mremap is always that of kernels before 6.17."""
     shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
     program = compile_c(HERE / "refused.c", INCLUDE_TESTS)
 
@@ -32,7 +37,9 @@ def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_l
         faults = {"FIRST": first, "LAST": last, "ONE_IN": one_in, "SEED": seed}
         environment = {f"FAULT_{name}": str(value) for name, value in faults.items()}
         result = plain(
-            [program], env=environment | options | {"LD_PRELOAD": f"{shim} {debug_lib}"}, timeout=60
+            [program],
+            env=environment | OLD_MREMAP | options | {"LD_PRELOAD": f"{shim} {debug_lib}"},
+            timeout=60,
         )
         assert result.returncode == 0, f"{faults}: {result.stderr}"
         return int(result.stdout)
@@ -40,9 +47,10 @@ def refuse(compile_c: Callable[..., Path], plain: Callable[..., Result], debug_l
     return run
 
 
-def test_one_call(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+@pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
+def test_one_call(half: dict[str, str], refuse: Refuse, tally: Callable[[int, str], None]) -> None:
     call = 1
-    while refuse(call, call):
+    while refuse(call, call, **half):
         call += 1
     assert call > CALLS_MIN
     tally(call, "faults")
@@ -58,14 +66,39 @@ def test_one_call_of_all_kinds(refuse: Refuse, tally: Callable[[int, str], None]
     tally(runs, "faults")
 
 
-def test_all_calls_from_one_on(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
+@pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
+def test_all_calls_from_one_on(
+    half: dict[str, str], refuse: Refuse, tally: Callable[[int, str], None]
+) -> None:
     call = 1
-    while refuse(call):
+    while refuse(call, **half):
         call += 1 + call // 8
     tally(call, "faults")
 
 
-def test_at_random(refuse: Refuse, tally: Callable[[int, str], None]) -> None:
-    refused = [refuse(one_in=2 + seed % 12, seed=seed) for seed in range(RANDOM_RUNS)]
-    assert sum(refused) > RANDOM_RUNS * 2
+MODES: list[dict[str, str]] = [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["default", "hardened", "guarded"])
+@pytest.mark.parametrize("half", [{}, HALF], ids=["nothing", "half"])
+def test_at_random(
+    half: dict[str, str],
+    mode: dict[str, str],
+    refuse: Refuse,
+    tally: Callable[[int, str], None],
+) -> None:
+    runs = RANDOM_RUNS if not mode else RANDOM_RUNS // 4
+    refused = [refuse(one_in=2 + seed % 12, seed=seed, **half, **mode) for seed in range(runs)]
+    assert sum(refused) > runs * 2
     tally(len(refused), "faults")
+
+
+@pytest.mark.parametrize("faults", [{}, OLD_MREMAP], ids=["this kernel", "before Linux 6.17"])
+def test_moves(
+    faults: dict[str, str], compile_c: Callable[..., Path], plain: Callable[..., Result], lib: Path
+) -> None:
+    """A growing block's pages move and keep their content, where the kernel moves one mapping at a time."""
+    shim = compile_c(HERE / "faults.c", "-shared", "-fPIC")
+    program = compile_c(HERE / "moves.c", INCLUDE_TESTS)
+    result = plain([program], env=faults | {"LD_PRELOAD": f"{shim} {lib}"}, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

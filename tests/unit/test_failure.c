@@ -1,5 +1,5 @@
 /* Every call to the operating system refused: one at a time, all from some call on, one kind of them,
- * and at random.
+ * and at random; each time so that nothing of it was done, and so that half of it was.
  *
  * Each run is a process of its own, so that it begins with an untouched library: the calls that set it
  * up are refused like all others. */
@@ -68,22 +68,30 @@ static int run_refused(void) {
 struct refusal {
   uint64_t first, last; /* calls, counted from the process's first */
   enum mode mode;
+  bool does_half;
 };
 
 static int run_refusing(const void *argument) {
   const struct refusal *refusal = argument;
   choose_mode(refusal->mode);
+  os_fake.does_half = refusal->does_half;
   os_fake_fail(OS_CALLS_ALL, refusal->first, refusal->last);
   return run_refused();
 }
 
 /* True when the run was refused something and stood it; false when it did not come so far. */
-static bool stands(enum mode mode, uint64_t first, uint64_t last) {
-  struct child child = child_run(run_refusing, &(struct refusal){first, last, mode});
+static bool stands_one(const struct refusal *refusal) {
+  struct child child = child_run(run_refusing, refusal);
   int status = child_exit_status(&child);
   if (status != 0 && status != EXIT_NOT_REFUSED)
-    fail_msg("mode %u, calls from %u refused: %s", mode, (unsigned)first, child.said);
+    fail_msg("mode %u, calls from %u refused, half done %d: %s", refusal->mode,
+             (unsigned)refusal->first, refusal->does_half, child.said);
   return status == 0;
+}
+
+static bool stands(enum mode mode, uint64_t first, uint64_t last) {
+  bool all = stands_one(&(struct refusal){first, last, mode, false});
+  return stands_one(&(struct refusal){first, last, mode, true}) && all;
 }
 
 static void test_one_call_refused(void **state) {
@@ -116,6 +124,7 @@ enum { RANDOM_RUNS = 60 };
 static int run_refusing_at_random(const void *argument) {
   const uint64_t *seed = argument;
   choose_mode(*seed % MODE_COUNT);
+  os_fake.does_half = *seed / MODE_COUNT % 2;
   os_fake_fail_at_random(OS_CALLS_ALL, 2 + *seed % 12, *seed);
   return run_refused();
 }
@@ -130,9 +139,16 @@ static void test_calls_refused_at_random(void **state) {
 }
 
 /* One kind of call refused all the time, the others not. */
+struct refused_kind {
+  uint32_t kind;
+  bool does_half;
+};
+
 static int run_refusing_kind(const void *argument) {
-  const uint32_t *kind = argument;
+  const struct refused_kind *refused = argument;
+  const uint32_t *kind = &refused->kind;
   bool is_guards = *kind == OS_CALL_OPEN_PAGES || *kind == OS_CALL_CLOSE_PAGES;
+  os_fake.does_half = refused->does_half;
   choose_mode(is_guards ? MODE_GUARDED : MODE_DEFAULT);
   os_fake_fail(1u << *kind, 1, UINT64_MAX);
   os_fake.is_overcommit_strict = *kind == OS_CALL_UNMAP; /* else it is asked only under pressure */
@@ -141,9 +157,11 @@ static int run_refusing_kind(const void *argument) {
 
 static void test_one_kind_refused(void **state) {
   (void)state;
-  for (uint32_t kind = 0; kind < OS_CALL_COUNT; kind++) {
-    struct child child = child_run(run_refusing_kind, &kind);
-    if (child_exit_status(&child) != 0) fail_msg("kind %u: %s", kind, child.said);
+  for (uint32_t run = 0; run < 2 * OS_CALL_COUNT; run++) {
+    struct refused_kind refused = {run / 2, run % 2};
+    struct child child = child_run(run_refusing_kind, &refused);
+    if (child_exit_status(&child) != 0)
+      fail_msg("kind %u, half done %d: %s", refused.kind, refused.does_half, child.said);
   }
 }
 

@@ -73,13 +73,13 @@ size_t os_resident_bytes(void *address, size_t bytes) {
 void os_advise_huge(void *address, size_t bytes, bool want) {
   (void)address, (void)bytes, (void)want;
 }
-bool os_move_pages(void *target, void *source, size_t bytes) {
+enum os_change os_move_pages(void *target, void *source, size_t bytes) {
   (void)target, (void)source, (void)bytes;
-  return false;
+  return OS_REFUSED;
 }
-bool os_remap(void *address, size_t bytes) {
+enum os_change os_remap(void *address, size_t bytes) {
   (void)address, (void)bytes;
-  return false;
+  return OS_REFUSED;
 }
 bool os_close_pages(void *address, size_t bytes) {
   (void)address, (void)bytes;

@@ -1,0 +1,101 @@
+/* os_linux_move.c: the contract of os.h on Linux: pages that change their place.
+ *
+ * mremap has a target unmapped before it looks at the source, and refuses a source that spans two mappings (before
+ * Linux 6.17); or it moves one mapping after the other, and what it has moved when one fails stays moved.  A block that
+ * was moved once is several mappings.  So each is moved by a call of its own: of one mapping the kernel moves all or
+ * nothing. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/os_linux.h"
+
+#ifndef MREMAP_DONTUNMAP /* Linux 5.7 */
+#define MREMAP_DONTUNMAP 4
+#endif
+
+/* A mapping that is a smaller part of what moves is copied: else a block that grows by small steps would become as many
+ * mappings, and each step take as many calls.  Copied bytes belong to the target's own mapping. */
+enum { MAPPING_DIVISOR = 16 };
+
+static bool move_mapping(void *target, void *source, size_t bytes) {
+  int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  return mremap(source, bytes, bytes, flags, target) == target;
+}
+
+/* Do the pages belong to more than one mapping?  The kernel is asked to let them grow where they are to a size that no
+ * mapping can have: it says EFAULT if they do, else it has other reasons. */
+static bool span_mappings(char *address, size_t bytes) {
+  static ATOMIC(size_t) too_much; /* relaxed: any thread finds the same */
+  size_t wanted = load_relaxed(&too_much);
+  if (!wanted) store_relaxed(&too_much, wanted = os_user_address_end() - os_page_bytes());
+  return mremap(address, bytes, wanted, 0) == MAP_FAILED && errno == EFAULT;
+}
+
+static size_t bytes_in_first_mapping(char *address, size_t bytes) {
+  if (!span_mappings(address, bytes)) return bytes;
+  size_t page_bytes = os_page_bytes(), fitting = 1, spanning = bytes / page_bytes;
+  while (spanning - fitting > 1) {
+    size_t middle = fitting + (spanning - fitting) / 2;
+    if (span_mappings(address, middle * page_bytes))
+      spanning = middle;
+    else
+      fitting = middle;
+  }
+  return fitting * page_bytes;
+}
+
+/* Once, on pages of its own: before Linux 5.7 the source does not stay mapped, and emulators know some of it. */
+static bool try_to_move(char *pages, size_t page_bytes) {
+  char *source = pages, *target = pages + 4 * page_bytes;
+  source[0] = 1;
+  if (!move_mapping(target, source, 2 * page_bytes)) return false;
+  if (!os_can_write(source) || target[0] != 1) return false;
+  bool is_split = mprotect(source + 2 * page_bytes, page_bytes, PROT_NONE) == 0;
+  return is_split && bytes_in_first_mapping(source, 4 * page_bytes) == 2 * page_bytes;
+}
+
+static bool pages_move(void) {
+  enum { UNKNOWN, THEY_MOVE, THEY_DO_NOT, PAGES = 8 };
+  static ATOMIC(char) moving; /* relaxed: any thread finds the same */
+  char found = load_relaxed(&moving);
+  if (found != UNKNOWN) return found == THEY_MOVE;
+  size_t bytes = PAGES * os_page_bytes();
+  void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return false; /* today */
+  bool they_move = try_to_move(pages, os_page_bytes());
+  munmap(pages, bytes);
+  store_relaxed(&moving, they_move ? THEY_MOVE : THEY_DO_NOT);
+  return they_move;
+}
+
+/* ---- a move ---------------------------------------------------------------------------------------------- */
+
+/* Moves or copies the pages up to the end of their mapping; how many bytes, or 0 when the target is not mapped there
+ * any more. */
+static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {
+  size_t bytes = bytes_in_first_mapping(source, rest);
+  if (bytes >= least && move_mapping(target, source, bytes)) return bytes;
+  if (bytes >= least && !os_close_holes(target, bytes)) return 0;
+  memcpy(target, source, bytes);
+  return bytes;
+}
+
+enum os_change os_move_pages(void *target, void *source, size_t bytes) {
+  int saved_errno = errno;
+  enum os_change result = pages_move() ? OS_DONE : OS_REFUSED;
+  char *to = target, *from = source;
+  for (size_t done = 0; result == OS_DONE && done < bytes;) {
+    size_t moved =
+        move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);
+    if (!moved) {
+      memcpy(source, target, done); /* it was the only one that has it */
+      result = OS_LOST;
+    }
+    done += moved;
+  }
+  errno = saved_errno;
+  return result;
+}

@@ -1,0 +1,368 @@
+/* A thread with a cancellation pending calls argv[1], an entry of the library, again and again: it returns each time.  Then
+ * the thread is cancelled, and everybody else finds all as it should be: rounds, failing requests, threads that end.
+ * Without an argument: the entries' names. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <threads.h>
+
+#include "api/sizes.h"
+#include "concurrency/threads.h"
+#include "hakmem/hakmem.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+enum { BLOCKS = 400, ROUNDS = 3, HANG_S = 30 };
+
+void cfree(void *block);
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void __libc_free(void *block);
+void *__libc_memalign(size_t alignment, size_t size);
+void *__libc_valloc(size_t size);
+void *__libc_pvalloc(size_t size);
+int __posix_memalign(void **out, size_t alignment, size_t size);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *library);
+
+/* operator new and delete, by the names that C++ gives them. */
+void *_Znwm(size_t size);
+void *_Znam(size_t size);
+void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
+void *_ZnamRKSt9nothrow_t(size_t size, const void *nothrow);
+void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
+void *_ZnamSt11align_val_t(size_t size, size_t alignment);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *nothrow);
+void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *nothrow);
+void _ZdlPv(void *block);
+void _ZdaPv(void *block);
+void _ZdlPvm(void *block, size_t size);
+void _ZdaPvm(void *block, size_t size);
+void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow);
+void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow);
+void _ZdlPvSt11align_val_t(void *block, size_t alignment);
+void _ZdaPvSt11align_val_t(void *block, size_t alignment);
+void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t alignment);
+void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment);
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment, const void *nothrow);
+void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment, const void *nothrow);
+
+static size_t size_of(size_t index) { return 16 << index % 18; } /* to 2 MiB */
+
+static void *blocks[BLOCKS];
+static const char nothrow;
+enum { ALIGNMENT = 64 };
+
+/* ---- entries ------------------------------------------------------------------------------------------- */
+
+/* Those that make blocks, each into its place; those that take them. */
+#define MAKER(name, expression)           \
+  static void call_##name(void) {         \
+    for (size_t i = 0; i < BLOCKS; i++) { \
+      size_t size = size_of(i);           \
+      (void)size;                         \
+      blocks[i] = (expression);           \
+    }                                     \
+  }
+#define TAKER(name, statement)            \
+  static void call_##name(void) {         \
+    for (size_t i = 0; i < BLOCKS; i++) { \
+      size_t size = size_of(i);           \
+      (void)size;                         \
+      statement;                          \
+      blocks[i] = NULL;                   \
+    }                                     \
+  }
+#define ASKER(name, statement)                \
+  static void call_##name(void) {             \
+    for (size_t i = 0; i < BLOCKS / 4; i++) { \
+      statement;                              \
+    }                                         \
+  }
+
+static void *posix(int (*function)(void **, size_t, size_t), size_t size) {
+  void *block = NULL;
+  return function(&block, ALIGNMENT, size) == 0 ? block : NULL;
+}
+
+MAKER(malloc, malloc(size))
+MAKER(calloc, calloc(1, size))
+MAKER(aligned_alloc, aligned_alloc(ALIGNMENT, size))
+MAKER(posix_memalign, posix(posix_memalign, size))
+MAKER(memalign, memalign(ALIGNMENT, size))
+MAKER(valloc, valloc(size))
+MAKER(pvalloc, pvalloc(size))
+MAKER(__libc_malloc, __libc_malloc(size))
+MAKER(__libc_calloc, __libc_calloc(1, size))
+MAKER(__libc_memalign, __libc_memalign(ALIGNMENT, size))
+MAKER(__libc_valloc, __libc_valloc(size))
+MAKER(__libc_pvalloc, __libc_pvalloc(size))
+MAKER(__posix_memalign, posix(__posix_memalign, size))
+MAKER(hak_malloc, hak_malloc(size))
+MAKER(hak_calloc, hak_calloc(1, size))
+MAKER(hak_aligned_alloc, hak_aligned_alloc(ALIGNMENT, size))
+MAKER(hak_posix_memalign, posix(hak_posix_memalign, size))
+MAKER(hak_memalign, hak_memalign(ALIGNMENT, size))
+MAKER(hak_valloc, hak_valloc(size))
+MAKER(hak_pvalloc, hak_pvalloc(size))
+MAKER(hak_malloc_site, hak_malloc_site(size, (uint32_t)i))
+MAKER(_Znwm, _Znwm(size))
+MAKER(_Znam, _Znam(size))
+MAKER(_ZnwmRKSt9nothrow_t, _ZnwmRKSt9nothrow_t(size, &nothrow))
+MAKER(_ZnamRKSt9nothrow_t, _ZnamRKSt9nothrow_t(size, &nothrow))
+MAKER(_ZnwmSt11align_val_t, _ZnwmSt11align_val_t(size, ALIGNMENT))
+MAKER(_ZnamSt11align_val_t, _ZnamSt11align_val_t(size, ALIGNMENT))
+MAKER(_ZnwmSt11align_val_tRKSt9nothrow_t,
+      _ZnwmSt11align_val_tRKSt9nothrow_t(size, ALIGNMENT, &nothrow))
+MAKER(_ZnamSt11align_val_tRKSt9nothrow_t,
+      _ZnamSt11align_val_tRKSt9nothrow_t(size, ALIGNMENT, &nothrow))
+
+/* Those that change the size of what there is. */
+TAKER(realloc, free(realloc(blocks[i], size * 3)))
+TAKER(reallocarray, free(reallocarray(blocks[i], 3, size)))
+TAKER(__libc_realloc, free(__libc_realloc(blocks[i], size * 3)))
+TAKER(hak_realloc, free(hak_realloc(blocks[i], size * 3)))
+TAKER(hak_reallocarray, free(hak_reallocarray(blocks[i], 3, size)))
+TAKER(hak_rezalloc, free(hak_rezalloc(blocks[i], size * 3)))
+TAKER(hak_expand, (hak_expand(blocks[i], size * 2), free(blocks[i])))
+
+TAKER(free, free(blocks[i]))
+TAKER(cfree, cfree(blocks[i]))
+TAKER(free_sized, free_sized(blocks[i], size))
+TAKER(free_aligned_sized, free_aligned_sized(blocks[i], 16, size))
+TAKER(__libc_free, __libc_free(blocks[i]))
+TAKER(hak_free, hak_free(blocks[i]))
+TAKER(hak_free_sized, hak_free_sized(blocks[i], size))
+TAKER(hak_free_aligned_sized, hak_free_aligned_sized(blocks[i], 16, size))
+TAKER(_ZdlPv, _ZdlPv(blocks[i]))
+TAKER(_ZdaPv, _ZdaPv(blocks[i]))
+TAKER(_ZdlPvm, _ZdlPvm(blocks[i], size))
+TAKER(_ZdaPvm, _ZdaPvm(blocks[i], size))
+TAKER(_ZdlPvRKSt9nothrow_t, _ZdlPvRKSt9nothrow_t(blocks[i], &nothrow))
+TAKER(_ZdaPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t(blocks[i], &nothrow))
+TAKER(_ZdlPvSt11align_val_t, _ZdlPvSt11align_val_t(blocks[i], 16))
+TAKER(_ZdaPvSt11align_val_t, _ZdaPvSt11align_val_t(blocks[i], 16))
+TAKER(_ZdlPvmSt11align_val_t, _ZdlPvmSt11align_val_t(blocks[i], size, 16))
+TAKER(_ZdaPvmSt11align_val_t, _ZdaPvmSt11align_val_t(blocks[i], size, 16))
+TAKER(_ZdlPvSt11align_val_tRKSt9nothrow_t,
+      _ZdlPvSt11align_val_tRKSt9nothrow_t(blocks[i], 16, &nothrow))
+TAKER(_ZdaPvSt11align_val_tRKSt9nothrow_t,
+      _ZdaPvSt11align_val_tRKSt9nothrow_t(blocks[i], 16, &nothrow))
+
+ASKER(malloc_usable_size, malloc_usable_size(blocks[i]))
+ASKER(hak_malloc_usable_size, hak_malloc_usable_size(blocks[i]))
+ASKER(hak_owns, hak_owns(blocks[i]))
+ASKER(hak_good_size, hak_good_size(i))
+ASKER(hak_version, hak_version())
+ASKER(malloc_trim, malloc_trim(0))
+ASKER(hak_purge, hak_purge(i % 2))
+ASKER(mallinfo, (void)mallinfo())
+ASKER(mallinfo2, (void)mallinfo2())
+ASKER(mallopt, mallopt(M_MMAP_THRESHOLD, 1 << 20))
+ASKER(malloc_stats, malloc_stats())
+
+static FILE *null_stream; /* opening one is a cancellation point */
+ASKER(malloc_info, malloc_info(0, null_stream))
+
+ASKER(hak_stats_print, hak_stats_print(STDERR_FILENO))
+static char text[1 << 16];
+ASKER(hak_stats_json, hak_stats_json(text, sizeof text))
+
+static void *nothing(void *unused) { return unused; }
+static int nothing_c11(void *unused) { return unused != NULL; }
+static void no_handler(void) {}
+
+static void call_pthread_create(void) {
+  pthread_t thread;
+  for (int i = 0; i < 20; i++) {
+    CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);
+    CHECK(pthread_detach(thread) == 0);
+  }
+}
+
+static void call_thrd_create(void) {
+  thrd_t thread;
+  for (int i = 0; i < 20; i++) {
+    CHECK(thrd_create(&thread, nothing_c11, NULL) == thrd_success);
+    CHECK(thrd_detach(thread) == thrd_success);
+  }
+}
+
+static void call___register_atfork(void) {
+  CHECK(__register_atfork(no_handler, no_handler, no_handler, NULL) == 0);
+}
+
+/* ---- what is no entry of its own -------------------------------------------------------------------------- */
+
+static void call_misuse(void) {
+  for (int i = 0; i < 5; i++) {
+    char *volatile block = malloc(100000);
+    free(block);
+    free(block);                          /* a warning: HAKMEM_ON_MISUSE=warn */
+    free((char *)(uintptr_t)(4096 + 16)); /* nobody's */
+  }
+}
+
+static void call_failing(void) {
+  for (int i = 0; i < 5; i++) CHECK(malloc((size_t)1 << 44) == NULL); /* gives all back first */
+}
+
+static void call_exit(void) { exit(0); }
+
+#define ENTRY(name) \
+  { #name, call_##name }
+static const struct entry {
+  const char *name;
+  void (*call)(void);
+} entries[] = {
+    ENTRY(malloc),
+    ENTRY(calloc),
+    ENTRY(realloc),
+    ENTRY(reallocarray),
+    ENTRY(free),
+    ENTRY(cfree),
+    ENTRY(free_sized),
+    ENTRY(free_aligned_sized),
+    ENTRY(aligned_alloc),
+    ENTRY(posix_memalign),
+    ENTRY(memalign),
+    ENTRY(valloc),
+    ENTRY(pvalloc),
+    ENTRY(malloc_usable_size),
+    ENTRY(malloc_trim),
+    ENTRY(mallinfo),
+    ENTRY(mallinfo2),
+    ENTRY(mallopt),
+    ENTRY(malloc_stats),
+    ENTRY(malloc_info),
+    ENTRY(__libc_malloc),
+    ENTRY(__libc_calloc),
+    ENTRY(__libc_realloc),
+    ENTRY(__libc_free),
+    ENTRY(__libc_memalign),
+    ENTRY(__libc_valloc),
+    ENTRY(__libc_pvalloc),
+    ENTRY(__posix_memalign),
+    ENTRY(hak_malloc),
+    ENTRY(hak_calloc),
+    ENTRY(hak_realloc),
+    ENTRY(hak_reallocarray),
+    ENTRY(hak_free),
+    ENTRY(hak_free_sized),
+    ENTRY(hak_free_aligned_sized),
+    ENTRY(hak_aligned_alloc),
+    ENTRY(hak_posix_memalign),
+    ENTRY(hak_memalign),
+    ENTRY(hak_valloc),
+    ENTRY(hak_pvalloc),
+    ENTRY(hak_malloc_usable_size),
+    ENTRY(hak_good_size),
+    ENTRY(hak_rezalloc),
+    ENTRY(hak_malloc_site),
+    ENTRY(hak_expand),
+    ENTRY(hak_purge),
+    ENTRY(hak_owns),
+    ENTRY(hak_version),
+    ENTRY(hak_stats_print),
+    ENTRY(hak_stats_json),
+    ENTRY(_Znwm),
+    ENTRY(_Znam),
+    ENTRY(_ZnwmRKSt9nothrow_t),
+    ENTRY(_ZnamRKSt9nothrow_t),
+    ENTRY(_ZnwmSt11align_val_t),
+    ENTRY(_ZnamSt11align_val_t),
+    ENTRY(_ZnwmSt11align_val_tRKSt9nothrow_t),
+    ENTRY(_ZnamSt11align_val_tRKSt9nothrow_t),
+    ENTRY(_ZdlPv),
+    ENTRY(_ZdaPv),
+    ENTRY(_ZdlPvm),
+    ENTRY(_ZdaPvm),
+    ENTRY(_ZdlPvRKSt9nothrow_t),
+    ENTRY(_ZdaPvRKSt9nothrow_t),
+    ENTRY(_ZdlPvSt11align_val_t),
+    ENTRY(_ZdaPvSt11align_val_t),
+    ENTRY(_ZdlPvmSt11align_val_t),
+    ENTRY(_ZdaPvmSt11align_val_t),
+    ENTRY(_ZdlPvSt11align_val_tRKSt9nothrow_t),
+    ENTRY(_ZdaPvSt11align_val_tRKSt9nothrow_t),
+    ENTRY(pthread_create),
+    ENTRY(thrd_create),
+    ENTRY(__register_atfork),
+    ENTRY(misuse),
+    ENTRY(failing),
+    ENTRY(exit),
+};
+
+/* ---- the program ------------------------------------------------------------------------------------------- */
+
+static volatile bool has_returned;
+
+static void *call_when_cancelled(void *argument) {
+  const struct entry *entry = argument;
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    entry->call();
+  }
+  has_returned = true;
+  for (;;) pthread_testcancel();
+}
+
+static void fill_places(void) {
+  for (size_t i = 0; i < BLOCKS; i++) {
+    free(blocks[i]);
+    blocks[i] = malloc(size_of(i));
+    CHECK(blocks[i] != NULL);
+  }
+}
+
+static void empty_places(void) {
+  for (size_t i = 0; i < BLOCKS; i++) {
+    free(blocks[i]);
+    blocks[i] = NULL;
+  }
+}
+
+static void *live(void *unused) {
+  void *own[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++) own[i] = malloc(size_of(i));
+  for (size_t i = 0; i < BLOCKS; i++) free(own[i]);
+  return unused;
+}
+
+static void all_goes_on(void) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) threads[i] = thread_start(live, NULL);
+  for (int i = 0; i < 4; i++) thread_join(threads[i]);
+  CHECK(malloc((size_t)1 << 44) == NULL);
+  fill_places();
+  empty_places();
+  malloc_trim(0);
+}
+
+int main(int count, char **arguments) {
+  const struct entry *entry = entries;
+  for (; count > 1 && strcmp(entry->name, arguments[1]) != 0; entry++)
+    CHECK(entry + 1 < entries + COUNT_OF(entries));
+  if (count == 1) {
+    for (; entry < entries + COUNT_OF(entries); entry++) puts(entry->name);
+    return 0;
+  }
+  alarm(HANG_S);
+  null_stream = fopen("/dev/null", "we");
+  CHECK(null_stream != NULL && setvbuf(null_stream, NULL, _IONBF, 0) == 0); /* each call writes */
+  fill_places();
+  void *result;
+  CHECK(pthread_join(thread_start(call_when_cancelled, (void *)(uintptr_t)entry), &result) == 0);
+  CHECK_MSG(has_returned, "%s was a cancellation point", entry->name);
+  CHECK(result == PTHREAD_CANCELED);
+  empty_places();
+  all_goes_on();
+  return 0;
+}

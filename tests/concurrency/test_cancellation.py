@@ -1,0 +1,67 @@
+"""No entry of the library is a cancellation point: a thread that ended inside would keep what it holds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "cancelled.c"
+
+# What the program calls beside the entries.
+SCENARIOS = {"misuse", "failing", "exit"}
+# Entries that it leaves out, and why.
+NOT_CALLED = {"hak_stats_block": "data, no function"}
+
+# Rounds at every chance, and what is read or said on the way.
+BUSY = {"HAKMEM_DECAY_MS": "1", "HAKMEM_ON_MISUSE": "warn"}
+MODES: dict[str, dict[str, str]] = {
+    "default": {},
+    "busy": BUSY,
+    "hardened": BUSY | {"HAKMEM_HARDEN": "1"},
+    "hardened-2": {"HAKMEM_HARDEN": "2", "HAKMEM_ON_MISUSE": "warn"},
+    "guarded": BUSY | {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"},
+    "stats": BUSY | {"HAKMEM_STATS": "json"},
+    "limits": BUSY | {"HAKMEM_LIMIT_SOFT": "20M", "HAKMEM_LIMIT_HARD": "90%"},
+    "helper": BUSY | {"HAKMEM_HELPER_THREAD": "1"},
+}
+
+
+@pytest.fixture
+def program(compile_c: Callable[..., Path], lib: Path) -> Path:
+    return compile_c(SOURCE, INCLUDE_TESTS, "-Wno-pedantic", lib, f"-Wl,-rpath,{lib.parent}")
+
+
+def entries_of(program: Path) -> list[str]:
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_every_entry_is_called(program: Path, root: Path) -> None:
+    script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
+    listed = set(re.findall(r"[\w.]+", script[script.index("global:") + 7 : script.index("local:")]))
+    assert set(entries_of(program)) - SCENARIOS == listed - set(NOT_CALLED)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_entries_return(mode: str, program: Path, plain: Callable[..., Result]) -> None:
+    if mode == "default" or mode.startswith("hardened"):
+        entries = entries_of(program)
+    else:
+        entries = [name for name in entries_of(program) if not name.startswith(("_Z", "__libc_"))]
+    failed = {}
+    for entry in entries:
+        if entry == "misuse" and "HAKMEM_ON_MISUSE" not in MODES[mode]:
+            continue
+        result = plain([program, entry], env=MODES[mode], timeout=60)
+        if result.returncode != 0:
+            failed[entry] = (result.returncode, result.stderr[-300:])
+    assert failed == {}
