@@ -72,7 +72,8 @@ HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t siz
 HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
 
 /* Stores such a block in *out and returns 0; returns EINVAL (alignment not a power of two multiple
- * of sizeof(void *)) or ENOMEM otherwise, leaving *out and errno alone. */
+ * of sizeof(void *)) or ENOMEM otherwise, leaving *out alone; errno is left alone too, but for ENOMEM, which it
+ * tells as well, as in glibc. */
 HAK_EXPORT int hak_posix_memalign(void **out, size_t alignment, size_t size);
 
 /* As hak_aligned_alloc, but an alignment that is no power of two is rounded up to one, as in glibc. */

@@ -38,11 +38,6 @@ void *family_calloc(size_t count, size_t size, uint32_t site) {
 
 /* ---- realloc ------------------------------------------------------------------------------------------ */
 
-/* Below half the block moves: a program that shrinks wants its memory back. */
-static bool fits_in_place(size_t size, size_t usable_bytes) {
-  return size <= usable_bytes && size >= usable_bytes / 2;
-}
-
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
 static void *malloc_roomy(size_t size, uint32_t site) {
@@ -80,8 +75,9 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
   if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
+  if (size == usable_bytes) return block;
   bool is_noted = options.harden; /* the size that was asked for is known, and changes */
-  if (!is_noted && fits_in_place(size, usable_bytes)) return block;
+  if (!is_noted && heap_shrinks_in_place(size, usable_bytes)) return block;
   bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
@@ -103,8 +99,9 @@ void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
   return heap_aligned(alignment, size, site);
 }
 
+/* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
 void *family_memalign(size_t alignment, size_t size, uint32_t site) {
-  if (UNLIKELY(alignment > REQUEST_MAX_BYTES / 2 + 1)) {
+  if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
     errno = EINVAL;
     return NULL;
   }
@@ -113,10 +110,8 @@ void *family_memalign(size_t alignment, size_t size, uint32_t site) {
 
 int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
-  int saved_errno = errno;
   void *block = heap_aligned(alignment, size, site);
-  errno = saved_errno;
-  if (!block) return ENOMEM;
+  if (UNLIKELY(!block)) return ENOMEM; /* and in errno, where glibc leaves it, and programs look */
   *out = block;
   return 0;
 }

@@ -1,16 +1,18 @@
 /* override_glibc.c: glibc's questions and knobs beside malloc, answered for this heap.  Other C libraries have
  * none of them. */
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 
 #ifdef __GLIBC__
 
 #include "base/compiler.h"
-#include "hakmem/hakmem.h"
+#include "config/limits.h"
+#include "heap/fast_path.h"
 #include "heap/scavenge.h"
+#include "observe/report_glibc.h"
 #include "observe/reports.h"
-#include "observe/snapshot.h"
 #include "os/os.h"
 
 enum { STANDARD_ERROR = 2 };
@@ -21,64 +23,75 @@ EXPORT int malloc_trim(size_t pad) {
   return scavenge_now(heap_of_thread, true) != 0;
 }
 
-/* The fields that have a meaning here; those about the break's bins, fast bins and chunks are 0. */
+/* What each field stands for here: observe/report_glibc.h.  There are no fast bins: free blocks that threads cache are
+ * free blocks. */
 EXPORT struct mallinfo2 mallinfo2(void) {
-  struct snapshot snapshot;
-  snapshot_take(&snapshot);
-  size_t in_use = snapshot.slab_bytes_out + snapshot.large_live_bytes + snapshot.big_live_bytes;
-  size_t mapped = snapshot.mapped_bytes;
+  struct glibc_figures figures;
+  glibc_figures_take(&figures);
   return (struct mallinfo2){
-      .arena = mapped,                                   /* address space of the heap */
-      .uordblks = in_use,                                /* in blocks, threads' caches included */
-      .fordblks = mapped > in_use ? mapped - in_use : 0, /* the rest of it */
-      .keepcost = snapshot.dirty_free_bytes,             /* what malloc_trim could give back */
-      .hblkhd = snapshot.big_live_bytes,                 /* blocks above 1 MiB */
-      .hblks = snapshot.counters[COUNT_big_allocs] - snapshot.counters[COUNT_big_frees],
+      .arena = figures.system_bytes,
+      .ordblks = figures.cached_blocks + figures.free_blocks +
+                 1, /* and the fresh memory behind: glibc's top chunk */
+      .hblks = figures.mmap_blocks,
+      .hblkhd = figures.mmap_bytes,
+      .uordblks = figures.in_use_bytes,
+      .fordblks = figures.cached_bytes + figures.free_bytes,
+      .keepcost = figures.keep_bytes,
   };
 }
 
 static int capped(size_t value) { return value > INT32_MAX ? INT32_MAX : (int)value; }
 
 /* The old interface has room for 2 GiB only: larger figures stay at the maximum, they do not wrap. */
-EXPORT struct mallinfo mallinfo(void) {
+struct mallinfo __libc_mallinfo(void); /* what glibc calls it by, and exports */
+EXPORT struct mallinfo __libc_mallinfo(void) {
   struct mallinfo2 info = mallinfo2();
   return (struct mallinfo){
       .arena = capped(info.arena),
+      .ordblks = capped(info.ordblks),
+      .hblks = capped(info.hblks),
+      .hblkhd = capped(info.hblkhd),
       .uordblks = capped(info.uordblks),
       .fordblks = capped(info.fordblks),
       .keepcost = capped(info.keepcost),
-      .hblkhd = capped(info.hblkhd),
-      .hblks = capped(info.hblks),
   };
 }
 
-/* None of glibc's knobs exists here: 0 says so, as for an unknown one. */
+struct mallinfo mallinfo(void) EXPORT_ALIAS_OF(__libc_mallinfo);
+
+/* glibc's bound for M_MXFAST: blocks up to there could go to its fast bins. */
+enum { MXFAST_MAX_BYTES = 80 * sizeof(size_t) / 4 };
+
+/* What the parameters ask for is either done by other means here, or does not exist: docs/RELIABILITY.md has the list.
+ * 1 all the same, as from glibc, for unknown ones too: programs give up at 0.  Only M_TRIM_THRESHOLD changes
+ * something: a negative one, or one as large as can be, keeps free memory from going back by age. */
 EXPORT int mallopt(int parameter, int value) {
-  (void)parameter;
-  (void)value;
-  return 0;
+  if (parameter == M_MXFAST) return value >= 0 && (unsigned)value <= MXFAST_MAX_BYTES;
+  if (parameter == M_TRIM_THRESHOLD)
+    store_relaxed(&limits.keeps_free, value < 0 || value == INT_MAX);
+  return 1;
 }
+int __libc_mallopt(int parameter, int value) EXPORT_ALIAS_OF(mallopt);
 
-EXPORT void malloc_stats(void) { report_to_descriptor(report_as_text, STANDARD_ERROR); }
+EXPORT void malloc_stats(void) { report_to_descriptor(report_as_malloc_stats, STANDARD_ERROR); }
 
-/* XML with glibc's outer element, so that readers of it find the totals. */
+/* Longer than the text with every class in it. */
+enum { INFO_BYTES = 8192 };
+
+/* As in glibc, other options are refused by the returned value alone. */
 EXPORT int malloc_info(int options, FILE *stream) {
-  if (options != 0) {
-    errno = EINVAL;
-    return -1;
-  }
-  struct mallinfo2 info = mallinfo2();
+  struct text text;
+  if (options != 0) return EINVAL;
+  char *buffer = heap_malloc(INFO_BYTES); /* too large for a small thread's stack */
+  if (!buffer) return -1;
+  text_init(&text, buffer, INFO_BYTES);
+  report_as_malloc_info(&text);
   int cancelling = os_cancel_off(); /* a stream's write may be a cancellation point */
-  int written = fprintf(stream,
-                        "<malloc version=\"1\">\n"
-                        "<total type=\"rest\" size=\"%zu\"/>\n"
-                        "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
-                        "<system type=\"current\" size=\"%zu\"/>\n"
-                        "<aspace type=\"total\" size=\"%zu\"/>\n"
-                        "</malloc>\n",
-                        info.fordblks, info.hblks, info.hblkhd, info.arena, info.arena);
+  size_t written = fwrite(buffer, 1, text.length_bytes, stream);
   os_cancel_restore(cancelling);
-  return written < 0 ? -1 : 0;
+  bool is_whole = written == text.wanted_bytes;
+  heap_free(buffer);
+  return is_whole ? 0 : -1;
 }
 
 #endif

@@ -23,6 +23,9 @@
 /* Argument `which` is a format as of printf, with what it names from argument `first` on (0: in a va_list). */
 #define TAKES_FORMAT(which, first) __attribute__((format(printf, which, first)))
 
+/* A function that reads what others write, and says why that is harmless. */
+#define MEANT_RACE __attribute__((no_sanitize("thread"), noinline))
+
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
 /* A symbol of this library only, whatever others of the name there are. */

@@ -21,10 +21,14 @@ struct limits {
   decay_cut; /* parts of LIMITS_WHOLE less: the age at which free memory goes back */
   ATOMIC(uint32_t) cache_cut;       /* parts of LIMITS_WHOLE less: the budgets of caches */
   ATOMIC(uint64_t) cache_end_bytes; /* no cache has more, whatever its budget; 0: no memory limit */
+
+  ATOMIC(bool) keeps_free; /* the program wants free memory kept, however old it is (mallopt) */
 };
 extern struct limits limits;
 
 enum { LIMITS_WHOLE = 256 };
+/* Twelve days: ages are differences of 32-bit time stamps. */
+enum { LIMITS_DECAY_NEVER_MS = 1 << 30 };
 
 /* After options_read; a percentage asks for the cgroup's limit. */
 void limits_read(void);
@@ -36,8 +40,11 @@ void limits_look(void);
 INLINE uint64_t limits_remaining(uint64_t whole, uint32_t cut) {
   return LIKELY(!cut) ? whole : whole * (LIMITS_WHOLE - cut) / LIMITS_WHOLE;
 }
+/* A program that wants free memory kept has it as long as its cgroup has room. */
 INLINE uint64_t limits_decay_ms(uint64_t whole) {
-  return limits_remaining(whole, load_relaxed(&limits.decay_cut));
+  uint32_t cut = load_relaxed(&limits.decay_cut);
+  if (UNLIKELY(load_relaxed(&limits.keeps_free)) && !cut) return LIMITS_DECAY_NEVER_MS;
+  return limits_remaining(whole, cut);
 }
 INLINE uint64_t limits_at_most(uint64_t cache_bytes) {
   uint64_t end = load_relaxed(&limits.cache_end_bytes);

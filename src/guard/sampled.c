@@ -9,7 +9,8 @@
 #include "os/lock.h"
 #include "report/report.h"
 
-enum { PATTERN = 0xA5, SMALL_ALIGNMENT = 8, USUAL_ALIGNMENT = 16 };
+/* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last four. */
+enum { PATTERN = 0xA5, USUAL_ALIGNMENT = 16 };
 
 /* Who moves a slot from one state to another by CAS may write the rest of its record. */
 enum guard_phase { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
@@ -134,11 +135,10 @@ static bool open_pages(struct pages pages) {
 }
 
 static uintptr_t place(unsigned index, size_t size, size_t alignment, bool is_at_end) {
-  size_t least = size <= SMALL_ALIGNMENT ? SMALL_ALIGNMENT : USUAL_ALIGNMENT;
   uintptr_t begin = slot_begin(index);
   if (!is_at_end) return begin;
   uintptr_t last = begin + sampled_region.slot_bytes - (size ? size : 1);
-  return round_down(last, alignment > least ? alignment : least);
+  return round_down(last, alignment > USUAL_ALIGNMENT ? alignment : USUAL_ALIGNMENT);
 }
 
 static void fill_around(uintptr_t block, size_t size, struct pages pages) {
@@ -167,6 +167,7 @@ uintptr_t sampled_take(size_t size, size_t alignment, bool is_at_end) {
   slot->size = size;
   fill_around(block, size, pages);
   note_stack(&slot->allocated, 0);
+  fetch_add_relaxed(&totals.guarded_live_bytes, size);
   store_release(&slot->phase, GUARD_LIVE); /* the record before; pairs with find_live */
   os_watch_first();
   return block;
@@ -236,6 +237,7 @@ void sampled_give(uintptr_t block, const char *verb) {
     fail(verb, block, slot, live);
     return;
   }
+  fetch_sub_relaxed(&totals.guarded_live_bytes, slot->size);
   uintptr_t overwritten = find_overwritten(slot);
   note_stack(&slot->freed, 0);
   if (overwritten) {

@@ -334,11 +334,6 @@ static size_t usable_bytes_for(size_t size, size_t alignment) {
   return is_big ? big_good_bytes(size) : class_bytes(aligned_class(size, alignment));
 }
 
-/* A block that realloc has shrunk in place has up to twice its size. */
-static bool may_be_size(size_t size, size_t usable_bytes) {
-  return size <= usable_bytes && size >= usable_bytes / 2;
-}
-
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   struct block_description block =
       pointer_describe(address, owner_map_entry(address), usable_bytes);
@@ -351,9 +346,9 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   bool is_guarded = !is_in_window((uintptr_t)block);
   if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
-  if (is_guarded) return may_be_size(size, usable_bytes);
+  if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
   return usable_bytes == usable_bytes_for(size, alignment) ||
-         (!is_exact && may_be_size(size, usable_bytes));
+         (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
 /* After a word about a size that the block cannot have, it is freed all the same. */

@@ -39,6 +39,13 @@ INLINE uint32_t site_of_caller(uintptr_t return_address) {
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
+/* realloc leaves a block of so many usable bytes where it is when it shrinks to `size`: below half it moves, as a program
+ * that shrinks wants its memory back, but not where less is not worth a move. */
+enum { SMALL_BLOCK_BYTES = 32 };
+INLINE bool heap_shrinks_in_place(size_t size, size_t usable_bytes) {
+  return size <= usable_bytes && (size >= usable_bytes / 2 || usable_bytes <= SMALL_BLOCK_BYTES);
+}
+
 /* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block to
  * any size. */
 bool heap_resize(void *block, size_t size);

@@ -9,5 +9,6 @@ bool commit_take_within_limit(size_t bytes) {
     }
     /* No order is needed: the sum alone matters. */
   } while (!cas_weak_acq_rel(&totals.committed_bytes, &before, before + bytes));
+  count_peak(&totals.committed_peak_bytes, before + bytes);
   return true;
 }

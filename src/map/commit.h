@@ -18,7 +18,8 @@ bool commit_take_within_limit(size_t bytes);
 /* False when the hard limit forbids so much more. */
 INLINE bool commit_take(size_t bytes) {
   if (UNLIKELY(limits.hard_bytes)) return commit_take_within_limit(bytes);
-  fetch_add_relaxed(&totals.committed_bytes, bytes);
+  uint64_t before = fetch_add_relaxed(&totals.committed_bytes, bytes);
+  count_peak(&totals.committed_peak_bytes, before + bytes);
   return true;
 }
 

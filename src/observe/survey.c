@@ -1,34 +1,39 @@
 #include "observe/survey.h"
 
+#include "base/peek.h"
 #include "heap/quarantine.h"
-#include "os/os.h"
-
-static bool copy_slab(struct slab *copy, const struct slab *slab) {
-  return os_read_safely(copy, slab, sizeof *copy);
-}
 
 /* ---- heaps ---------------------------------------------------------------------------------------------- */
 
 static void add_magazines(struct survey *survey, const struct heap *heap) {
   struct magazine magazines[CLASS_COUNT];
-  if (!os_read_safely(magazines, heap->magazines, sizeof magazines)) return;
-  for (unsigned class = 0; class < CLASS_COUNT; class ++)
-    survey->classes[class].cached_blocks += magazine_count(&magazines[class]);
+  peek(magazines, heap->magazines, sizeof magazines);
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    const struct magazine *magazine = &magazines[class];
+    /* Seen while it grew it may be no magazine. */
+    if (magazine->base <= magazine->top && magazine->top <= magazine->end)
+      survey->classes[class].cached_blocks += magazine_count(magazine);
+  }
 }
 
 static void add_outbox(struct survey *survey, const struct heap *heap) {
   struct outbox_word words[OUTBOX_WORDS], *outbox;
   struct slab slab;
-  if (!os_read_safely(&outbox, &heap->outbox, sizeof outbox) || !outbox) return;
-  if (!os_read_safely(words, outbox, sizeof words)) return;
-  for (unsigned index = 0; index < OUTBOX_WORDS; index++)
-    if (words[index].bits && copy_slab(&slab, words[index].slab) && slab.class < SLAB_CLASS_COUNT)
+  peek(&outbox, &heap->outbox, sizeof outbox);
+  if (!outbox) return;
+  peek(words, outbox, sizeof words);
+  for (unsigned index = 0; index < OUTBOX_WORDS; index++) {
+    if (!words[index].bits || !words[index].slab) continue;
+    peek(&slab, words[index].slab, sizeof slab);
+    if (slab.class < SLAB_CLASS_COUNT)
       survey->classes[slab.class].cached_blocks += count_bits(words[index].bits);
+  }
 }
 
 static void add_quarantine(struct survey *survey, const struct heap *heap) {
   struct quarantine *quarantine;
-  if (!os_read_safely(&quarantine, &heap->quarantine, sizeof quarantine) || !quarantine) return;
+  peek(&quarantine, &heap->quarantine, sizeof quarantine);
+  if (!quarantine) return;
   for (unsigned index = 0; index < QUARANTINE_BLOCKS; index++) {
     uintptr_t block = load_relaxed(&quarantine->blocks[index]);
     uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
@@ -69,12 +74,19 @@ static unsigned remote_blocks(const struct slab *slab) {
   return blocks;
 }
 
+/* A copy made while the slab changed hands may be no slab: of what follows nothing may lead astray. */
+static bool is_plausible(const struct slab *copy, const struct slab *slab) {
+  bool is_inline = copy->remote == slab->inline_remote;
+  return copy->class < SLAB_CLASS_COUNT && copy->slot_count && copy->remote &&
+         copy->word_count <= (is_inline ? (int)INLINE_WORDS : (int)WIDE_WORDS);
+}
+
 /* The slot behind the slab that begins at this one, if one does. */
 static unsigned add_slab(struct survey *survey, const struct superslab *superslab, unsigned slot) {
   struct slab slab;
-  if (load_relaxed(&superslab->slabs[slot].state) != SLOT_ACTIVE ||
-      !copy_slab(&slab, &superslab->slabs[slot]) || slab.class >= SLAB_CLASS_COUNT)
-    return slot + 1;
+  if (load_relaxed(&superslab->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
+  peek(&slab, &superslab->slabs[slot], sizeof slab);
+  if (!is_plausible(&slab, &superslab->slabs[slot])) return slot + 1;
   struct class_survey *class = &survey->classes[slab.class];
   class->slabs++;
   class->capacity_blocks += slab.capacity;

@@ -1,8 +1,8 @@
 /* survey.h: what slabs, magazines and outboxes hold, class by class: walked, not counted.
  *
- * Nobody is stopped and no latch taken: records of other threads are copied by the kernel, as a reader in
- * another process does it (python/hakmem).  While threads run, figures may be some batches apart; at
- * rest they are exact.  Takes a system call for each slab: for reports. */
+ * Nobody is stopped, no latch taken and no call of the system made: records of other threads, which are never
+ * unmapped, are copied as they are (base/peek.h).  While threads run, figures may be some batches apart; at
+ * rest they are exact.  Looks at every slab: for reports. */
 #ifndef HAK_OBSERVE_SURVEY_H
 #define HAK_OBSERVE_SURVEY_H
 

@@ -721,6 +721,27 @@ void range_measure(struct range_sizes *sizes) {
   }
 }
 
+static void note_free(struct range_free *found, uint64_t bytes) {
+  if (!found->ranges || bytes < found->smallest_bytes) found->smallest_bytes = bytes;
+  if (bytes > found->largest_bytes) found->largest_bytes = bytes;
+  found->bytes += bytes;
+  found->ranges++;
+}
+
+void range_look_at_dirty(struct range_free *found, struct counters *counters) {
+  *found = (struct range_free){0};
+  for (unsigned index = 0; index < ARENA_COUNT; index++) {
+    struct arena *arena = &arenas[index];
+    const struct range_set *set = set_of(arena, RANGE_DIRTY);
+    if (!load_relaxed(&set->granules)) continue;
+    lock_take(&arena->lock, counters);
+    for (unsigned bin = next_bin(set, 0); bin < BIN_COUNT; bin = next_bin(set, bin + 1))
+      for (uint32_t at = set->bins[bin]; at != NO_RANGE; at = record(at)->next)
+        note_free(found, (uint64_t)record(at)->info.granules << GRANULE_SHIFT);
+    lock_give(&arena->lock);
+  }
+}
+
 /* ---- fork ----------------------------------------------------------------------------------------------- */
 
 /* A thread that did not come along was changing the lists.  Live ranges stay what they are, the free ones are lost to

@@ -94,6 +94,12 @@ struct range_sizes {
 };
 void range_measure(struct range_sizes *sizes);
 
+/* DIRTY ranges, one by one. */
+struct range_free {
+  uint64_t ranges, bytes, smallest_bytes, largest_bytes;
+};
+void range_look_at_dirty(struct range_free *found, struct counters *counters);
+
 /* In a forked child, before anything else: an arena whose lists a thread was changing that did not come along is set aside.
  * Its live ranges stay usable, and give their pages back when they are freed; its free ones are lost to the child. */
 void range_after_fork(void);

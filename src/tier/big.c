@@ -37,10 +37,19 @@ static size_t take_granule(struct big_request *request, struct counters *counter
   return granule;
 }
 
+void big_count(int64_t bytes, int64_t blocks) {
+  uint64_t now_bytes = fetch_add_relaxed(&totals.big_live_bytes, (uint64_t)bytes) + (uint64_t)bytes;
+  uint64_t now_blocks =
+      fetch_add_relaxed(&totals.big_live_blocks, (uint64_t)blocks) + (uint64_t)blocks;
+  if (blocks < 0) return;
+  count_peak(&totals.big_peak_bytes, now_bytes);
+  count_peak(&totals.big_peak_blocks, now_blocks);
+}
+
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters) {
   count(counters, COUNT_big_allocs);
   count_add(counters, COUNT_big_requested_bytes, requested_bytes);
-  fetch_add_relaxed(&totals.big_live_bytes, size_of_granules(range_info(granule)->granules));
+  big_count((int64_t)size_of_granules(range_info(granule)->granules), 1);
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
 }
 
@@ -49,7 +58,7 @@ bool big_note_freed(size_t granule, struct counters *counters) {
   /* One of two threads that free it at once is told so; orders nothing else. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_ENTRY_BIG_FREE)) return false;
   count(counters, COUNT_big_frees);
-  fetch_sub_relaxed(&totals.big_live_bytes, size_of_granules(range_info(granule)->granules));
+  big_count(-(int64_t)size_of_granules(range_info(granule)->granules), -1);
   return true;
 }
 

@@ -38,6 +38,8 @@ uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
  * is false when it was none. */
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters);
 bool big_note_freed(size_t granule, struct counters *counters);
+/* So much more is in live Big blocks, or less. */
+void big_count(int64_t bytes, int64_t blocks);
 
 void big_purge(struct purge *purge, struct counters *counters);
 

@@ -20,9 +20,12 @@ static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
  * Large. */
 static int64_t account(uint32_t entry, const struct range_info *info, int sign) {
   int64_t bytes = sign * usable_bytes(entry, info);
-  fetch_add_relaxed(is_big(entry) ? &totals.big_live_bytes : &totals.large_live_bytes,
-                    (uint64_t)bytes);
-  return is_big(entry) ? 0 : bytes;
+  if (is_big(entry)) {
+    big_count(bytes, sign);
+    return 0;
+  }
+  fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);
+  return bytes;
 }
 
 bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,

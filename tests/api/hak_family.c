@@ -71,9 +71,10 @@ static void check_errors(void) {
   errno = 0;
   CHECK(hak_aligned_alloc(48, 64) == NULL && errno == EINVAL);
   errno = 0;
-  CHECK(hak_posix_memalign(&out, 4, 64) == EINVAL);
-  CHECK(hak_posix_memalign(&out, 64, SIZE_MAX) == ENOMEM);
-  CHECK(out == &out && errno == 0);
+  CHECK(hak_posix_memalign(&out, 4, 64) == EINVAL && errno == 0);
+  CHECK(hak_posix_memalign(&out, 64, SIZE_MAX) == ENOMEM && errno == ENOMEM);
+  errno = 0;
+  CHECK(out == &out);
   CHECK(hak_realloc(block, 0) == NULL && errno == 0);
   CHECK(hak_malloc_usable_size(NULL) == 0);
   hak_free(NULL);

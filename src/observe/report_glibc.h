@@ -1,0 +1,32 @@
+/* report_glibc.h: what glibc's malloc tells of itself (mallinfo2, malloc_info, malloc_stats), told of this heap.
+ *
+ *   system    resident or possibly so, Big blocks left out:  system = in use + free
+ *   in use    live blocks, by what they could hold; those in threads' caches are free
+ *   free      cached: in magazines, outboxes and quarantines, which stand for glibc's fast bins;
+ *             and the rest, which stands for its other bins
+ *   mmap      Big blocks (above 1 MiB; in hardened mode above 32 KiB), which stand for its mappings of their own */
+#ifndef HAK_OBSERVE_REPORT_GLIBC_H
+#define HAK_OBSERVE_REPORT_GLIBC_H
+
+#include "base/text.h"
+#include "observe/survey.h"
+#include "pool/range.h"
+
+struct glibc_figures {
+  struct survey survey;
+  struct range_free ranges; /* free ones */
+  uint64_t system_bytes, system_peak_bytes, in_use_bytes;
+  uint64_t free_blocks, free_bytes;     /* without the cached ones */
+  uint64_t cached_blocks, cached_bytes; /* by threads */
+  uint64_t keep_bytes;                  /* of what is free: malloc_trim would give it back */
+  uint64_t mmap_blocks, mmap_bytes, mmap_peak_blocks, mmap_peak_bytes;
+};
+
+void glibc_figures_take(struct glibc_figures *figures);
+
+/* As malloc_info writes them: XML. */
+void report_as_malloc_info(struct text *text);
+/* As malloc_stats prints them, and hakmem's own report behind. */
+void report_as_malloc_stats(struct text *text);
+
+#endif

@@ -1,0 +1,98 @@
+/* mallinfo2 and mallinfo: what is in use and what is free add up, follow what the program does at once, and are exact
+ * for the calling thread: blocks in its caches are free.  Threads that ended leave nothing behind in use. */
+#include <limits.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/check.h"
+#include "api/sizes.h"
+
+enum { BLOCKS = 4000, BLOCK_BYTES = 100, THREADS = 1000 };
+
+static struct mallinfo2 look(void) {
+  struct mallinfo2 info = mallinfo2();
+  CHECK_MSG(info.arena == info.uordblks + info.fordblks, "%zu = %zu + %zu", info.arena,
+            info.uordblks, info.fordblks);
+  CHECK(info.ordblks >= 1);
+  CHECK(info.keepcost <= info.fordblks);
+  CHECK(info.smblks == 0 && info.fsmblks == 0 && info.usmblks == 0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  struct mallinfo old = mallinfo();
+#pragma GCC diagnostic pop
+  CHECK((size_t)old.uordblks == info.uordblks && (size_t)old.ordblks == info.ordblks);
+  CHECK((size_t)old.arena == info.arena && (size_t)old.hblkhd == info.hblkhd);
+  CHECK((size_t)old.fordblks == info.fordblks && (size_t)old.hblks == info.hblks);
+  return info;
+}
+
+static void count_small_blocks(void) {
+  static void *blocks[BLOCKS];
+  struct mallinfo2 before = look();
+  for (size_t i = 0; i < BLOCKS; i++) CHECK((blocks[i] = malloc(BLOCK_BYTES)) != NULL);
+  struct mallinfo2 full = look();
+  size_t more = full.uordblks - before.uordblks;
+  CHECK_MSG(more >= BLOCKS * BLOCK_BYTES && more <= BLOCKS * BLOCK_BYTES * 3 / 2, "%zu", more);
+  for (size_t i = 0; i < BLOCKS; i += 2) free(blocks[i]);
+  struct mallinfo2 half = look();
+  CHECK_MSG(full.uordblks - half.uordblks >= more / 2 - KIB, "%zu", half.uordblks);
+  CHECK_MSG(half.ordblks >= full.ordblks + BLOCKS / 2 - 100, "from %zu to %zu free blocks",
+            full.ordblks, half.ordblks);
+  for (size_t i = 1; i < BLOCKS; i += 2) free(blocks[i]);
+  struct mallinfo2 after = look();
+  CHECK_MSG(after.uordblks <= before.uordblks + KIB, "%zu", after.uordblks - before.uordblks);
+}
+
+static void count_steps(void) {
+  for (size_t size = 160; size <= 160 * 20; size += 160) {
+    size_t before = look().uordblks;
+    void *block = malloc(size);
+    size_t more = look().uordblks - before;
+    CHECK_MSG(more >= size && more <= size * 2, "%zu for a block of %zu", more, size);
+    free(block);
+    CHECK(look().uordblks == before);
+  }
+}
+
+static void count_a_big_block(void) {
+  struct mallinfo2 before = look();
+  void *block = malloc(5 * MIB);
+  struct mallinfo2 during = look();
+  CHECK(during.hblks == before.hblks + 1);
+  CHECK(during.hblkhd >= before.hblkhd + 5 * MIB && during.hblkhd <= before.hblkhd + 6 * MIB);
+  CHECK(during.uordblks == before.uordblks); /* one or the other, as in glibc */
+  block = realloc(block, 3 * MIB);
+  CHECK(look().hblks == before.hblks + 1);
+  free(block);
+  CHECK(look().hblks == before.hblks && look().hblkhd == before.hblkhd);
+}
+
+static void *work(void *unused) {
+  (void)unused;
+  free(malloc(32));
+  return malloc(32);
+}
+
+static void count_threads(void) {
+  size_t before = look().uordblks;
+  for (size_t i = 0; i < THREADS; i++) {
+    pthread_t thread;
+    void *block;
+    CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
+    CHECK(pthread_join(thread, &block) == 0);
+    free(block);
+  }
+  size_t after = look().uordblks;
+  CHECK_MSG(after <= before + 16 * KIB, "%zu bytes in use after the threads", after - before);
+}
+
+int main(void) {
+  free(malloc(1));
+  CHECK(look().uordblks <= 64 * KIB);
+  count_small_blocks();
+  count_steps();
+  count_a_big_block();
+  count_threads();
+  return 0;
+}
