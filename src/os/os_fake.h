@@ -35,7 +35,7 @@ struct os_fake {
   uint64_t fail_one_in, fail_seed;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
-  /* os_is_occupied says so for the next so many. */
+  /* os_is_occupied says so for the next so many, and where a test has mapped something. */
   ATOMIC(uint64_t) occupied_windows;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
