@@ -89,7 +89,7 @@ static bool extended_by_another(size_t seen) {
 }
 
 /* Entries for `needed` chunks can be read: what is reserved doubles, where it is. */
-static bool reserve_entries(size_t needed) {
+static NOINLINE bool reserve_entries(size_t needed) {
   size_t seen = load_acquire(&maps.reserved_chunks); /* pairs with the CAS below */
   while (seen < needed) {
     size_t wanted = seen;
@@ -143,7 +143,9 @@ static void raise_bound(size_t granules) {
 
 /* Makes the map entries of these chunks writable, and those of all before readable. */
 static bool cover(size_t first, size_t end) {
-  if (!reserve_entries(end) || !make_writable(first, end)) return false;
+  size_t reserved = load_acquire(&maps.reserved_chunks); /* pairs with the CAS in reserve_entries */
+  if (UNLIKELY(end > reserved) && !reserve_entries(end)) return false;
+  if (!make_writable(first, end)) return false;
   size_t writable_end = (uint32_t)load_acquire(&maps.writable);
   raise_bound((end > writable_end ? end : writable_end) * GRANULES_PER_CHUNK);
   return true;
@@ -291,7 +293,7 @@ static enum os_map_result open_piece(size_t first, struct piece piece) {
 
 /* The frontier leaves what is behind an occupied place as well, where the next was no better: walls of terabytes
  * are left behind in a few steps. */
-static size_t pass_over(size_t count, size_t passed) {
+static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;
   if (passed == count) return passed;

@@ -41,8 +41,10 @@ static struct {
   /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
   ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
 
-  struct tagged_stack kept;  /* the LRU: wholly free SuperSlabs with pages, youngest on top */
-  struct tagged_stack clean; /* wholly free ones without pages, or without addresses */
+  struct tagged_stack kept;     /* the LRU: wholly free SuperSlabs with pages, youngest on top */
+  struct tagged_stack clean;    /* wholly free ones without pages, or without addresses */
+  struct tagged_stack occupied; /* of those, in whose addresses others have mapped something */
+  ATOMIC(uint32_t) occupied_tried_ms;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
 
   /* The directory's other words, 1 TiB of the window in each piece; where none of our chunks lie there is none. */
@@ -199,12 +201,13 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
 
 /* ---- SuperSlabs ------------------------------------------------------------------------------------ */
 
-static bool map_again(struct superslab *superslab) {
-  if (superslab->is_mapped) return true;
-  if (os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES) != OS_MAPPED) return false;
+static enum os_map_result map_again(struct superslab *superslab) {
+  if (superslab->is_mapped) return OS_MAPPED;
+  enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
+  if (result != OS_MAPPED) return result;
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
-  return true;
+  return OS_MAPPED;
 }
 
 static void keep_record(struct superslab *record) {
@@ -263,6 +266,38 @@ static struct superslab *make_superslab(void) {
   return superslab;
 }
 
+/* Those that others lay in may be free again: they are tried once more, now and then. */
+static void forgive_occupied(void) {
+  if (LIKELY(tagged_stack_is_empty(&pool.occupied))) return;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), tried_ms = load_relaxed(&pool.occupied_tried_ms);
+  if (now_ms - tried_ms < OCCUPIED_RETRY_MS) return;
+  /* No order is needed: one thread is enough. */
+  if (!cas_strong_acq_rel(&pool.occupied_tried_ms, &tried_ms, now_ms)) return;
+  uint32_t youngest = tagged_stack_pop_all(&pool.occupied);
+  if (youngest == NO_ITEM) return;
+  uint32_t oldest = tagged_chain_reverse(youngest, superslab_link);
+  tagged_stack_push_chain(&pool.clean, superslab_link, oldest, youngest);
+}
+
+/* Occupied ones that one call may meet: then it takes a new one, and the next call goes on. */
+enum { OCCUPIED_TRIES = 16 };
+
+/* One without pages.  NULL when there is none, or, with *is_refused, when the system does not map it. */
+static NOINLINE struct superslab *take_clean(bool *is_refused) {
+  forgive_occupied();
+  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
+    uint32_t number = tagged_stack_pop(&pool.clean, superslab_link);
+    if (number == NO_ITEM) return NULL;
+    struct superslab *superslab = superslab_of_chunk(number);
+    enum os_map_result result = map_again(superslab);
+    if (result == OS_MAPPED) return superslab;
+    *is_refused = result == OS_NO_MEMORY;
+    tagged_stack_push(*is_refused ? &pool.clean : &pool.occupied, superslab_link, number);
+    if (*is_refused) return NULL;
+  }
+  return NULL;
+}
+
 /* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL. */
 static struct superslab *take_superslab(bool may_grow, struct counters *counters) {
   uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
@@ -272,17 +307,15 @@ static struct superslab *take_superslab(bool may_grow, struct counters *counters
     return superslab_of_chunk(number);
   }
   if (!may_grow) return NULL;
-  number = tagged_stack_pop(&pool.clean, superslab_link);
-  if (number != NO_ITEM) {
-    struct superslab *superslab = superslab_of_chunk(number);
-    if (map_again(superslab)) {
-      count(counters, COUNT_acquire_lru);
-      return superslab;
-    }
-    tagged_stack_push(&pool.clean, superslab_link, number);
-    return NULL;
+  bool is_refused = false;
+  struct superslab *superslab = NULL;
+  if (!tagged_stack_is_empty(&pool.clean) || !tagged_stack_is_empty(&pool.occupied))
+    superslab = take_clean(&is_refused);
+  if (superslab) {
+    count(counters, COUNT_acquire_lru);
+    return superslab;
   }
-  struct superslab *superslab = make_superslab();
+  if (!is_refused) superslab = make_superslab();
   if (superslab) count(counters, COUNT_acquire_os);
   return superslab;
 }

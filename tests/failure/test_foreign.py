@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
 MODES = ["preload", "preload-debug", "static"]
+HARDENED = {"HAKMEM_HARDEN": "1"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_in_the_holes(mode: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_in_holes.c", mode))
+
+
+def test_in_the_holes_hardened(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_in_holes.c", "preload-debug", env=HARDENED))
 
 
 @pytest.mark.parametrize(("tib", "times"), [("1", "1"), ("1", "4"), ("5", "2")])
@@ -33,3 +43,13 @@ def test_walls_before_a_small_window(gib: str, run_program: Run) -> None:
         assert "bytes" in result.stderr
     else:
         assert_clean(result)
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+@pytest.mark.parametrize("mode", MODES)
+def test_at_random(mode: str, seed: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_at_random.c", mode, args=[seed]))
+
+
+def test_at_random_hardened(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_at_random.c", "preload-debug", args=["4"], env=HARDENED))
