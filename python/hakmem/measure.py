@@ -368,12 +368,18 @@ def _free_range_bytes(read: Read, ranges: Ranges, window: Window) -> dict[str, i
     size = ranges.records["granules"].astype(np.int64) * window.granule_bytes
     is_cached = (kind == schema.constant("range_live")) & (_range_classes(read, ranges) < 0)
     chosen = {
-        "mapped": kind != schema.constant("range_unmapped"),
+        "mapped": ~np.isin(kind, _unmapped_kinds(schema)),
         "dirty": np.isin(kind, [schema.constant("range_dirty"), schema.constant("range_busy")]),
         "clean": kind == schema.constant("range_clean"),
         "cached": is_cached,
     }
     return {name: int(size[rows].sum()) for name, rows in chosen.items()}
+
+
+def _unmapped_kinds(schema: Schema) -> list[int]:
+    """Of ranges without addresses; an older library knows one kind."""
+    names = ("range_unmapped", "range_occupied")
+    return [schema.constants[name] for name in names if name in schema.constants]
 
 
 def _by_fill(active_slots: Counts, slots: int) -> list[int]:

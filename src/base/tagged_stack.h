@@ -55,6 +55,10 @@ INLINE uint32_t tagged_stack_pop(struct tagged_stack *stack, link_of_item link_o
   }
 }
 
+INLINE bool tagged_stack_is_empty(const struct tagged_stack *stack) {
+  return (uint32_t)load_relaxed(&stack->head) == 0; /* a hint */
+}
+
 /* Takes the whole chain; walk it with the items' links. */
 INLINE uint32_t tagged_stack_pop_all(struct tagged_stack *stack) {
   uint64_t head = load_acquire(&stack->head);

@@ -114,7 +114,7 @@ static size_t place_in(size_t granule, const struct layout *layout, size_t size,
 static void *allocate_range(struct heap *heap, const struct allocation *allocation) {
   size_t size = allocation->size, page_bytes = os_page_bytes();
   struct layout layout = layout_for(size, allocation->alignment);
-  if (layout.granules > window.chunk_limit * GRANULES_PER_CHUNK) return NULL;
+  if (layout.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
   struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
                                 heap->owner.number, FROM_ANY};
   size_t granule = range_take(&range, &heap->owner.counters);

@@ -5,23 +5,21 @@
 #include "map/window.h"
 #include "os/os.h"
 
-/* cursor: the next free byte of the current chunk; its chunk ends at the next chunk boundary.
- * A cursor on a boundary means that the chunk is used up (or that there is none yet). */
+/* cursor: the next free byte of the current chunk, or its end; 0 when there is none yet. */
 static ATOMIC(uintptr_t) cursor;
 
 static size_t room_at(uintptr_t address) {
   uintptr_t used = (address - window.base) & (CHUNK_BYTES - 1);
-  return used ? CHUNK_BYTES - used : 0;
+  return CHUNK_BYTES - RECORD_MARGIN_BYTES - used;
 }
 
 /* A new chunk for the loser of a race is given back: nobody waits for anybody. */
 static bool grow(uintptr_t seen) {
-  size_t chunk = window_grow(1);
+  size_t chunk = window_grow_for_records();
   if (chunk == NO_CHUNK) return false;
-  uintptr_t start = chunk_address(chunk) + CACHE_LINE_BYTES; /* never on a boundary */
+  uintptr_t start = record_chunk_address(chunk);
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start))
-    os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  if (!cas_strong_acq_rel(&cursor, &seen, start)) os_unmap((void *)start, RECORD_CHUNK_BYTES);
   return true;
 }
 
@@ -39,7 +37,7 @@ static void *bump(size_t bytes) {
 
 void *metadata_allocate(size_t bytes) {
   bytes = round_up(bytes, CACHE_LINE_BYTES);
-  ASSERT(bytes < CHUNK_BYTES);
+  ASSERT(bytes <= RECORD_CHUNK_BYTES);
   if (!commit_take(bytes)) return NULL;
   void *record = bump(bytes);
   if (!record) commit_give(bytes);

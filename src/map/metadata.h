@@ -1,6 +1,7 @@
 /* metadata.h: memory for hakmem's own records.
  *
- * A bump pointer over chunks of the window.  Records are never given back, only recycled by their
+ * A bump pointer over chunks of the window, whose ends are unmapped: a block beside them ends, or begins, at
+ * addresses where whoever leaves it gets SIGSEGV.  Records are never given back, only recycled by their
  * owners, so a pointer to one never dangles: lock-free readers may look at a record that has changed
  * hands.  Lock-free; growth maps a chunk first and publishes it afterwards. */
 #ifndef HAK_MAP_METADATA_H
@@ -9,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-/* Zeroed memory aligned to a cache line, or NULL.  At most CHUNK_BYTES at a time. */
+/* Zeroed memory aligned to a cache line, or NULL.  At most RECORD_CHUNK_BYTES at a time. */
 void *metadata_allocate(size_t bytes);
 
 #endif

@@ -5,10 +5,153 @@
 /* Until window_init has run the bound is 0 and every address is foreign. */
 struct window window;
 
-/* Chunks that an attempt may find occupied by somebody else's mapping before we give up. */
-enum { OCCUPIED_ATTEMPTS = 4096 };
+/* Places at the frontier that are tried before we give up: each step is twice as wide. */
+enum { OCCUPIED_ATTEMPTS = 64 };
 
 #define WINDOW_MIN_BYTES ((uint64_t)64 << 20)
+
+/* Of the user's addresses; in the last eighth the kernel itself places what programs map, so no chunk of ours does. */
+static uintptr_t address_end;
+static uintptr_t last_window_end(void) { return address_end / 8 * 7; }
+
+/* ---- the maps --------------------------------------------------------------------------------------------- */
+
+static struct {
+  ATOMIC(size_t) reserved_chunks; /* whose entries can be read */
+  ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
+  ATOMIC(bool) are_walled_in;     /* there is no place for more entries */
+} maps;
+
+/* Of the page that both maps begin in, what is the chunk map's: a small process needs no other. */
+enum { CHUNK_MAP_SHARE_BYTES = 512 };
+
+/* First and end of the pages that hold the entries of chunks first … end - 1. */
+struct pages {
+  uintptr_t first, end;
+};
+
+static uintptr_t page_of(uintptr_t address) { return address - address % os_page_bytes(); }
+static uintptr_t page_end_of(uintptr_t address) { return round_up(address, os_page_bytes()); }
+
+static struct pages owner_pages(size_t first, size_t end) {
+  enum { BYTES_PER_CHUNK = GRANULES_PER_CHUNK * sizeof(uint32_t) };
+  uintptr_t map = (uintptr_t)window.owner_map;
+  return (struct pages){page_of(map + first * BYTES_PER_CHUNK),
+                        page_end_of(map + end * BYTES_PER_CHUNK)};
+}
+
+static struct pages chunk_pages(size_t first, size_t end) {
+  uintptr_t map = (uintptr_t)window.chunk_map_end;
+  return (struct pages){page_of(map - end * sizeof(void *)),
+                        page_end_of(map - first * sizeof(void *))};
+}
+
+static size_t pages_bytes(struct pages pages) { return pages.end - pages.first; }
+static void *pages_address(struct pages pages) {
+  return (void *)pages.first; /* NOLINT: maps and window are made of addresses */
+}
+
+static bool commit(struct pages pages) {
+  return os_commit(pages_address(pages), pages_bytes(pages));
+}
+
+/* Makes entries writable; what is so already is harmless to commit again. */
+static bool commit_entries(size_t first, size_t end) {
+  struct pages below = chunk_pages(first, end), above = owner_pages(first, end);
+  if (first == 0) return commit((struct pages){below.first, above.end}); /* they meet */
+  return commit(below) && commit(above);
+}
+
+/* Addresses that nobody has, or OS_OCCUPIED; nothing at all is there at once. */
+static enum os_map_result reserve(struct pages pages) {
+  return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
+}
+
+/* Entries for the chunks from `old` to `wanted`: of both maps or of none.  Who gets the owner map's part is the
+ * only one who asks for the other. */
+static enum os_map_result extend_maps(size_t old, size_t wanted) {
+  struct pages above = {owner_pages(0, old).end, owner_pages(0, wanted).end};
+  struct pages below = {chunk_pages(0, wanted).first, chunk_pages(0, old).first};
+  enum os_map_result result = reserve(above);
+  if (result != OS_MAPPED) return result;
+  result = reserve(below);
+  if (result != OS_MAPPED && pages_bytes(above)) os_unmap(pages_address(above), pages_bytes(above));
+  return result;
+}
+
+/* Whether another thread has just extended the maps: it needs microseconds if it runs. */
+static bool extended_by_another(size_t seen) {
+  for (unsigned millisecond = 0; millisecond < 20; millisecond++) {
+    if (load_acquire(&maps.reserved_chunks) != seen) return true; /* pairs with the CAS below */
+    os_sleep_ms(1);
+  }
+  return false;
+}
+
+/* Entries for `needed` chunks can be read: what is reserved doubles, where it is. */
+static NOINLINE bool reserve_entries(size_t needed) {
+  size_t seen = load_acquire(&maps.reserved_chunks); /* pairs with the CAS below */
+  while (seen < needed) {
+    size_t wanted = seen;
+    while (wanted < needed) wanted *= 2;
+    if (load_relaxed(&maps.are_walled_in)) return false;
+    enum os_map_result result = extend_maps(seen, wanted);
+    if (result == OS_NO_MEMORY) return false;
+    if (result == OS_MAPPED) {
+      /* release: the entries can be read before anybody counts on it. */
+      cas_strong_acq_rel(&maps.reserved_chunks, &seen, wanted);
+      store_relaxed(&maps.are_walled_in, false);
+    } else if (!extended_by_another(seen)) {
+      store_relaxed(&maps.are_walled_in, true); /* relaxed: to know it later costs a wait */
+    }
+    seen = load_acquire(&maps.reserved_chunks);
+  }
+  return true;
+}
+
+/* A stretch of chunks whose entries are written; behind a wall a new one begins, and what is between them is
+ * charged to nobody. */
+enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
+
+static uint64_t stretch_of(size_t first, size_t end) { return (uint64_t)first << 32 | end; }
+
+static bool make_writable(size_t first, size_t end) {
+  uint64_t seen =
+      load_acquire(&maps.writable); /* pairs with the CAS below: the pages are writable */
+  for (;;) {
+    size_t from = seen >> 32, to = (uint32_t)seen;
+    if (first >= from && end <= to) return true;
+    if (first < from) return commit_entries(first, end); /* others are beyond a wall already */
+    if (first > to + APART_CHUNKS) from = to = first;
+    size_t target =
+        to > from ? to + (to - from) : from + FIRST_STRETCH_CHUNKS; /* doubling: few calls */
+    while (target < end) target += target - from;
+    size_t reserved = load_acquire(&maps.reserved_chunks);
+    if (target > reserved) target = reserved;
+    if (!commit_entries(from, target)) return false;
+    /* release: the pages are writable before anybody counts on it; committing twice is harmless. */
+    if (cas_weak_acq_rel(&maps.writable, &seen, stretch_of(from, target))) return true;
+  }
+}
+
+static void raise_bound(size_t granules) {
+  size_t bound = load_relaxed(&window.granule_count);
+  /* release: the entries can be read before the bound says so. */
+  while (bound < granules && !cas_weak_acq_rel(&window.granule_count, &bound, granules)) {
+  }
+}
+
+/* Makes the map entries of these chunks writable, and those of all before readable. */
+static bool cover(size_t first, size_t end) {
+  size_t reserved = load_acquire(&maps.reserved_chunks); /* pairs with the CAS in reserve_entries */
+  if (UNLIKELY(end > reserved) && !reserve_entries(end)) return false;
+  if (!make_writable(first, end)) return false;
+  size_t writable_end = (uint32_t)load_acquire(&maps.writable);
+  raise_bound((end > writable_end ? end : writable_end) * GRANULES_PER_CHUNK);
+  return true;
+}
+
+/* ---- placing ------------------------------------------------------------------------------------------------- */
 
 /* Under an address-space limit the maps themselves count: a window of four times the limit leaves
  * room for fragmentation while its maps take 1/4096 of the limit. */
@@ -19,92 +162,85 @@ static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
   return round_up(wanted_bytes, WINDOW_MIN_BYTES);
 }
 
-static size_t owner_map_bytes(uint64_t window_bytes) {
-  return round_up((window_bytes >> GRANULE_SHIFT) * sizeof(uint32_t), os_page_bytes());
-}
-
-static size_t chunk_map_bytes(uint64_t window_bytes) {
-  return round_up((window_bytes >> CHUNK_SHIFT) * sizeof(void *), os_page_bytes());
-}
-
-/* Of the page that both maps begin in, what is the chunk map's: a small process needs no other. */
-enum { CHUNK_MAP_SHARE_BYTES = 512 };
-
-static bool reserve_maps(uint64_t window_bytes) {
-  size_t below = chunk_map_bytes(window_bytes), above = owner_map_bytes(window_bytes);
-  char *maps = os_reserve(below + os_page_bytes() + above);
-  if (!maps) return false;
-  char *middle = maps + below + CHUNK_MAP_SHARE_BYTES;
-  window.owner_map = (ATOMIC(uint32_t) *)(void *)middle;
-  window.chunk_map_end = (ATOMIC(void *) *)(void *)middle;
-  return true;
-}
-
 /* A random chunk-aligned base in the middle half of the user's addresses, where the kernel places
  * nothing by itself: programs, heaps and libraries lie at the ends. */
-static uintptr_t random_base(uint64_t window_bytes, uintptr_t end) {
-  uintptr_t low = end / 8, high = end / 8 * 5;
+static uintptr_t random_base(uint64_t window_bytes, uint64_t random) {
+  uintptr_t low = address_end / 8, high = address_end / 8 * 5;
   uintptr_t places = high - low > window_bytes ? (high - low - window_bytes) >> CHUNK_SHIFT : 1;
-  return round_up(low + ((os_random() % places) << CHUNK_SHIFT), CHUNK_BYTES);
+  return round_up(low + ((random % places) << CHUNK_SHIFT), CHUNK_BYTES);
 }
 
-static void draw_base(void) {
-  window.base = random_base(window.chunk_limit << CHUNK_SHIFT, os_user_address_end());
+static uint64_t draw_base(void) {
+  uint64_t random = os_random();
+  size_t chunks = load_relaxed(&window.chunk_limit);
+  window.base = random_base(chunks << CHUNK_SHIFT, random);
+  return random;
+}
+
+static void place_maps(uintptr_t page) {
+  uintptr_t middle = page + CHUNK_MAP_SHARE_BYTES;
+  window.owner_map = (ATOMIC(uint32_t) *)middle;   /* NOLINT */
+  window.chunk_map_end = (ATOMIC(void *) *)middle; /* NOLINT */
+}
+
+/* In front of the window, with room for the entries of all addresses in between, at a distance that is drawn too:
+ * by what is left of the random number. */
+static uintptr_t draw_maps_page(uint64_t random) {
+  uintptr_t room = address_end / GRANULE_BYTES * sizeof(uint32_t);
+  return page_of(window.base - room - CHUNK_BYTES - (random >> 32) % room);
 }
 
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
 enum { BASE_ATTEMPTS = 64 };
 
+static struct pages all_entries(void) {
+  size_t chunks = load_relaxed(&window.chunk_limit);
+  return (struct pages){chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
+}
+
+/* Draws the window and reserves its maps; false when refused. */
+static bool reserve_maps(void) {
+  for (unsigned attempt = 0; attempt < BASE_ATTEMPTS; attempt++) {
+    place_maps(draw_maps_page(draw_base()));
+    enum os_map_result result = reserve(all_entries());
+    if (result != OS_OCCUPIED) return result == OS_MAPPED;
+  }
+  return false;
+}
+
 static void draw_free_base(void) {
   for (unsigned attempt = 1; attempt < BASE_ATTEMPTS; attempt++) {
     draw_base();
-    if (!os_is_occupied((const void *)window.base, window.chunk_limit << CHUNK_SHIFT)) return;
+    size_t chunks = load_relaxed(&window.chunk_limit);
+    if (!os_is_occupied((const void *)window.base, chunks << CHUNK_SHIFT)) return;
   }
 }
 
 bool window_init(uint64_t wanted_bytes) {
-  uintptr_t end = os_user_address_end();
-  if (wanted_bytes > end / 4) wanted_bytes = end / 4;
+  address_end = os_user_address_end();
+  if (wanted_bytes > address_end / 4) wanted_bytes = address_end / 4;
   uint64_t bytes = window_bytes_within_limits(wanted_bytes);
-  while (!reserve_maps(bytes)) {
-    if (bytes <= WINDOW_MIN_BYTES) return false;
+  for (;;) {
+    store_relaxed(&window.chunk_limit, bytes >> CHUNK_SHIFT);
+    if (reserve_maps()) break;
+    if (bytes <= WINDOW_MIN_BYTES) {
+      store_relaxed(&window.chunk_limit, 0);
+      return false;
+    }
     bytes = round_up(bytes / 2, WINDOW_MIN_BYTES);
   }
-  window.chunk_limit = bytes >> CHUNK_SHIFT;
-  draw_base();
+  store_relaxed(&maps.reserved_chunks, bytes >> CHUNK_SHIFT);
   return true;
 }
 
-/* What is accessible already is harmless to commit again. */
-static bool commit_maps(size_t granules) {
-  uintptr_t middle = (uintptr_t)window.owner_map, page_bytes = os_page_bytes();
-  uintptr_t start = middle - granules / GRANULES_PER_CHUNK * sizeof(void *);
-  uintptr_t end = round_up(middle + granules * sizeof(uint32_t), page_bytes);
-  start -= start % page_bytes;
-  return os_commit((void *)start, end - start); /* NOLINT: the maps lie around one address */
-}
-
-/* Makes the map entries of all granules below `granule_end` accessible. */
-static bool cover(size_t granule_end) {
-  size_t covered = load_acquire(&window.granule_count);
-  while (covered < granule_end) {
-    size_t target =
-        covered ? covered * 2 : 16 * GRANULES_PER_CHUNK; /* doubling: few system calls */
-    while (target < granule_end) target *= 2;
-    size_t all = window.chunk_limit * GRANULES_PER_CHUNK;
-    if (target > all) target = all;
-    if (!commit_maps(target)) return false;
-    /* release: the pages are accessible before the bound says so; committing twice is harmless. */
-    if (cas_weak_acq_rel(&window.granule_count, &covered, target)) covered = target;
-  }
-  return true;
-}
+/* ---- growing --------------------------------------------------------------------------------------------------- */
 
 /* Takes `count` chunks of addresses from the frontier, or NO_CHUNK. */
 static size_t take_addresses(size_t count) {
-  size_t first = load_relaxed(&window.frontier_chunk);
+  size_t first = load_relaxed(&window.frontier_chunk), limit;
   do {
-    if (count > window.chunk_limit || first > window.chunk_limit - count) return NO_CHUNK;
+    limit = load_relaxed(&window.chunk_limit); /* relaxed: a bound alone */
+    if (count > limit || first > limit - count) return NO_CHUNK;
   } while (!cas_weak_acq_rel(&window.frontier_chunk, &first, first + count));
   return first;
 }
@@ -115,37 +251,75 @@ static void give_addresses_back(size_t first, size_t count) {
   cas_strong_acq_rel(&window.frontier_chunk, &expected, first);
 }
 
+/* `count` chunks are others', or lie between theirs: the window ends so much later. */
+static void note_others(size_t count) {
+  size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
+  size_t limit = load_relaxed(&window.chunk_limit), wanted;
+  do {
+    wanted = limit + count < last ? limit + count : last;
+    if (wanted <= limit) return;
+    /* acq_rel is the weakest CAS there is here: only the sum matters. */
+  } while (!cas_weak_acq_rel(&window.chunk_limit, &limit, wanted));
+}
+
+/* The chunks that are wanted, and how much of their addresses stays unmapped at both ends. */
+struct piece {
+  size_t count, margin_bytes;
+};
+
+static void *piece_address(size_t first, struct piece piece) {
+  return (void *)(chunk_address(first) + piece.margin_bytes); /* NOLINT */
+}
+static size_t piece_bytes(struct piece piece) {
+  return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
+}
+
 /* The window's first chunk shows whether the place is free; to ask for all of it each time would cost a
  * short process 1 % of its time.  While nobody has a chunk it may lie anywhere else. */
-static enum os_map_result map_chunks(size_t first, size_t count) {
-  void *address = (void *)chunk_address(first); /* NOLINT: the window is made of addresses */
-  enum os_map_result result = os_map_at(address, count << CHUNK_SHIFT);
+static enum os_map_result map_piece(size_t first, struct piece piece) {
+  enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
   if (LIKELY(result != OS_OCCUPIED) || load_relaxed(&window.granule_count)) return result;
   draw_free_base();
-  address = (void *)chunk_address(first); /* NOLINT */
-  return os_map_at(address, count << CHUNK_SHIFT);
+  return os_map_at(piece_address(first, piece), piece_bytes(piece));
 }
 
 /* Mapped and known to the maps, or neither. */
-static enum os_map_result open_chunks(size_t first, size_t count) {
-  enum os_map_result result = map_chunks(first, count);
-  if (result != OS_MAPPED || cover((first + count) * GRANULES_PER_CHUNK)) return result;
-  os_unmap((void *)chunk_address(first), count << CHUNK_SHIFT); /* NOLINT */
+static enum os_map_result open_piece(size_t first, struct piece piece) {
+  enum os_map_result result = map_piece(first, piece);
+  if (result != OS_MAPPED || cover(first, first + piece.count)) return result;
+  os_unmap(piece_address(first, piece), piece_bytes(piece));
   return OS_NO_MEMORY;
 }
 
-size_t window_grow(size_t count) {
+/* The frontier leaves what is behind an occupied place as well, where the next was no better: walls of terabytes
+ * are left behind in a few steps. */
+static NOINLINE size_t pass_over(size_t count, size_t passed) {
+  note_others(count);
+  passed += count;
+  if (passed == count) return passed;
+  note_others(passed); /* first: the step may be longer than what the window has left */
+  take_addresses(passed);
+  return 2 * passed;
+}
+
+static size_t grow(struct piece piece) {
+  size_t passed = 0;
   for (unsigned attempt = 0; attempt < OCCUPIED_ATTEMPTS; attempt++) {
-    size_t first = take_addresses(count);
+    size_t first = take_addresses(piece.count);
     if (first == NO_CHUNK) return NO_CHUNK;
-    enum os_map_result result = open_chunks(first, count);
+    enum os_map_result result = open_piece(first, piece);
     if (result == OS_MAPPED) return first;
     if (result == OS_NO_MEMORY) {
-      give_addresses_back(first, count);
+      give_addresses_back(first, piece.count);
       return NO_CHUNK;
     }
+    passed = pass_over(piece.count, passed);
   }
   return NO_CHUNK;
 }
+
+size_t window_grow(size_t count) { return grow((struct piece){count, 0}); }
+
+size_t window_grow_for_records(void) { return grow((struct piece){1, RECORD_MARGIN_BYTES}); }
 
 void window_skip(void) { take_addresses(1); }

@@ -2,16 +2,19 @@
  * granule of it is (T6, the registry).
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
- *   maps       [ not committed | chunk map ◀ | ▶ owner map | not committed ]
+ *   maps       [ room | read-only | chunk map ◀ | ▶ owner map | read-only | room ]
  *   owner map  u32 per granule, upwards: owner tag << 8 | class
  *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
  * One load of the owner map tells everything the fast path of free wants to know about an address.
- * Both maps are reserved without access and committed from where they meet as the frontier moves, by
+ * Both maps are reserved for reading and made writable from where they meet as the frontier moves, by
  * one system call for both and with one page in a small process, so they cost neither commit charge
- * nor memory where nothing lives, and `granule_count`, the bound that the fast path compares with, is
- * always the committed part.  The window itself is not reserved: chunks
+ * nor memory where nothing lives, and `granule_count`, the bound that the fast path compares with,
+ * never exceeds what is reserved.  The window itself is not reserved: chunks
  * are mapped at the frontier, never over anything, and neighbours merge into one VMA.
+ *
+ * What others have mapped at the frontier is passed over, in steps that double, and does not count: the window
+ * then ends as much later, and its maps grow where they are (docs/decisions/0008).
  *
  * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no
  * block begins in the granule. */
@@ -38,10 +41,10 @@ INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK)
 
 struct window {
   uintptr_t base;                /* first byte; constant from the first chunk on */
-  ATOMIC(size_t) granule_count;  /* granules whose map entries are committed */
+  ATOMIC(size_t) granule_count;  /* granules whose map entries may be read */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
-  size_t chunk_limit;            /* chunks in the whole window */
+  ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, others' places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
 };
 
@@ -59,10 +62,10 @@ INLINE uintptr_t chunk_address(size_t chunk) { return window.base + (chunk << CH
 
 /* Whether an address is ours to judge, allocated or not. */
 INLINE bool is_in_window(uintptr_t address) {
-  return granule_of(address) < window.chunk_limit * GRANULES_PER_CHUNK;
+  return granule_of(address) < load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK;
 }
 
-/* The map entry of an address, 0 when it lies outside the committed window. */
+/* The map entry of an address, 0 when it lies outside the part in use. */
 INLINE uint32_t owner_map_entry(uintptr_t address) {
   size_t granule = granule_of(address);
   /* relaxed: whoever has a pointer into a granule has synchronised with its allocation. */
@@ -82,7 +85,7 @@ INLINE void owner_map_clear(size_t granule, size_t count) {
 INLINE ATOMIC(void *) *chunk_map_entry(size_t chunk) {
   return window.chunk_map_end - 1 - (ptrdiff_t)chunk;
 }
-/* The metadata that belongs to the chunk of an address inside the committed window; may be NULL. */
+/* The metadata that belongs to the chunk of an address inside the part in use; may be NULL. */
 INLINE void *chunk_metadata(size_t chunk) {
   return load_acquire(chunk_map_entry(chunk)); /* pairs with the release in chunk_publish */
 }
@@ -96,5 +99,19 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
 size_t window_grow(size_t count);
 /* Leaves the next chunk unmapped for ever, as a guard. */
 void window_skip(void);
+
+/* A chunk for records: of its addresses the first and the last ones stay unmapped, so that no block lies next to a
+ * record.  They are more than 64 KiB, as a stride may be as large. */
+enum {
+  RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
+  RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
+};
+size_t window_grow_for_records(void);
+INLINE uintptr_t record_chunk_address(size_t chunk) {
+  return chunk_address(chunk) + RECORD_MARGIN_BYTES;
+}
+
+/* What others have mapped where memory of ours was is not tried again before. */
+enum { OCCUPIED_RETRY_MS = 10000 };
 
 #endif

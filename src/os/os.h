@@ -22,9 +22,10 @@ enum os_map_result { OS_MAPPED, OS_OCCUPIED, OS_NO_MEMORY };
 enum os_change { OS_REFUSED, OS_DONE, OS_LOST };
 
 size_t os_page_bytes(void);
-/* Address space without access that costs neither memory nor commit charge; NULL when refused. */
-void *os_reserve(size_t bytes);
-/* Makes reserved pages readable and writable (zero at first use); false when refused: then some of them may be so. */
+/* Address space at exactly `address`, never over an existing mapping, that reads as zero, cannot be written, and
+ * costs neither memory nor commit charge. */
+enum os_map_result os_reserve_at(void *address, size_t bytes);
+/* Makes reserved pages writable; false when refused: then some of them may be so. */
 bool os_commit(void *address, size_t bytes);
 /* True when something is mapped between the addresses; false too when the kernel does not say. */
 bool os_is_occupied(const void *address, size_t bytes);

@@ -134,16 +134,8 @@ static void *map(void *address, size_t bytes, int protection, int flags) {
   return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-void *os_reserve(size_t bytes) {
-  check_preconditions(NULL, bytes);
-  if (is_refused(OS_CALL_RESERVE) || !charge_address_space(bytes)) return NULL;
-  void *reserved = map(NULL, bytes, PROT_NONE, 0);
-  if (!reserved) discharge(&os_fake.address_bytes, bytes);
-  return reserved;
-}
-
 /* Committed beginnings of reservations: committing the same pages again costs nothing. */
-enum { COMMITTED_MAX = 8 };
+enum { COMMITTED_MAX = 64 };
 static struct {
   void *address;
   size_t bytes;
@@ -183,21 +175,51 @@ static bool find_occupied(void) {
   return false;
 }
 
+/* What a test has really mapped is found, too. */
 bool os_is_occupied(const void *address, size_t bytes) {
   check_preconditions(address, bytes);
   uint64_t windows = load_relaxed(&os_fake.occupied_windows);
-  if (windows)
-    store_relaxed(&os_fake.occupied_windows, windows - 1); /* asked by one thread at a time */
-  return windows != 0;
+  if (windows) store_relaxed(&os_fake.occupied_windows, windows - 1); /* by one thread at a time */
+  if (windows) return true;
+  int saved_errno = errno;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void *mapped = mmap((void *)(uintptr_t)address, bytes, PROT_NONE, flags, -1, 0);
+  bool is_occupied = mapped == MAP_FAILED && errno == EEXIST;
+  if (mapped != MAP_FAILED) munmap(mapped, bytes);
+  errno = saved_errno;
+  return is_occupied;
 }
 
-static enum os_map_result map_charged(void *address, size_t bytes) {
+static enum os_map_result map_charged(void *address, size_t bytes, int protection) {
   int saved_errno = errno;
-  void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+  void *mapped = map(address, bytes, protection, MAP_FIXED_NOREPLACE);
   enum os_map_result result = mapped || errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
   errno = saved_errno;
   if (mapped == address) return OS_MAPPED;
   if (mapped) munmap(mapped, bytes);
+  return result;
+}
+
+/* What was reserved is not charged, so giving it back discharges nothing. */
+enum { RESERVED_MAX = 64 };
+static ATOMIC(void *) reserved_places[RESERVED_MAX];
+
+static bool change_reserved(void *from, void *to) {
+  for (unsigned index = 0; index < RESERVED_MAX; index++) {
+    void *expected = from;
+    if (cas_strong_acq_rel(&reserved_places[index], &expected, to)) return true;
+  }
+  return false;
+}
+
+enum os_map_result os_reserve_at(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_RESERVE) || !charge_address_space(bytes)) return OS_NO_MEMORY;
+  enum os_map_result result = map_charged(address, bytes, PROT_READ);
+  if (result != OS_MAPPED)
+    discharge(&os_fake.address_bytes, bytes);
+  else if (!change_reserved(NULL, address))
+    abort();
   return result;
 }
 
@@ -206,8 +228,13 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
   if (is_refused(OS_CALL_MAP_AT)) return OS_NO_MEMORY;
   if (find_occupied()) return OS_OCCUPIED;
   if (!charge_address_space(bytes)) return OS_NO_MEMORY;
-  enum os_map_result result = charge_commit(bytes) ? map_charged(address, bytes) : OS_NO_MEMORY;
+  if (!charge_commit(bytes)) {
+    discharge(&os_fake.address_bytes, bytes);
+    return OS_NO_MEMORY;
+  }
+  enum os_map_result result = map_charged(address, bytes, PROT_READ | PROT_WRITE);
   if (result == OS_MAPPED) return OS_MAPPED;
+  discharge(&os_fake.charged_bytes, bytes);
   discharge(&os_fake.address_bytes, bytes);
   return result;
 }
@@ -230,7 +257,7 @@ bool os_unmap(void *address, size_t bytes) {
   }
   fetch_add_relaxed(&totals.os_unmaps, 1);
   discharge(&os_fake.address_bytes, bytes);
-  discharge(&os_fake.charged_bytes, bytes);
+  if (!change_reserved(address, NULL)) discharge(&os_fake.charged_bytes, bytes);
   return munmap(address, bytes) == 0;
 }
 
@@ -287,7 +314,13 @@ enum os_change os_remap(void *address, size_t bytes) {
   return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) ? OS_DONE : OS_REFUSED;
 }
 
-void *os_reserve_closed(size_t bytes) { return os_reserve(bytes); }
+void *os_reserve_closed(size_t bytes) {
+  check_preconditions(NULL, bytes);
+  if (is_refused(OS_CALL_RESERVE) || !charge_address_space(bytes)) return NULL;
+  void *reserved = map(NULL, bytes, PROT_NONE, 0);
+  if (!reserved) discharge(&os_fake.address_bytes, bytes);
+  return reserved;
+}
 
 bool os_open_pages(void *address, size_t bytes) {
   check_preconditions(address, bytes);

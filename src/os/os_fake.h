@@ -37,7 +37,7 @@ struct os_fake {
   bool does_half;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
-  /* os_is_occupied says so for the next so many. */
+  /* os_is_occupied says so for the next so many, and where a test has mapped something. */
   ATOMIC(uint64_t) occupied_windows;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */

@@ -56,11 +56,22 @@ size_t os_page_bytes(void) {
 }
 #endif
 
-void *os_reserve(size_t bytes) {
+static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   int saved_errno = errno;
-  void *reserved = map(NULL, bytes, PROT_NONE, MAP_NORESERVE);
+  void *mapped = map(address, bytes, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+  enum os_map_result result = OS_MAPPED;
+  if (!mapped) {
+    result = errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+  } else if (mapped != address) { /* before Linux 4.17 the address is only a hint */
+    munmap(mapped, bytes);
+    result = OS_OCCUPIED;
+  }
   errno = saved_errno;
-  return reserved;
+  return result;
+}
+
+enum os_map_result os_reserve_at(void *address, size_t bytes) {
+  return map_at(address, bytes, PROT_READ);
 }
 
 bool os_commit(void *address, size_t bytes) {
@@ -83,17 +94,7 @@ bool os_is_occupied(const void *address, size_t bytes) {
 }
 
 enum os_map_result os_map_at(void *address, size_t bytes) {
-  int saved_errno = errno;
-  void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
-  enum os_map_result result = OS_MAPPED;
-  if (!mapped) {
-    result = errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
-  } else if (mapped != address) { /* before Linux 4.17 the address is only a hint */
-    munmap(mapped, bytes);
-    result = OS_OCCUPIED;
-  }
-  errno = saved_errno;
-  return result;
+  return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 
 /* ---- what a refused call has left behind ----------------------------------------------------------- */

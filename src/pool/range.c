@@ -16,7 +16,7 @@
 #include "pool/superslab.h"
 #include "pool/thrift.h"
 
-enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 3 };
+enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
 enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
@@ -129,6 +129,13 @@ static unsigned bin_of(size_t granules) {
 
 static struct range_set *set_of(struct arena *arena, enum range_kind kind) {
   return &arena->sets[kind - FREE_KIND_FIRST];
+}
+
+static uint64_t bytes_of_kind(enum range_kind kind) {
+  uint64_t granules = 0;
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
+    granules += load_relaxed(&set_of(&arenas[arena], kind)->granules);
+  return granules << GRANULE_SHIFT;
 }
 
 static void insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
@@ -360,10 +367,6 @@ static size_t take_from_arenas(enum range_kind kind, const struct range_request 
   return NO_GRANULE;
 }
 
-static bool map_range_again(size_t first, size_t granules) {
-  return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT) == OS_MAPPED;
-}
-
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
 static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = arena_of(first);
@@ -374,14 +377,86 @@ static void put_back(size_t first, enum range_kind kind, struct counters *counte
   lock_give(&arena->lock);
 }
 
-static size_t take_unmapped(const struct range_request *request, struct counters *counters) {
-  size_t first = take_from_arenas(RANGE_UNMAPPED, request, 0, counters);
-  if (first != NO_GRANULE && !map_range_again(first, request->granules)) {
-    put_back(first, RANGE_UNMAPPED, counters);
-    return NO_GRANULE;
-  }
-  return first;
+/* ---- where others have mapped something ------------------------------------------------------------ */
+
+static enum os_map_result map_range_again(size_t first, size_t granules) {
+  return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
 }
+
+/* Two parts of an extracted range, each as if it had been extracted by itself. */
+static void divide(size_t first, size_t granules, size_t part, struct counters *counters) {
+  struct arena *arena = arena_of(first);
+  lock_take(&arena->lock, counters);
+  set_boundaries(first, part, RANGE_BUSY);
+  set_boundaries(first + part, granules - part, RANGE_BUSY);
+  record(first + part)->was_moved = false; /* nothing is mapped */
+  lock_give(&arena->lock);
+}
+
+/* Calls of the system for one range; what then is not known to be free waits with what is not. */
+enum { ISOLATE_PROBES = 64 };
+
+/* Of an extracted range without addresses, in which others have mapped something: halves that are free are UNMAPPED
+ * again, the others are halved. */
+static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
+  if (granules == 1 || !*probes) {
+    put_back(first, RANGE_OCCUPIED, counters);
+    return;
+  }
+  size_t part = granules / 2;
+  divide(first, granules, part, counters);
+  for (unsigned half = 0; half < 2; half++) {
+    size_t begin = half ? first + part : first, size = half ? granules - part : part;
+    if (*probes) --*probes;
+    if (os_is_occupied((const void *)granule_address(begin), size << GRANULE_SHIFT))
+      isolate(begin, size, probes, counters);
+    else
+      put_back(begin, RANGE_UNMAPPED, counters);
+  }
+}
+
+/* What others lay in may be free again: it is tried once more, now and then. */
+static NOINLINE void forgive_occupied(struct counters *counters) {
+  static ATOMIC(uint32_t) tried_ms;
+  if (LIKELY(!bytes_of_kind(RANGE_OCCUPIED))) return;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&tried_ms);
+  if (now_ms - before_ms < OCCUPIED_RETRY_MS) return;
+  /* No order is needed: one thread is enough. */
+  if (!cas_strong_acq_rel(&tried_ms, &before_ms, now_ms)) return;
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++) {
+    const struct range_set *set = set_of(arena, RANGE_OCCUPIED);
+    lock_take(&arena->lock, counters);
+    while (arena->is_ready && load_relaxed(&set->granules)) {
+      uint32_t first = set->bins[next_bin(set, 0)];
+      extract(arena, first);
+      insert_merged(arena, first, record(first)->info.granules, RANGE_UNMAPPED);
+    }
+    lock_give(&arena->lock);
+  }
+}
+
+/* Ranges that one request may find occupied. */
+enum { UNMAPPED_TRIES = 4 };
+
+static NOINLINE size_t take_unmapped(const struct range_request *request,
+                                     struct counters *counters) {
+  forgive_occupied(counters);
+  for (unsigned tries = 0; tries < UNMAPPED_TRIES; tries++) {
+    size_t first = take_from_arenas(RANGE_UNMAPPED, request, 0, counters);
+    if (first == NO_GRANULE) return NO_GRANULE;
+    enum os_map_result result = map_range_again(first, request->granules);
+    if (result == OS_MAPPED) return first;
+    if (result == OS_NO_MEMORY) {
+      put_back(first, RANGE_UNMAPPED, counters);
+      return NO_GRANULE;
+    }
+    unsigned probes = ISOLATE_PROBES;
+    isolate(first, request->granules, &probes, counters);
+  }
+  return NO_GRANULE;
+}
+
+/* ---- fresh ones --------------------------------------------------------------------------------------- */
 
 static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count) {
   for (size_t index = 0; index < chunk_count; index++) {
@@ -433,7 +508,8 @@ static bool grow_arena(const struct range_request *request, struct counters *cou
 
 static size_t take_clean(const struct range_request *request, struct counters *counters) {
   size_t first = take_from_arenas(RANGE_CLEAN, request, 0, counters);
-  if (first == NO_GRANULE) first = take_unmapped(request, counters);
+  if (first == NO_GRANULE && (bytes_of_kind(RANGE_UNMAPPED) || bytes_of_kind(RANGE_OCCUPIED)))
+    first = take_unmapped(request, counters);
   if (first == NO_GRANULE && grow_arena(request, counters))
     first = take_from_arenas(RANGE_CLEAN, request, 0, counters);
   return first;
@@ -566,13 +642,6 @@ size_t range_covering(size_t granule) {
 }
 
 /* ---- purge ------------------------------------------------------------------------------------------ */
-
-static uint64_t bytes_of_kind(enum range_kind kind) {
-  uint64_t granules = 0;
-  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
-    granules += load_relaxed(&set_of(&arenas[arena], kind)->granules);
-  return granules << GRANULE_SHIFT;
-}
 
 static uint64_t live_bytes(void) {
   uint64_t granules = 0;
@@ -714,8 +783,9 @@ void range_measure(struct range_sizes *sizes) {
   *sizes = (struct range_sizes){.mapped_bytes = load_relaxed(&granules_set_aside) << GRANULE_SHIFT};
   for (unsigned index = 0; index < ARENA_COUNT; index++) {
     struct arena *arena = &arenas[index];
-    uint64_t unmapped = load_relaxed(&set_of(arena, RANGE_UNMAPPED)->granules) << GRANULE_SHIFT;
-    sizes->mapped_bytes += (load_relaxed(&arena->granules) << GRANULE_SHIFT) - unmapped;
+    uint64_t unmapped = load_relaxed(&set_of(arena, RANGE_UNMAPPED)->granules) +
+                        load_relaxed(&set_of(arena, RANGE_OCCUPIED)->granules);
+    sizes->mapped_bytes += (load_relaxed(&arena->granules) - unmapped) << GRANULE_SHIFT;
     sizes->dirty_bytes += load_relaxed(&set_of(arena, RANGE_DIRTY)->granules) << GRANULE_SHIFT;
     sizes->clean_bytes += load_relaxed(&set_of(arena, RANGE_CLEAN)->granules) << GRANULE_SHIFT;
   }

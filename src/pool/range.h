@@ -6,6 +6,7 @@
  *      DIRTY     freed lately, pages resident, content arbitrary     taken first
  *      CLEAN     never touched or purged: reads as zero              taken next
  *      UNMAPPED  address space only                                  mapped again when taken
+ *      OCCUPIED  UNMAPPED, and others have mapped something there    UNMAPPED again after a while
  *
  * Free neighbours of one kind merge.  A set is an array of bins by size with a bitmap of the
  * non-empty ones (in the manner of TLSF, M. Masmano et al., 2004): good fit in a bounded number of

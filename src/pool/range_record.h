@@ -6,7 +6,15 @@
 
 #include "pool/range.h"
 
-enum range_kind { RANGE_NONE, RANGE_LIVE, RANGE_DIRTY, RANGE_CLEAN, RANGE_UNMAPPED, RANGE_BUSY };
+enum range_kind {
+  RANGE_NONE,
+  RANGE_LIVE,
+  RANGE_DIRTY,
+  RANGE_CLEAN,
+  RANGE_UNMAPPED,
+  RANGE_OCCUPIED,
+  RANGE_BUSY
+};
 
 struct range {
   struct range_info info;  /* granules is valid in the first record of free ranges too */

@@ -22,6 +22,8 @@ ATOMIC(uint32_t) purge_helper_waits;
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
 
 enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
+enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 }; /* 256 TiB: more than user addresses */
+typedef ATOMIC(uint64_t) directory_word;
 
 /* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
 enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
@@ -36,13 +38,17 @@ static struct {
   /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots.  Its first word is here: a small
    * process needs no other. */
   CACHE_ALIGNED ATOMIC(uint64_t) first_open;
-  ATOMIC(uint64_t) *other_open; /* its other words, and room for the first */
   /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
   ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
 
-  struct tagged_stack kept;  /* the LRU: wholly free SuperSlabs with pages, youngest on top */
-  struct tagged_stack clean; /* wholly free ones without pages, or without addresses */
+  struct tagged_stack kept;     /* the LRU: wholly free SuperSlabs with pages, youngest on top */
+  struct tagged_stack clean;    /* wholly free ones without pages, or without addresses */
+  struct tagged_stack occupied; /* of those, in whose addresses others have mapped something */
+  ATOMIC(uint32_t) occupied_tried_ms;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
+
+  /* The directory's other words, 1 TiB of the window in each piece; where none of our chunks lie there is none. */
+  ATOMIC(directory_word *) pieces[DIRECTORY_PIECES];
 } pool;
 
 /* ---- items of the stacks ----------------------------------------------------------------------- */
@@ -57,13 +63,36 @@ static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
 
 static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
 
-static ATOMIC(uint64_t) *open_word(size_t index) {
-  return index ? &pool.other_open[index] : &pool.first_open;
+/* NULL where no SuperSlab ever was. */
+static directory_word *open_word(size_t index) {
+  if (!index) return &pool.first_open;
+  directory_word *piece = load_acquire(&pool.pieces[index / PIECE_WORDS]); /* pairs with has_word */
+  return piece ? &piece[index % PIECE_WORDS] : NULL;
+}
+
+/* The next word after this one that may have any. */
+static size_t next_word(size_t index) {
+  return open_word(index) ? index + 1 : (index / PIECE_WORDS + 1) * PIECE_WORDS;
+}
+
+/* The SuperSlabs of a word. */
+static uint64_t open_in_word(size_t index) {
+  const directory_word *word = open_word(index);
+  return word ? load_acquire(word) : 0; /* pairs with directory_open */
+}
+
+/* The loser of a race leaves addresses unused: nobody waits for anybody. */
+static bool has_word(size_t index) {
+  if (open_word(index)) return true;
+  directory_word *none = NULL, *piece = metadata_allocate(PIECE_WORDS * sizeof *piece);
+  if (!piece) return false;
+  cas_strong_acq_rel(&pool.pieces[index / PIECE_WORDS], &none, piece); /* release: zeroed before */
+  return true;
 }
 
 static void directory_close(const struct superslab *superslab) {
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  ATOMIC(uint64_t) *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
+  directory_word *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
   /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
    * of `unused` before it opens.  One of the two sees the other. */
   fetch_and_seq(word, ~bit);
@@ -73,7 +102,7 @@ static void directory_close(const struct superslab *superslab) {
 static void directory_open(const struct superslab *superslab) {
   size_t index = superslab->chunk / DIRECTORY_WORD_CHUNKS;
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  ATOMIC(uint64_t) *word = open_word(index);
+  directory_word *word = open_word(index);
   if (!(load_seq(word) & bit)) fetch_or_seq(word, bit);
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++) {
     size_t first = load_relaxed(&pool.first_open_word[kind]); /* relaxed: only a hint */
@@ -172,12 +201,13 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
 
 /* ---- SuperSlabs ------------------------------------------------------------------------------------ */
 
-static bool map_again(struct superslab *superslab) {
-  if (superslab->is_mapped) return true;
-  if (os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES) != OS_MAPPED) return false;
+static enum os_map_result map_again(struct superslab *superslab) {
+  if (superslab->is_mapped) return OS_MAPPED;
+  enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
+  if (result != OS_MAPPED) return result;
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
-  return true;
+  return OS_MAPPED;
 }
 
 static void keep_record(struct superslab *record) {
@@ -207,6 +237,13 @@ static bool has_bits(struct superslab *record) {
   return !options.harden || record->live;
 }
 
+static size_t grow_by_chunk(void) {
+  size_t chunk = window_grow(1);
+  if (chunk == NO_CHUNK || has_word(chunk / DIRECTORY_WORD_CHUNKS)) return chunk;
+  os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  return NO_CHUNK;
+}
+
 static struct superslab *make_superslab(void) {
   struct superslab *superslab = take_record();
   if (!superslab) return NULL;
@@ -214,7 +251,7 @@ static struct superslab *make_superslab(void) {
     keep_record(superslab);
     return NULL;
   }
-  size_t chunk = window_grow(1);
+  size_t chunk = grow_by_chunk();
   if (chunk == NO_CHUNK) { /* programs may ask again and again */
     keep_record(superslab);
     return NULL;
@@ -229,6 +266,38 @@ static struct superslab *make_superslab(void) {
   return superslab;
 }
 
+/* Those that others lay in may be free again: they are tried once more, now and then. */
+static void forgive_occupied(void) {
+  if (LIKELY(tagged_stack_is_empty(&pool.occupied))) return;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), tried_ms = load_relaxed(&pool.occupied_tried_ms);
+  if (now_ms - tried_ms < OCCUPIED_RETRY_MS) return;
+  /* No order is needed: one thread is enough. */
+  if (!cas_strong_acq_rel(&pool.occupied_tried_ms, &tried_ms, now_ms)) return;
+  uint32_t youngest = tagged_stack_pop_all(&pool.occupied);
+  if (youngest == NO_ITEM) return;
+  uint32_t oldest = tagged_chain_reverse(youngest, superslab_link);
+  tagged_stack_push_chain(&pool.clean, superslab_link, oldest, youngest);
+}
+
+/* Occupied ones that one call may meet: then it takes a new one, and the next call goes on. */
+enum { OCCUPIED_TRIES = 16 };
+
+/* One without pages.  NULL when there is none, or, with *is_refused, when the system does not map it. */
+static NOINLINE struct superslab *take_clean(bool *is_refused) {
+  forgive_occupied();
+  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
+    uint32_t number = tagged_stack_pop(&pool.clean, superslab_link);
+    if (number == NO_ITEM) return NULL;
+    struct superslab *superslab = superslab_of_chunk(number);
+    enum os_map_result result = map_again(superslab);
+    if (result == OS_MAPPED) return superslab;
+    *is_refused = result == OS_NO_MEMORY;
+    tagged_stack_push(*is_refused ? &pool.clean : &pool.occupied, superslab_link, number);
+    if (*is_refused) return NULL;
+  }
+  return NULL;
+}
+
 /* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL. */
 static struct superslab *take_superslab(bool may_grow, struct counters *counters) {
   uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
@@ -238,16 +307,15 @@ static struct superslab *take_superslab(bool may_grow, struct counters *counters
     return superslab_of_chunk(number);
   }
   if (!may_grow) return NULL;
-  number = tagged_stack_pop(&pool.clean, superslab_link);
-  if (number != NO_ITEM) {
-    struct superslab *superslab = superslab_of_chunk(number);
-    if (map_again(superslab)) {
-      count(counters, COUNT_acquire_lru);
-      return superslab;
-    }
-    tagged_stack_push(&pool.clean, superslab_link, number);
+  bool is_refused = false;
+  struct superslab *superslab = NULL;
+  if (!tagged_stack_is_empty(&pool.clean) || !tagged_stack_is_empty(&pool.occupied))
+    superslab = take_clean(&is_refused);
+  if (superslab) {
+    count(counters, COUNT_acquire_lru);
+    return superslab;
   }
-  struct superslab *superslab = make_superslab();
+  if (!is_refused) superslab = make_superslab();
   if (superslab) count(counters, COUNT_acquire_os);
   return superslab;
 }
@@ -320,8 +388,7 @@ static bool open_an_empty(unsigned class) {
 /* With nothing taken only slots whose pages may be resident. */
 static struct slab *take_unused_in_word(size_t index, unsigned class, size_t taken_bytes,
                                         struct counters *counters) {
-  uint64_t open = load_acquire(open_word(index)); /* pairs with directory_open */
-  for (; open; open &= open - 1) {
+  for (uint64_t open = open_in_word(index); open; open &= open - 1) {
     struct superslab *superslab =
         superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
     int first = claim_run(superslab, slots_of_class(class), !taken_bytes, counters);
@@ -335,7 +402,7 @@ static struct slab *take_unused_in_word(size_t index, unsigned class, size_t tak
 static struct slab *take_unused(unsigned class, size_t taken_bytes, struct counters *counters) {
   ATOMIC(size_t) *hint = &pool.first_open_word[slot_count_kind(slots_of_class(class))];
   size_t begin = load_relaxed(hint), end = directory_words();
-  for (size_t index = begin; index < end; index++) {
+  for (size_t index = begin; index < end; index = next_word(index)) {
     struct slab *slab = take_unused_in_word(index, class, taken_bytes, counters);
     if (slab) return slab;
   }
@@ -551,8 +618,8 @@ void slab_pool_purge(struct purge *purge) {
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++)
     store_relaxed(&pool.first_open_word[kind], 0);
   size_t end = directory_words();
-  for (size_t index = 0; index < end; index++)
-    for (uint64_t open = load_acquire(open_word(index)); open; open &= open - 1)
+  for (size_t index = 0; index < end; index = next_word(index))
+    for (uint64_t open = open_in_word(index); open; open &= open - 1)
       purge_unused_slots(purge,
                          superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open)));
   age_kept_superslabs(purge);
@@ -570,15 +637,13 @@ static bool has_first_record(void) {
 
 bool slab_pool_init(void) {
   if (!has_first_record()) return false;
-  size_t words = window.chunk_limit / DIRECTORY_WORD_CHUNKS + 1;
-  pool.other_open = metadata_allocate(words * sizeof(uint64_t));
-  return pool.other_open != NULL;
+  return has_word(1);
 }
 
 static void measure_open(struct slab_pool_sizes *sizes) {
   size_t end = directory_words();
-  for (size_t index = 0; index < end; index++) {
-    for (uint64_t open = load_acquire(open_word(index)); open; open &= open - 1) {
+  for (size_t index = 0; index < end; index = next_word(index)) {
+    for (uint64_t open = open_in_word(index); open; open &= open - 1) {
       const struct superslab *superslab =
           superslab_of_chunk(index * DIRECTORY_WORD_CHUNKS + lowest_bit(open));
       uint32_t free_dirty = load_relaxed(&superslab->unused) & load_relaxed(&superslab->dirty);
@@ -590,7 +655,7 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   uint64_t mapped_count = load_relaxed(&totals.superslabs_mapped);
   *sizes = (struct slab_pool_sizes){.mapped_bytes = mapped_count * CHUNK_BYTES};
-  if (!pool.other_open) return;
+  if (!load_relaxed(&pool.pieces[0])) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;

@@ -64,7 +64,8 @@ bool big_note_freed(size_t granule, struct counters *counters) {
 
 uintptr_t big_take(struct big_request *request, struct counters *counters) {
   request->is_zero = false;
-  if (granules_of(request->bytes) > window.chunk_limit * GRANULES_PER_CHUNK) return 0;
+  if (granules_of(request->bytes) > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK)
+    return 0;
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);

@@ -14,20 +14,31 @@
 
 /* A place where nothing is: reserved and given back. */
 static unsigned char *free_place(size_t bytes) {
-  unsigned char *place = os_reserve(bytes);
-  assert_non_null(place);
+  void *place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  assert_ptr_not_equal(place, MAP_FAILED);
   os_unmap(place, bytes);
   return place;
 }
 
+static int write_to(const void *address) {
+  *(volatile char *)(uintptr_t)address = 1;
+  return 0;
+}
+
 static void test_reserve_and_commit(void **state) {
   (void)state;
-  unsigned char *pages = os_reserve(PAGES);
-  assert_non_null(pages);
+  unsigned char *pages = free_place(PAGES);
+  assert_int_equal(os_reserve_at(pages, PAGES), OS_MAPPED);
+  errno = 77;
+  assert_int_equal(os_reserve_at(pages + PAGES / 2, PAGES), OS_OCCUPIED);
+  assert_int_equal(errno, 77);
   assert_true(os_commit(pages, PAGES / 2));
   assert_true(os_commit(pages, PAGES / 2)); /* again is harmless */
   for (size_t at = 0; at < PAGES / 2; at++) assert_int_equal(pages[at], 0);
-  assert_false(os_read_safely(&(char){0}, pages + PAGES / 2, 1)); /* the rest has no access */
+  for (size_t at = PAGES / 2; at < PAGES; at++)
+    assert_int_equal(pages[at], 0); /* the rest can be read */
+  struct child child = child_run(write_to, pages + PAGES / 2);
+  assert_true(WIFSIGNALED(child.status));
   os_unmap(pages, PAGES);
 }
 
@@ -210,7 +221,8 @@ static int limit_address_space(const void *unused) {
   REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
   REQUIRE(os_address_space_limit() == 1 << 30);
   errno = 77;
-  REQUIRE(!os_reserve((size_t)2 << 30) && errno == 77);
+  void *nowhere_near = (void *)((uintptr_t)1 << 45);
+  REQUIRE(os_reserve_at(nowhere_near, (size_t)2 << 30) == OS_NO_MEMORY && errno == 77);
   return 0;
 }
 

@@ -1,6 +1,9 @@
 /* src/map/window and src/map/metadata: the address window and hakmem's own memory. */
 #include "map/window.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
+
 #include "base/counters.h"
 #include "child.h"
 #include "map/metadata.h"
@@ -60,10 +63,10 @@ static int draw_again_until_a_chunk_is_there(const void *unused) {
   uintptr_t drawn = window.base;
   store_relaxed(&os_fake.occupied_places,
                 6); /* the first chunk's, three times before and after a draw */
-  REQUIRE(window_grow(1) == 3 && window.base != drawn);
+  REQUIRE(window_grow(1) != NO_CHUNK && window.base != drawn);
   drawn = window.base;
   store_relaxed(&os_fake.occupied_places, 1);
-  REQUIRE(window_grow(1) == 5 && window.base == drawn); /* from then on it stays */
+  REQUIRE(window_grow(1) != NO_CHUNK && window.base == drawn); /* from then on it stays */
   return 0;
 }
 
@@ -146,10 +149,10 @@ static int grow_when_refused(const void *argument) {
   REQUIRE(window_grow(2) == NO_CHUNK);
   REQUIRE(window_grow(2) == 1); /* the addresses were put back */
   store_relaxed(&os_fake.occupied_places, 2);
-  REQUIRE(window_grow(1) == 5); /* past what belongs to somebody else */
+  REQUIRE(window_grow(1) == 7); /* past what belongs to somebody else, with a step as wide */
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 1);
   REQUIRE(window_grow(64) == NO_CHUNK);
-  REQUIRE(window_grow(64) == 6);
+  REQUIRE(window_grow(64) == 8);
   return 0;
 }
 
@@ -172,6 +175,202 @@ static void test_it_has_an_end(void **state) {
   (void)state;
   assert_child_succeeds(grow_to_the_end, NULL);
 }
+
+/* ---- others in it ------------------------------------------------------------------------------------------- */
+
+#define TIB (1024 * GIB)
+
+/* Of somebody else; ends at what is there already. */
+static void map_foreign(uintptr_t at, size_t bytes) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  REQUIRE(mmap((void *)at, bytes, PROT_NONE, flags, -1, 0) == (void *)at);
+}
+
+static void check_entries(size_t chunk) {
+  size_t last = (chunk + 1) * GRANULES_PER_CHUNK - 1;
+  owner_map_set(last, 0x1234);
+  chunk_publish(chunk, &window);
+  REQUIRE(owner_map_entry(chunk_address(chunk + 1) - 1) == 0x1234);
+  REQUIRE(chunk_metadata(chunk) == &window);
+  REQUIRE(is_in_window(chunk_address(chunk)));
+}
+
+static int pass_walls(const void *argument) {
+  uint64_t window_bytes = *(const uint64_t *)argument;
+  REQUIRE(window_init(window_bytes));
+  size_t chunk = window_grow(3) + 2;
+  for (unsigned wall = 1; wall <= 4; wall++) {
+    map_foreign(chunk_address(chunk + 1), wall * TIB);
+    size_t behind = window_grow(2);
+    REQUIRE(behind != NO_CHUNK && chunk_address(behind) >= chunk_address(chunk + 1) + wall * TIB);
+    REQUIRE(chunk_address(behind) <= chunk_address(chunk + 1) + 3 * wall * TIB);
+    memset((void *)chunk_address(behind), 1, 2 * CHUNK_BYTES);
+    for (size_t entry = behind; entry < behind + 2; entry++) check_entries(entry);
+    /* In the wall there is nothing. */
+    REQUIRE(owner_map_entry(chunk_address(chunk + 1)) == 0 && !chunk_metadata(chunk + 1));
+    REQUIRE(owner_map_entry(chunk_address(behind) - 1) == 0 && !chunk_metadata(behind - 1));
+    for (chunk = behind + 2; chunk < behind + 9; chunk++) {
+      REQUIRE(window_grow(1) == chunk); /* side by side again */
+      check_entries(chunk);
+    }
+    chunk--;
+  }
+  return 0;
+}
+
+static int pass_walls_under_strict_overcommit(const void *argument) {
+  os_fake.is_overcommit_strict = true;
+  os_fake.commit_limit_bytes = 128 << 20; /* the maps of the walls alone would have 680 MiB */
+  return pass_walls(argument);
+}
+
+static void test_walls(void **state) {
+  (void)state;
+  const uint64_t sizes[] = {TIB, 16 * GIB, 128 << 20};
+  for (unsigned index = 0; index < 3; index++) {
+    assert_child_succeeds(pass_walls, &sizes[index]);
+    assert_child_succeeds(pass_walls_under_strict_overcommit, &sizes[index]);
+  }
+}
+
+/* What others have does not count for its size. */
+static int use_all_of_it(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 << 20));
+  size_t seen = 0;
+  for (size_t chunk = 0; chunk < 60; chunk += chunk % 7 + 1)
+    map_foreign(chunk_address(chunk) + chunk * 4096, 4096), seen++;
+  for (unsigned index = 0; index < 32; index++) check_entries(window_grow(1));
+  REQUIRE(window_grow(1) == NO_CHUNK && seen > 10);
+  return 0;
+}
+CHILD_TEST(use_all_of_it)
+
+/* The map of owners has no place to grow: what it covers can be used, and the rest is refused without a wait. */
+static int maps_walled_in(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 << 20));
+  uintptr_t map_end = (uintptr_t)window.owner_map + 32 * GRANULES_PER_CHUNK * sizeof(uint32_t);
+  map_foreign(round_up(map_end, 4096), 4096);
+  REQUIRE(window_grow(1) == 0);
+  map_foreign(chunk_address(1), 16 * CHUNK_BYTES);
+  size_t served = 0;
+  while (window_grow(1) != NO_CHUNK) served++;
+  REQUIRE(served > 0 && served < 16);
+  for (unsigned attempt = 0; attempt < 1000; attempt++) REQUIRE(window_grow(1) == NO_CHUNK);
+  REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
+  return 0;
+}
+CHILD_TEST(maps_walled_in)
+
+/* Of both maps' new parts any may be refused: then neither is there, and the next call tries again. */
+static int maps_refused(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 << 20));
+  REQUIRE(window_grow(1) == 0);
+  map_foreign(chunk_address(1), GIB);
+  for (unsigned part = 1; part <= 2; part++) {
+    uint64_t address_bytes = load_relaxed(&os_fake.address_bytes);
+    os_fake_fail(1u << OS_CALL_RESERVE, part, part);
+    REQUIRE(window_grow(1) == NO_CHUNK);
+    REQUIRE(load_relaxed(&os_fake.address_bytes) == address_bytes);
+  }
+  os_fake_fail(1u << OS_CALL_COMMIT, 1, 2);
+  REQUIRE(window_grow(1) == NO_CHUNK && window_grow(1) == NO_CHUNK);
+  os_fake_fail_none();
+  size_t chunk = window_grow(1);
+  check_entries(chunk);
+  return 0;
+}
+CHILD_TEST(maps_refused)
+
+enum { THREADS = 8, CHUNKS_EACH = 40 };
+static size_t grown[THREADS][CHUNKS_EACH];
+
+static void *grow_beside_others(void *row) {
+  for (size_t index = 0; index < CHUNKS_EACH; index++) {
+    size_t chunk = window_grow(1);
+    REQUIRE(chunk != NO_CHUNK);
+    memset((void *)chunk_address(chunk), 1, 4096);
+    owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, (uint32_t)chunk + 1);
+    chunk_publish(chunk, (void *)chunk);
+    ((size_t *)row)[index] = chunk;
+  }
+  return NULL;
+}
+
+/* Threads pass walls together: the maps grow under them. */
+static int pass_walls_together(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 << 20));
+  for (size_t wall = 8; wall < 4096; wall *= 2)
+    map_foreign(chunk_address(wall), wall / 2 * CHUNK_BYTES);
+  for (size_t page = 4; page < 512; page += 16) /* in between */
+    if (!os_is_occupied((void *)chunk_address(page), CHUNK_BYTES))
+      map_foreign(chunk_address(page), 4096);
+  os_fake_fail(0, 1, 0);
+  window.chunk_limit += THREADS * CHUNKS_EACH; /* as if it were so large; the maps are not */
+  pthread_t threads[THREADS];
+  for (size_t thread = 0; thread < THREADS; thread++)
+    REQUIRE(pthread_create(&threads[thread], NULL, grow_beside_others, grown[thread]) == 0);
+  for (size_t thread = 0; thread < THREADS; thread++)
+    REQUIRE(pthread_join(threads[thread], NULL) == 0);
+  for (size_t thread = 0; thread < THREADS; thread++)
+    for (size_t index = 0; index < CHUNKS_EACH; index++) {
+      size_t chunk = grown[thread][index];
+      REQUIRE(owner_map_entry(chunk_address(chunk + 1) - 1) == chunk + 1); /* nobody else had it */
+      REQUIRE(chunk_metadata(chunk) == (void *)chunk);
+      owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, 0);
+    }
+  return 0;
+}
+CHILD_TEST(pass_walls_together)
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
+
+static bool can_be_read(uintptr_t address) {
+  char byte;
+  return os_read_safely(&byte, (const void *)address, 1);
+}
+
+/* Nothing lies within 128 KiB of a record, on either side. */
+static int keep_records_apart(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(GIB));
+  uintptr_t lowest = UINTPTR_MAX, highest = 0;
+  REQUIRE(window_grow(1) == 0);
+  for (size_t bytes = 0; bytes + 1000 < RECORD_CHUNK_BYTES; bytes += 1024) {
+    uintptr_t record = (uintptr_t)metadata_allocate(1000);
+    REQUIRE(granule_of(record) / GRANULES_PER_CHUNK == 1);
+    if (record < lowest) lowest = record;
+    if (record + 1024 > highest) highest = record + 1024;
+  }
+  REQUIRE(window_grow(1) == 2);
+  REQUIRE(lowest == chunk_address(1) + RECORD_MARGIN_BYTES);
+  REQUIRE(highest == chunk_address(2) - RECORD_MARGIN_BYTES);
+  for (size_t at = 0; at < RECORD_MARGIN_BYTES; at += 4096)
+    REQUIRE(!can_be_read(chunk_address(1) + at) && !can_be_read(highest + at));
+  REQUIRE(can_be_read(chunk_address(1) - 1) && can_be_read(chunk_address(2)));
+  uintptr_t next =
+      (uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES); /* the largest; the rest is lost */
+  REQUIRE(next == chunk_address(3) + RECORD_MARGIN_BYTES);
+  memset((void *)next, 1, RECORD_CHUNK_BYTES);
+  REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(4) + RECORD_MARGIN_BYTES);
+  return 0;
+}
+CHILD_TEST(keep_records_apart)
+
+static int pass_over_for_records(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(GIB));
+  map_foreign(chunk_address(0) + 3 * 4096, 4096);        /* in the margin: harmless */
+  map_foreign(chunk_address(1) + CHUNK_BYTES / 2, 4096); /* among the records */
+  REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(0) + RECORD_MARGIN_BYTES);
+  REQUIRE((uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES) ==
+          chunk_address(2) + RECORD_MARGIN_BYTES);
+  return 0;
+}
+CHILD_TEST(pass_over_for_records)
 
 static int allocate_metadata(const void *argument) {
   (void)argument;
@@ -222,6 +421,13 @@ int main(void) {
       cmocka_unit_test(test_growing),
       cmocka_unit_test(test_growing_when_refused),
       cmocka_unit_test(test_it_has_an_end),
+      cmocka_unit_test(test_walls),
+      cmocka_unit_test(test_use_all_of_it),
+      cmocka_unit_test(test_maps_walled_in),
+      cmocka_unit_test(test_maps_refused),
+      cmocka_unit_test(test_pass_walls_together),
+      cmocka_unit_test(test_keep_records_apart),
+      cmocka_unit_test(test_pass_over_for_records),
       cmocka_unit_test(test_metadata_is_zeroed_and_apart),
       cmocka_unit_test(test_metadata_when_refused),
   };

@@ -38,11 +38,6 @@ static void *map(void *address, size_t bytes, int protection, int flags) {
 }
 
 size_t os_page_bytes(void) { return PAGE_BYTES; }
-void *os_reserve(size_t bytes) {
-  static void *reserved; /* there is one in each run */
-  if (!reserved) reserved = map(NULL, bytes, PROT_NONE, 0);
-  return reserved;
-}
 bool os_commit(void *address, size_t bytes) {
   return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
@@ -50,12 +45,17 @@ bool os_is_occupied(const void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
 }
-enum os_map_result os_map_at(void *address, size_t bytes) {
+static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   if (is_known(address)) return OS_MAPPED;
-  if (map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) != address)
-    return OS_NO_MEMORY;
+  if (map(address, bytes, protection, MAP_FIXED_NOREPLACE) != address) return OS_NO_MEMORY;
   note_chunk(address);
   return OS_MAPPED;
+}
+enum os_map_result os_reserve_at(void *address, size_t bytes) {
+  return map_at(address, bytes, PROT_READ);
+}
+enum os_map_result os_map_at(void *address, size_t bytes) {
+  return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 bool os_unmap(void *address, size_t bytes) {
   (void)address, (void)bytes;

@@ -1,0 +1,55 @@
+"""Other code in the process maps memory where the allocator's lay, lies, or would lie next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+MODES = ["preload", "preload-debug", "static"]
+HARDENED = {"HAKMEM_HARDEN": "1"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_in_the_holes(mode: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_in_holes.c", mode))
+
+
+def test_in_the_holes_hardened(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_in_holes.c", "preload-debug", env=HARDENED))
+
+
+@pytest.mark.parametrize(("tib", "times"), [("1", "1"), ("1", "4"), ("5", "2")])
+@pytest.mark.parametrize("mode", MODES)
+def test_walls(mode: str, tib: str, times: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_wall.c", mode, args=[tib, times]))
+
+
+@pytest.mark.parametrize("gib", ["1", "16"])
+def test_walls_before_a_small_window(gib: str, run_program: Run) -> None:
+    """What others have does not count for its size: here its maps must grow many times over."""
+    result = run_program(
+        HERE / "foreign_wall.c", "preload-debug", args=["3", "1"], env={"HAKMEM_WINDOW_GIB": gib}
+    )
+    if gib == "1":  # smaller than what the program wants to have at once
+        assert "bytes" in result.stderr
+    else:
+        assert_clean(result)
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+@pytest.mark.parametrize("mode", MODES)
+def test_at_random(mode: str, seed: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_at_random.c", mode, args=[seed]))
+
+
+def test_at_random_hardened(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "foreign_at_random.c", "preload-debug", args=["4"], env=HARDENED))

@@ -1,0 +1,230 @@
+/* Somebody else maps memory where a SuperSlab or a range has given its addresses back (src/pool). */
+#include <sys/mman.h>
+
+#include "child.h"
+#include "os/os_fake.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+
+enum { CLASS_32K = 40, SUPERSLABS = 40, RUNS = SLOTS_PER_SUPERSLAB / 4, PAGE = 4096 };
+
+static struct counters counters;
+
+static void set_up(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(slab_pool_init());
+}
+
+static void map_foreign(uintptr_t at) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  char *page = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+  REQUIRE(page == (char *)at);
+  memset(page, 0x5a, PAGE);
+}
+
+static void unmap_foreign(uintptr_t at) {
+  const char *page = (const char *)at;
+  for (unsigned byte = 0; byte < PAGE; byte++) REQUIRE(page[byte] == 0x5a);
+  REQUIRE(munmap((void *)at, PAGE) == 0);
+}
+
+static void press(void) {
+  struct purge purge = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .give_addresses = true};
+  slab_pool_purge(&purge);
+  range_purge(&purge, &counters);
+}
+
+static uint64_t map_calls(void) { return load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]); }
+
+/* ---- SuperSlabs ------------------------------------------------------------------------------------------ */
+
+static struct slab *slabs[SUPERSLABS * RUNS];
+static uintptr_t bases[SUPERSLABS];
+
+static void acquire_all(size_t superslabs) {
+  for (size_t index = 0; index < superslabs * RUNS; index++) {
+    slabs[index] = acquire_slab(CLASS_32K, &counters);
+    REQUIRE(slabs[index]);
+    memset((void *)slabs[index]->base, 1, 1);
+  }
+}
+
+static void release_all(size_t superslabs) {
+  for (size_t index = 0; index < superslabs * RUNS; index++) {
+    bases[index / RUNS] = slabs[index]->base - slabs[index]->base % CHUNK_BYTES;
+    release_slab(slabs[index], 0, &counters);
+  }
+  press();
+}
+
+static bool is_used(uintptr_t chunk) {
+  for (size_t index = 0; index < SUPERSLABS * RUNS; index++)
+    if (slabs[index]->base - chunk < CHUNK_BYTES) return true;
+  return false;
+}
+
+/* Every other one has a page of somebody else: the others serve, then new ones; those come back when they are free. */
+static int superslabs(const void *unused) {
+  (void)unused;
+  set_up();
+  acquire_all(SUPERSLABS);
+  release_all(SUPERSLABS);
+  for (size_t index = 0; index < SUPERSLABS; index += 2)
+    map_foreign(bases[index] + index * 13 * PAGE);
+  uint64_t existed = load_relaxed(&totals.superslabs);
+  acquire_all(SUPERSLABS);
+  REQUIRE(load_relaxed(&totals.superslabs) == existed + SUPERSLABS / 2);
+  for (size_t index = 0; index < SUPERSLABS; index++)
+    REQUIRE(is_used(bases[index]) == (index % 2 != 0));
+  for (size_t index = 0; index < SUPERSLABS; index += 2)
+    unmap_foreign(bases[index] + index * 13 * PAGE);
+
+  /* Not tried on every call … */
+  uint64_t calls = map_calls(), before = load_relaxed(&totals.superslabs);
+  struct slab *more[RUNS];
+  for (unsigned index = 0; index < RUNS; index++)
+    REQUIRE(more[index] = acquire_slab(CLASS_32K, &counters));
+  REQUIRE(map_calls() <= calls + 2 && load_relaxed(&totals.superslabs) == before + 1);
+  /* … but after a while. */
+  os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
+  for (unsigned index = 0; index < SUPERSLABS / 2 * RUNS; index++)
+    REQUIRE(acquire_slab(CLASS_32K, &counters));
+  REQUIRE(load_relaxed(&totals.superslabs) == before + 1);
+  return 0;
+}
+CHILD_TEST(superslabs)
+
+/* All of them, for good: one call tries a few and takes a new one. */
+static int all_superslabs(const void *unused) {
+  (void)unused;
+  set_up();
+  acquire_all(SUPERSLABS);
+  release_all(SUPERSLABS);
+  for (size_t index = 0; index < SUPERSLABS; index++) map_foreign(bases[index]);
+  for (unsigned round = 0; round < 3; round++) {
+    uint64_t calls = map_calls();
+    REQUIRE(acquire_slab(CLASS_32K, &counters));
+    REQUIRE(map_calls() <= calls + 20);
+    os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
+  }
+  for (size_t index = 0; index < SUPERSLABS; index++) unmap_foreign(bases[index]);
+  return 0;
+}
+CHILD_TEST(all_superslabs)
+
+/* ---- ranges ------------------------------------------------------------------------------------------------ */
+
+static size_t take(size_t granules) {
+  struct range_request request = {granules, 1, 0, FROM_ANY};
+  size_t first = range_take(&request, &counters);
+  REQUIRE(first != NO_GRANULE);
+  memset((void *)granule_address(first), 1, 1);
+  memset((void *)(granule_address(first + granules) - 1), 1, 1);
+  return first;
+}
+
+static void give(size_t first) { range_give(first, (uint32_t)os_now_coarse_ms(), &counters); }
+
+static uint64_t mapped_bytes(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes.mapped_bytes;
+}
+
+/* One page in the middle of a large range: all but its granule serves on. */
+static int page_in_range(const void *unused) {
+  (void)unused;
+  set_up();
+  enum { GRANULES = 1000, FOREIGN = 777 };
+  size_t range = take(GRANULES);
+  give(range);
+  press();
+  REQUIRE(mapped_bytes() == 0);
+  uintptr_t page = granule_address(range + FOREIGN) + 5 * PAGE;
+  map_foreign(page);
+  size_t frontier = load_relaxed(&window.frontier_chunk);
+  size_t other = take(GRANULES); /* does not fit: fresh ones */
+  REQUIRE(other >= range + GRANULES && load_relaxed(&window.frontier_chunk) > frontier);
+  frontier = load_relaxed(&window.frontier_chunk);
+  REQUIRE(take(FOREIGN) == range);
+  REQUIRE(take(GRANULES - FOREIGN - 1) == range + FOREIGN + 1);
+  REQUIRE(load_relaxed(&window.frontier_chunk) == frontier);
+  uint64_t calls = map_calls();
+  REQUIRE(take(1) != range + FOREIGN && map_calls() <= calls + 1); /* it is not tried … */
+  os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
+  /* … before it is time, and then not in vain for ever; the CLEAN ones come first. */
+  while (mapped_bytes() != 0) {
+    struct range_sizes sizes;
+    range_measure(&sizes);
+    if (!sizes.clean_bytes) break;
+    take(1);
+  }
+  size_t last = take(1);
+  REQUIRE(last != range + FOREIGN);
+  unmap_foreign(page);
+  os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
+  for (unsigned left = 0; left < 40 && last != range + FOREIGN; left++) last = take(1);
+  REQUIRE(last == range + FOREIGN);
+  return 0;
+}
+CHILD_TEST(page_in_range)
+
+/* Many: each call asks the system a bounded number of times, and nothing is lost for good. */
+static int many_pages_in_ranges(const void *unused) {
+  (void)unused;
+  set_up();
+  enum { RANGES = 50, GRANULES = 64, EVERY = 7 };
+  size_t ranges[RANGES];
+  for (size_t index = 0; index < RANGES; index++) ranges[index] = take(GRANULES);
+  for (size_t index = 0; index < RANGES; index++) give(ranges[index]);
+  press();
+  size_t first = ranges[0], end = ranges[RANGES - 1] + GRANULES;
+  for (size_t granule = first; granule < end; granule += EVERY)
+    map_foreign(granule_address(granule) + 3 * PAGE);
+  for (size_t round = 0; round < 200; round++) {
+    uint64_t calls = map_calls();
+    size_t granules = 1 + round % 40, taken = take(granules);
+    REQUIRE(map_calls() <= calls + 8);
+    for (size_t granule = first; granule < end; granule += EVERY)
+      REQUIRE(granule < taken || granule >= taken + granules);
+    if (round % 3) give(taken);
+    if (round % 10 == 9) press();
+    if (round % 50 == 49) os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
+  }
+  for (size_t granule = first; granule < end; granule += EVERY)
+    unmap_foreign(granule_address(granule) + 3 * PAGE);
+  return 0;
+}
+CHILD_TEST(many_pages_in_ranges)
+
+/* A chunk that was refused after it was mapped is given back once: what others map there then stays. */
+static int refused_after_mapping(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t range = take(1);
+  uintptr_t next = chunk_address(load_relaxed(&window.frontier_chunk));
+  os_fake_fail(1u << OS_CALL_COMMIT, 1, UINT64_MAX);
+  struct range_request request = {(size_t)64 * GRANULES_PER_CHUNK, 1, 0, FROM_ANY};
+  REQUIRE(range_take(&request, &counters) == NO_GRANULE); /* its map entries are refused */
+  os_fake_fail_none();
+  map_foreign(next);
+  press();
+  give(range);
+  press();
+  REQUIRE(take(40) != NO_GRANULE && acquire_slab(CLASS_32K, &counters));
+  unmap_foreign(next);
+  return 0;
+}
+CHILD_TEST(refused_after_mapping)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_superslabs),
+      cmocka_unit_test(test_all_superslabs),
+      cmocka_unit_test(test_page_in_range),
+      cmocka_unit_test(test_many_pages_in_ranges),
+      cmocka_unit_test(test_refused_after_mapping),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
