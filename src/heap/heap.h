@@ -29,7 +29,8 @@ struct outbox_word { /* blocks of one bitmap word of a slab, on their way home *
   uint64_t bits;
 };
 
-/* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */
+/* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
+ * most. */
 enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
