@@ -72,6 +72,7 @@ struct heap {
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
   uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
+  uint8_t refilled_class; /* the slab class whose magazine was refilled last: heap/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
   unsigned outbox_count;
   size_t outbox_bytes;

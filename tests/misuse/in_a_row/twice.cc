@@ -86,7 +86,7 @@ void free_twice_late(void *block) {
 }
 
 void *end_with(void *block) {
-  free(malloc(bytes));
+  free(hide(malloc(bytes)));
   pthread_setspecific(key, block);
   return nullptr;
 }
@@ -122,7 +122,7 @@ void with_another_class_between() {
 void with_churn_between() {
   void *block = malloc(bytes);
   free(hide(block));
-  for (int i = 0; i < 1024; i++) free(malloc(bytes));
+  for (int i = 0; i < 1024; i++) free(hide(malloc(bytes)));
   free(hide(block));
 }
 
