@@ -5,6 +5,7 @@
 #include "guard/pointer.h"
 #include "heap/capacity.h"
 #include "heap/class_figures.h"
+#include "heap/glance.h"
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/quarantine.h"
@@ -100,6 +101,7 @@ bool batch_refill(struct heap *heap, unsigned class) {
   }
   class_figures_need(heap);
   enter(heap);
+  glance(heap, class);
   reuse_judge(heap, class);
   capacity_note_refill(heap, class);
   unsigned taken = fill(heap, class);

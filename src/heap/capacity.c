@@ -90,7 +90,7 @@ static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
 }
 
 void capacity_init(struct heap *heap) {
-  void **slots = heap->initial_slots;
+  void **slots = heap->initial_slots + 1; /* the word below: magazine.h */
   for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
     magazine->base = magazine->top = slots;
@@ -106,9 +106,15 @@ void capacity_init(struct heap *heap) {
 
 /* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
 
+/* With the word below (magazine.h), so that free never reads what another thread writes to. */
+static void **make_array(unsigned kind) {
+  void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
+  return words ? words + 1 : NULL;
+}
+
 static void **take_array(struct heap *heap, unsigned kind) {
   void **array = heap->spare_arrays[kind];
-  if (!array) return metadata_allocate(sizeof(void *) << kind);
+  if (!array) return make_array(kind);
   heap->spare_arrays[kind] = *array;
   return array;
 }

@@ -41,7 +41,7 @@ INLINE void heap_free(void *block) {
   }
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
-  if (UNLIKELY(top == magazine->end)) {
+  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block))) {
     heap_free_slow(block);
     return;
   }
@@ -60,7 +60,7 @@ INLINE void heap_free_sized(void *block, size_t size) {
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
   if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap_tag(heap) | (uint32_t) class) ||
-               top == magazine->end)) {
+               top == magazine->end || magazine_may_end_with(top, block))) {
     heap_free_sized_slow(block, size);
     return;
   }

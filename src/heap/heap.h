@@ -29,7 +29,8 @@ struct outbox_word { /* blocks of one bitmap word of a slab, on their way home *
   uint64_t bits;
 };
 
-/* Slots that a magazine starts with, by class; together INITIAL_SLOTS_MAX at most. */
+/* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
+ * most. */
 enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
@@ -71,6 +72,7 @@ struct heap {
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
   uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
+  uint8_t refilled_class; /* the slab class whose magazine was refilled last: heap/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
   unsigned outbox_count;
   size_t outbox_bytes;

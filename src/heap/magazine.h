@@ -6,7 +6,7 @@
  *
  * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
  * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
- * nobody else holds. */
+ * nobody else holds; the word below base can be read. */
 #ifndef HAK_HEAP_MAGAZINE_H
 #define HAK_HEAP_MAGAZINE_H
 
@@ -30,6 +30,13 @@ INLINE unsigned magazine_count(const struct magazine *magazine) {
 }
 INLINE unsigned magazine_capacity(const struct magazine *magazine) {
   return (unsigned)(magazine->end - magazine->base);
+}
+
+/* Whether the block is the youngest: then it is being freed twice in a row.  Free's fast paths ask with one compare,
+ * which of an empty magazine looks at the word below base and may be wrong, and the slow ones exactly. */
+INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }
+INLINE bool magazine_ends_with(const struct magazine *magazine, const void *block) {
+  return magazine->top != magazine->base && magazine_may_end_with(magazine->top, block);
 }
 
 /* The entry is there before `top` says so: a forked child may find a thread cut off in between. */

@@ -253,6 +253,12 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   run_unless_running(heap, &purge);
 }
 
+void scavenge_caches_when_due(struct heap *heap) {
+  if (commit_is_too_much()) squeeze_when_due(heap);
+  if (LIKELY(load_relaxed(&purge_state) == PURGE_NONE) || !heap_is_real(heap)) return;
+  trim_when_due(heap, os_now_coarse_ms());
+}
+
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
 NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
@@ -262,18 +268,19 @@ NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state) {
   uint64_t now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
-  if (heap_is_real(heap)) {
-    trim_when_due(heap, now_ms);
-    look_when_due(heap, now_ms);
-  }
+  if (heap_is_real(heap)) look_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-void scavenge_when_due(struct heap *heap) {
-  if (commit_is_too_much()) squeeze_when_due(heap);
+void scavenge_rest_when_due(struct heap *heap) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
   look_what_is_due(heap, state);
+}
+
+void scavenge_when_due(struct heap *heap) {
+  scavenge_caches_when_due(heap);
+  scavenge_rest_when_due(heap);
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {

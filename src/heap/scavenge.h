@@ -4,8 +4,13 @@
 
 #include "heap/heap.h"
 
-/* Called at the end of slow paths, outside the latch: starts a round when one is due. */
+/* Called at the end of slow paths, outside the latch: starts a round when one is due, and looks at the thread's own
+ * caches. */
 void scavenge_when_due(struct heap *heap);
+/* The same in two parts.  Where a free pushes its block on a magazine the caches come before, which they may empty: the
+ * block stays the youngest, and if the next free is of it again, it is seen. */
+void scavenge_caches_when_due(struct heap *heap);
+void scavenge_rest_when_due(struct heap *heap);
 
 /* A round now: what is older than the decay time, or with `force` everything free, the calling thread's
  * caches included.  Returns the bytes given back. */

@@ -15,6 +15,7 @@
 #include "heap/nursery.h"
 #include "heap/outbox.h"
 #include "heap/relief.h"
+#include "heap/reuse.h"
 #include "heap/sampler.h"
 #include "heap/scavenge.h"
 #include "report/report.h"
@@ -214,37 +215,67 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
   push(heap, class, block);
 }
 
-/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
- * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
- * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
- * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002). */
-static bool goes_home(const struct heap *heap, unsigned class) {
-  return class < TINY_CLASS_COUNT && !heap->reuse[class].lease;
+static void leave(struct heap *heap, unsigned class) {
+  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
+  heap_leave(heap);
 }
 
-/* True when memory went beyond this thread's caches, and something may be due to be given back. */
-static bool free_into(struct heap *heap, uint32_t entry, void *block) {
+static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  bool went_beyond = true;
+  bool is_own = (entry & ~MAP_CLASS_MASK) == heap->owner.tag;
+  if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  scavenge_caches_when_due(heap);
   heap_enter(heap);
-  if ((entry & ~MAP_CLASS_MASK) == heap->owner.tag)
-    push(heap, class, block);
-  else if (goes_home(heap, class))
-    went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
-  else if (class < SLAB_CLASS_COUNT)
+  if (is_own || class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
-  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
-  heap_leave(heap);
-  return went_beyond;
+  leave(heap, class);
+  scavenge_rest_when_due(heap);
 }
 
-static bool free_block(uint32_t entry, void *block) {
+static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
+  heap_enter(heap);
+  bool went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
+  leave(heap, entry & MAP_CLASS_MASK);
+  if (went_beyond) scavenge_when_due(heap);
+}
+
+/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
+ * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
+ * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
+ * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
+ * The free before the first and the last block of a lease went the other way: it may have been of the same. */
+static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  struct reuse *reuse = &heap->reuse[class];
+  if (reuse->lease && reuse_turns(reuse)) {
+    reuse->lease--;
+    if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
+                 outbox_had(heap, (uintptr_t)block))) {
+      pointer_fail("free", (uintptr_t)block);
+      return;
+    }
+  }
+  if (reuse->lease)
+    free_into_magazine(heap, entry, block);
+  else
+    free_homewards(heap, entry, block);
+}
+
+static void free_block(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
-  if (LIKELY(heap)) return free_into(heap, entry, block);
-  free_without_heap(block, entry & MAP_CLASS_MASK);
-  return true;
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (UNLIKELY(!heap)) {
+    free_without_heap(block, class);
+    scavenge_when_due(heap_of_thread);
+  } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
+    free_remote_tiny(heap, entry, block);
+  else
+    free_into_magazine(heap, entry, block);
 }
 
 static void free_big(void *block) {
@@ -279,21 +310,22 @@ static NOINLINE void free_the_long_way(void *block) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  bool went_beyond = true;
-  if (UNLIKELY(options.harden))
+  if (LIKELY(!options.harden && entry != MAP_ENTRY_BIG_LIVE)) {
+    free_block(entry, block);
+    return;
+  }
+  if (options.harden)
     checked_free(heap_of_this_thread(), (uintptr_t)block, entry);
-  else if (entry == MAP_ENTRY_BIG_LIVE)
-    free_big(block);
   else
-    went_beyond = free_block(entry, block);
-  if (went_beyond) scavenge_when_due(heap_of_thread);
+    free_big(block);
+  scavenge_when_due(heap_of_thread);
 }
 
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */
 static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
-  if (UNLIKELY(magazine->top == magazine->end))
-    return false; /* those of the constant heaps always are */
+  if (UNLIKELY(magazine->top == magazine->end || magazine_ends_with(magazine, block)))
+    return false; /* those of the constant heaps are full always */
   magazine_push(magazine, magazine->top, block);
   return true;
 }
@@ -301,7 +333,7 @@ static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
 static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   struct reuse *reuse = &heap->reuse[class];
   if (!reuse->lease) return outbox_try_add(heap, (uintptr_t)block);
-  if (!push_for_reuse(heap, class, block)) return false;
+  if (UNLIKELY(reuse_turns(reuse)) || !push_for_reuse(heap, class, block)) return false;
   reuse->lease--;
   return true;
 }
@@ -389,6 +421,13 @@ static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
 }
 
+/* By this thread, and no other of its class since. */
+static bool was_just_freed(uint32_t entry, const void *block) {
+  const struct heap *heap = heap_of_thread;
+  uint32_t class = entry ^ heap_tag(heap);
+  return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
+}
+
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
@@ -396,6 +435,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
   if (UNLIKELY(options.harden)) return checked_ask(address, entry, verb, usable_bytes);
+  if (UNLIKELY(was_just_freed(entry, block))) return no_block(verb, address);
   if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_block_bytes[class];
     return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
