@@ -3,6 +3,7 @@
  * Without an argument: the entries' names. */
 #define _GNU_SOURCE
 #include <malloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -199,6 +200,9 @@ static void call___register_atfork(void) {
   CHECK(__register_atfork(no_handler, no_handler, no_handler, NULL) == 0);
 }
 
+static void call_unshare(void) { CHECK(unshare(0) == 0); }
+static void call_setns(void) { CHECK(setns(-1, 0) == -1); }
+
 /* ---- what is no entry of its own -------------------------------------------------------------------------- */
 
 static void call_misuse(void) {
@@ -295,6 +299,8 @@ static const struct entry {
     ENTRY(pthread_create),
     ENTRY(thrd_create),
     ENTRY(__register_atfork),
+    ENTRY(unshare),
+    ENTRY(setns),
     ENTRY(misuse),
     ENTRY(failing),
     ENTRY(exit),
