@@ -45,6 +45,23 @@ static uint32_t page_decay_ms(void) {
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
 
+/* A thread that finds all it wants in its magazines comes to no slow path, and what it does not want lies there as well.
+ * It is called once it is dormant; one that sleeps answers when it frees again.  True when somebody was called. */
+static bool call_idle_threads(const struct heap *self) {
+  bool has_called = false;
+  if (options.harden) return false; /* no magazines */
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    struct heap *heap = heap_of_owner(owner);
+    if (heap == self || load_relaxed(&owner->state) != OWNER_DORMANT) continue;
+    if (heap_is_diverted(heap) || load_relaxed(&owner->slow_paths) < load_relaxed(&heap->settled))
+      continue;
+    store_relaxed(&heap->is_called, true); /* relaxed: seen late, it is called in vain */
+    heap_divert(heap);
+    has_called = true;
+  }
+  return has_called;
+}
+
 static void run(struct heap *heap, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
   count(counters, COUNT_purges);
@@ -52,6 +69,7 @@ static void run(struct heap *heap, struct purge *purge) {
   store_seq(&purge_state, PURGE_NONE);
   owners_sweep(&heap->owner, purge);
   purge->work_remains |= heap->has_waiting_pages;
+  purge->work_remains |= call_idle_threads(heap);
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);
@@ -134,6 +152,19 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms) {
       (options.decay_ms && now_ms >= heap->next_trim_ms + decay_ms()) || commit_is_too_much();
   heap->next_trim_ms = now_ms + scavenge_interval_ms();
   if (has_time) trim(heap, is_idle);
+}
+
+/* What it gives back is worth a second call, when it has had time to fill its magazines with what it does not want; else it is
+ * left alone until it has done something. */
+#define CALL_WORTH_BYTES ((int64_t)32 << 10)
+enum { SETTLED_SLOW_PATHS = 64 };
+
+NOINLINE static void answer_call(struct heap *heap) {
+  store_relaxed(&heap->is_called, false);
+  int64_t bytes = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  trim(heap, true);
+  uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
+  store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);
 }
 
 /* ---- free pages in slabs of the own thread -------------------------------------------------------------- */
@@ -255,8 +286,11 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
 
 void scavenge_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) squeeze_when_due(heap);
-  if (LIKELY(load_relaxed(&purge_state) == PURGE_NONE) || !heap_is_real(heap)) return;
-  trim_when_due(heap, os_now_coarse_ms());
+  if (!heap_is_real(heap)) return;
+  if (UNLIKELY(load_relaxed(&heap->is_called)))
+    answer_call(heap);
+  else if (load_relaxed(&purge_state) != PURGE_NONE)
+    trim_when_due(heap, os_now_coarse_ms());
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */

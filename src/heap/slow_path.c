@@ -216,7 +216,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
 }
 
 static void leave(struct heap *heap, unsigned class) {
-  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
+  if (heap_is_diverted(heap)) sampler_reopen(heap, class);
   heap_leave(heap);
 }
 
@@ -343,7 +343,7 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || sampler_has_diverted(heap))
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || heap_is_diverted(heap))
     return false;
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
