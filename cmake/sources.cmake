@@ -5,7 +5,7 @@ file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c
 list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
 
 set(shared_sources ${hakmem_sources})
-list(FILTER shared_sources INCLUDE REGEX "/src/api/override_threads\\.c$")
+list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(threads|prctl)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
 # The linker keeps this order: large static arrays, which many a process never touches, go to the end, and

@@ -43,6 +43,7 @@ static uint64_t read_limit(const char *name, const char *text) {
 void limits_read(void) {
   store_relaxed(&limits.soft_bytes, read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft));
   limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
+  if (options.confined) os_confine(); /* after the limits, which may be in files */
 }
 
 /* ---- the cgroup ---------------------------------------------------------------------------------------- */
@@ -93,6 +94,7 @@ static const struct os_cgroup *look_at_limits(void) {
 
 void limits_look(void) {
   static const struct os_cgroup *cgroup;
+  if (os_is_confined()) return; /* what is known stays known */
   if (!cgroup) cgroup = look_at_limits();
   uint64_t limit = memory_limit(cgroup);
   if (limit == OS_CGROUP_NONE) return;

@@ -39,7 +39,8 @@ bool os_unmap(void *address, size_t bytes);
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
-/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell, or of more than 4 MiB. */
+/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell or cannot be asked, or of
+ * more than 4 MiB. */
 size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
@@ -82,6 +83,16 @@ bool os_is_multi_threaded(void);
 
 /* The first bytes of a small file as text; "" when it cannot be read. */
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes);
+
+/* ---- confinement --------------------------------------------------------------------------------- */
+
+/* The program is about to install a filter of system calls, which may end the process.  From now on only mmap, munmap,
+ * mremap, mprotect, madvise, futex, brk and getrandom are called, and to report write: files read as empty, threads
+ * cannot be had, what is resident is not known, processor time is that of the clock. */
+void os_confine(void);
+bool os_is_confined(void);
+/* The program calls prctl with this option: with those that announce a filter it is confined. */
+void os_note_prctl(int option);
 
 /* ---- the cgroup (cgroup.c) --------------------------------------------------------------------- */
 
@@ -158,7 +169,7 @@ int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
-/* Copies memory of this process that may be unmapped; false then. */
+/* Copies memory of this process that may be unmapped, unless another thread unmaps it meanwhile; false then. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
 

@@ -368,6 +368,10 @@ uint32_t os_process_id(void) { return (uint32_t)getpid(); }
 char **os_environment(void) { return os_fake.environment; }
 bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
+void os_confine(void) { os_fake.is_confined = true; }
+bool os_is_confined(void) { return os_fake.is_confined; }
+void os_note_prctl(int option) { (void)option; }
+
 /* ---- time ----------------------------------------------------------------------------------------- */
 
 uint64_t os_now_ns(void) { return load_relaxed(&os_fake.now_ns); }

@@ -44,6 +44,7 @@ struct os_fake {
   uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
   bool is_overcommit_strict;
   bool is_multi_threaded;
+  bool is_confined;
   size_t page_bytes;
   uint64_t random; /* what os_random returns next; then counts up */
   char **environment;

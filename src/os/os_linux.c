@@ -1,5 +1,5 @@
 /* os_linux.c: the contract of os.h on Linux: process and machine, time, threads and output.  The rest is beside it, by subject:
- * os_linux_memory.c, os_linux_crash.c and os_linux_symbols.c. */
+ * os_linux_memory.c, os_linux_move.c, os_linux_confined.c, os_linux_crash.c and os_linux_symbols.c. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -9,24 +9,28 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "os/os_linux.h"
 
 /* No function here is a cancellation point: a thread that ended inside would take with it what it holds.  So what is one
  * in the C library (open, read, write, fcntl, nanosleep, ...) is asked of the kernel itself; syscall() is none. */
 
 static int open_file(const char *path, int flags) {
+  if (os_is_confined()) return -1;
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
+
+int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 uint64_t os_address_space_limit(void) {
   struct rlimit limit;
@@ -37,7 +41,7 @@ uint64_t os_address_space_limit(void) {
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int saved_errno = errno;
   long length = 0;
-  int descriptor = open_file(path, O_RDONLY);
+  int descriptor = os_open_to_read(path);
   if (descriptor >= 0) {
     do {
       length = syscall(SYS_read, descriptor, buffer, buffer_bytes - 1);
@@ -91,7 +95,7 @@ uintptr_t os_user_address_end(void) {
 
 unsigned os_processor_count(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  if (os_is_confined() || sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   unsigned count = 0;
   for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
     count += CPU_ISSET(processor, &set) != 0;
@@ -107,7 +111,23 @@ uint64_t os_random(void) {
   return value;
 }
 
-uint32_t os_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+#if defined(__GLIBC__)
+/* Who has a mutex is written in it. */
+uint32_t os_thread_id_of_libc(void) {
+  pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  if (pthread_mutex_lock(&mutex) != 0) return 0;
+  uint32_t thread_id = (uint32_t)mutex.__data.__owner;
+  pthread_mutex_unlock(&mutex);
+  return thread_id;
+}
+#else
+uint32_t os_thread_id_of_libc(void) { return 0; }
+#endif
+
+uint32_t os_thread_id(void) {
+  uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
+  return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
+}
 uint32_t os_process_id(void) { return (uint32_t)syscall(SYS_getpid); }
 
 char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
@@ -127,16 +147,23 @@ uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
 
-uint64_t os_processor_ms(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000; }
+uint64_t os_processor_ms(void) {
+  return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
+}
 
-void os_yield(void) { syscall(SYS_sched_yield); }
+/* On a word that nobody wakes: of all calls of the system that sleep, filters let this one pass. */
+static void sleep_for(struct timespec time) {
+  static ATOMIC(uint32_t) word;
+  int saved_errno = errno;
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+  errno = saved_errno;
+}
+
+void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
 
 void os_sleep_ms(uint64_t milliseconds) {
-  int saved_errno = errno;
-  struct timespec time = {.tv_sec = (time_t)(milliseconds / 1000),
-                          .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-  syscall(SYS_nanosleep, &time, NULL);
-  errno = saved_errno;
+  sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
+                              .tv_nsec = (long)(milliseconds % 1000) * 1000000});
 }
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
@@ -174,6 +201,7 @@ bool os_give_word(ATOMIC(uint32_t) *word) {
 enum { HELPER_STACK_BYTES = 512 << 10 };
 
 bool os_thread_start(void *(*body)(void *), void *argument) {
+  if (os_is_confined()) return false;
   int saved_errno = errno;
   sigset_t all, before;
   sigfillset(&all);
@@ -281,13 +309,24 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
+/* Whether the kernel can read a word there, which it does to compare it; it waits for nothing. */
+static bool can_read(uintptr_t address) {
+  struct timespec no_time = {0};
+  uintptr_t word = round_down(address, sizeof(uint32_t));
+  long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &no_time, NULL, 0);
+  return result == 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR;
+}
+
 bool os_read_safely(void *target, const void *source, size_t bytes) {
   int saved_errno = errno;
-  struct iovec local = {target, bytes};
-  struct iovec remote = {(void *)(uintptr_t)source, bytes};
-  long read = syscall(SYS_process_vm_readv, os_process_id(), &local, 1, &remote, 1, 0);
+  uintptr_t first = (uintptr_t)source, last = first + bytes - 1, page_bytes = os_page_bytes();
+  bool is_readable = last >= first;
+  for (uintptr_t at = first; is_readable && at <= last;
+       at = round_down(at, page_bytes) + page_bytes)
+    is_readable = can_read(at);
+  if (is_readable) memcpy(target, source, bytes);
   errno = saved_errno;
-  return read == (long)bytes;
+  return is_readable;
 }
 
 NORETURN void os_abort(void) { abort(); }

@@ -140,18 +140,6 @@ void os_populate(void *address, size_t bytes) {
   errno = saved_errno;
 }
 
-size_t os_resident_bytes(void *address, size_t bytes) {
-  enum { PAGES_MAX = 1024 };
-  unsigned char is_resident[PAGES_MAX];
-  int saved_errno = errno;
-  size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes, resident = 0;
-  bool is_told = pages <= PAGES_MAX && mincore(address, bytes, is_resident) == 0;
-  errno = saved_errno;
-  if (!is_told) return bytes;
-  for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
-  return resident * page_bytes;
-}
-
 void os_advise_huge(void *address, size_t bytes, bool want) {
   int saved_errno = errno;
   madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
