@@ -238,9 +238,9 @@ static bool has_bits(struct superslab *record) {
 }
 
 static size_t grow_by_chunk(void) {
-  size_t chunk = window_grow(1);
+  size_t guards = options.harden ? 1 : 0, chunk = window_grow(1, guards);
   if (chunk == NO_CHUNK || has_word(chunk / DIRECTORY_WORD_CHUNKS)) return chunk;
-  os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  window_give_back(chunk, 1, guards);
   return NO_CHUNK;
 }
 
@@ -258,7 +258,6 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
-  if (options.harden) window_skip(); /* nothing lies behind it */
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
