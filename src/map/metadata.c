@@ -19,7 +19,7 @@ static bool grow(uintptr_t seen) {
   if (chunk == NO_CHUNK) return false;
   uintptr_t start = record_chunk_address(chunk);
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start)) os_unmap((void *)start, RECORD_CHUNK_BYTES);
+  if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back_records(chunk);
   return true;
 }
 

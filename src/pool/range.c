@@ -458,10 +458,14 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
 
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
+/* All of them get records, or none. */
 static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count) {
   for (size_t index = 0; index < chunk_count; index++) {
     struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
-    if (!chunk) return false;
+    if (!chunk) {
+      while (index) chunk_publish(first_chunk + --index, NULL);
+      return false;
+    }
     chunk->arena = (uint8_t)(arena - arenas);
     chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
   }
@@ -477,14 +481,13 @@ static void ready(struct arena *arena) {
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
 static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters *counters) {
-  size_t chunk = window_grow(chunk_count);
+  size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
   if (chunk == NO_CHUNK) return false;
   void *address = (void *)chunk_address(chunk);
   if (!publish_chunks(arena, chunk, chunk_count)) {
-    os_unmap(address, chunk_count << CHUNK_SHIFT);
+    window_give_back(chunk, chunk_count, guards);
     return false;
   }
-  if (options.harden) window_skip(); /* nothing lies behind it */
   if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);

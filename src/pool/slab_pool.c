@@ -22,8 +22,12 @@ ATOMIC(uint32_t) purge_helper_waits;
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
 
 enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
-enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 }; /* 256 TiB: more than user addresses */
-typedef ATOMIC(uint64_t) directory_word;
+
+/* Of the directory below: 1 TiB of the window each, 256 TiB together, which is more than a process has addresses. */
+enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 };
+struct pieces {
+  ATOMIC(ATOMIC(uint64_t) *) words[DIRECTORY_PIECES]; /* NULL where no SuperSlab ever was */
+};
 
 /* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
 enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
@@ -38,6 +42,8 @@ static struct {
   /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots.  Its first word is here: a small
    * process needs no other. */
   CACHE_ALIGNED ATOMIC(uint64_t) first_open;
+  ATOMIC(uint64_t) *other_open; /* the other words of the first piece, and room for the first */
+  ATOMIC(struct pieces *) more; /* NULL while all SuperSlabs are in the window's first TiB */
   /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
   ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
 
@@ -46,9 +52,6 @@ static struct {
   struct tagged_stack occupied; /* of those, in whose addresses others have mapped something */
   ATOMIC(uint32_t) occupied_tried_ms;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
-
-  /* The directory's other words, 1 TiB of the window in each piece; where none of our chunks lie there is none. */
-  ATOMIC(directory_word *) pieces[DIRECTORY_PIECES];
 } pool;
 
 /* ---- items of the stacks ----------------------------------------------------------------------- */
@@ -64,10 +67,12 @@ static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
 static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
 
 /* NULL where no SuperSlab ever was. */
-static directory_word *open_word(size_t index) {
+static ATOMIC(uint64_t) *open_word(size_t index) {
   if (!index) return &pool.first_open;
-  directory_word *piece = load_acquire(&pool.pieces[index / PIECE_WORDS]); /* pairs with has_word */
-  return piece ? &piece[index % PIECE_WORDS] : NULL;
+  if (LIKELY(index < PIECE_WORDS)) return &pool.other_open[index];
+  struct pieces *more = load_acquire(&pool.more); /* this and the next pair with make_word */
+  ATOMIC(uint64_t) *words = more ? load_acquire(&more->words[index / PIECE_WORDS]) : NULL;
+  return words ? &words[index % PIECE_WORDS] : NULL;
 }
 
 /* The next word after this one that may have any. */
@@ -77,22 +82,26 @@ static size_t next_word(size_t index) {
 
 /* The SuperSlabs of a word. */
 static uint64_t open_in_word(size_t index) {
-  const directory_word *word = open_word(index);
+  const ATOMIC(uint64_t) *word = open_word(index);
   return word ? load_acquire(word) : 0; /* pairs with directory_open */
 }
 
 /* The loser of a race leaves addresses unused: nobody waits for anybody. */
-static bool has_word(size_t index) {
-  if (open_word(index)) return true;
-  directory_word *none = NULL, *piece = metadata_allocate(PIECE_WORDS * sizeof *piece);
-  if (!piece) return false;
-  cas_strong_acq_rel(&pool.pieces[index / PIECE_WORDS], &none, piece); /* release: zeroed before */
-  return true;
+static NOINLINE bool make_word(size_t index) {
+  struct pieces *no_table = NULL, *table = load_acquire(&pool.more);
+  if (!table && !(table = metadata_allocate(sizeof *table))) return false;
+  /* release: zeroed before; here and below. */
+  if (!cas_strong_acq_rel(&pool.more, &no_table, table)) table = no_table;
+  ATOMIC(uint64_t) *no_words = NULL, *words = metadata_allocate(PIECE_WORDS * sizeof *words);
+  if (words) cas_strong_acq_rel(&table->words[index / PIECE_WORDS], &no_words, words);
+  return words != NULL;
 }
+
+static bool has_word(size_t index) { return LIKELY(open_word(index) != NULL) || make_word(index); }
 
 static void directory_close(const struct superslab *superslab) {
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  directory_word *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
+  ATOMIC(uint64_t) *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
   /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
    * of `unused` before it opens.  One of the two sees the other. */
   fetch_and_seq(word, ~bit);
@@ -102,7 +111,7 @@ static void directory_close(const struct superslab *superslab) {
 static void directory_open(const struct superslab *superslab) {
   size_t index = superslab->chunk / DIRECTORY_WORD_CHUNKS;
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  directory_word *word = open_word(index);
+  ATOMIC(uint64_t) *word = open_word(index);
   if (!(load_seq(word) & bit)) fetch_or_seq(word, bit);
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++) {
     size_t first = load_relaxed(&pool.first_open_word[kind]); /* relaxed: only a hint */
@@ -238,9 +247,9 @@ static bool has_bits(struct superslab *record) {
 }
 
 static size_t grow_by_chunk(void) {
-  size_t chunk = window_grow(1);
+  size_t guards = options.harden ? 1 : 0, chunk = window_grow(1, guards);
   if (chunk == NO_CHUNK || has_word(chunk / DIRECTORY_WORD_CHUNKS)) return chunk;
-  os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  window_give_back(chunk, 1, guards);
   return NO_CHUNK;
 }
 
@@ -258,7 +267,6 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
-  if (options.harden) window_skip(); /* nothing lies behind it */
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
@@ -637,7 +645,8 @@ static bool has_first_record(void) {
 
 bool slab_pool_init(void) {
   if (!has_first_record()) return false;
-  return has_word(1);
+  pool.other_open = metadata_allocate(PIECE_WORDS * sizeof(uint64_t));
+  return pool.other_open != NULL;
 }
 
 static void measure_open(struct slab_pool_sizes *sizes) {
@@ -655,7 +664,7 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   uint64_t mapped_count = load_relaxed(&totals.superslabs_mapped);
   *sizes = (struct slab_pool_sizes){.mapped_bytes = mapped_count * CHUNK_BYTES};
-  if (!load_relaxed(&pool.pieces[0])) return;
+  if (!pool.other_open) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;

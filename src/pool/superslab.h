@@ -2,7 +2,8 @@
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slab        1, 2 or 4 neighbouring slots that hold blocks of one size class
- *   record      `struct slab`, apart from the data: a fault in the program cannot reach it
+ *   record      `struct slab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped (map/window.h), so
+ *               who writes beyond a block's ends on and on meets those, and never a record
  *
  * Slot states (P3), kept in the record of the slab's first slot:
  *
