@@ -10,6 +10,7 @@
 #include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
+#include "heap/feasible.h"
 #include "heap/helper.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
@@ -107,11 +108,15 @@ static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   return pop(magazine);
 }
 
+static bool is_big_request(const struct allocation *allocation) {
+  return allocation->size > LARGE_MAX_BYTES || allocation->alignment > LARGE_MAX_BYTES;
+}
+
 static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
-  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  bool is_big = is_big_request(allocation);
   unsigned class = is_big ? CLASS_COUNT : aligned_class(size, alignment);
   if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class, size);
   void *block = allocate_roomy(heap, class, allocation);
@@ -131,9 +136,11 @@ COLD static void *fail_without_memory(struct heap *heap) {
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   void *block = sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
+  if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
+    return fail_without_memory(heap);
   heap_enter(heap);
   block = try_allocate(heap, allocation);
-  if (UNLIKELY(!block)) {
+  if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
   }
