@@ -40,7 +40,8 @@ static int64_t own_cached_bytes(const struct heap *heap) {
 /* In blocks that nobody can give back now: the program's, and those in other threads' caches. */
 static uint64_t bytes_out_of_reach(const struct heap *heap) {
   int64_t bytes =
-      (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes)) -
+      (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes) -
+                load_relaxed(&totals.uncounted_bytes)) -
       own_cached_bytes(heap);
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     bytes += load_relaxed(&owner->bytes_out);

@@ -61,14 +61,13 @@ static void refuse(size_t size) {
 }
 
 static void refuse_all(size_t limit_bytes) {
+  void *big = malloc(2 * MIB); /* a block that grows beyond all bounds */
   struct look before = look();
   for (size_t size = (size_t)1 << 49; size; size *= 2) refuse(size);
   refuse(SIZE_MAX);
   for (size_t alignment = (size_t)1 << 49; alignment; alignment *= 2)
     CHECK(memalign(alignment, 100) == NULL);
-  void *big = malloc(2 * MIB), *block = big; /* a block that grows beyond all bounds */
-  CHECK(realloc(block, (size_t)1 << 50) == NULL);
-  free(big);
+  CHECK(realloc(big, (size_t)1 << 50) == NULL);
   if (limit_bytes)
     for (size_t size = limit_bytes + MIB; size < limit_bytes * 100; size *= 2) refuse(size);
   struct look after = look();
@@ -77,9 +76,10 @@ static void refuse_all(size_t limit_bytes) {
               before.raised[i], after.raised[i]);
   for (size_t i = 0; i < COUNT_OF(lowered); i++)
     CHECK_MSG(after.lowered[i] + 3 * MIB >= before.lowered[i], "%s: from %zu to %zu", lowered[i],
-              before.lowered[i], after.lowered[i]); /* but for the 2 MiB that grow above */
+              before.lowered[i], after.lowered[i]);
   CHECK_MSG(after.flushes <= before.flushes + 4, "%zu magazines were emptied",
             after.flushes - before.flushes);
+  free(big);
 }
 
 /* Small blocks have been freed and lie in caches: the large one fits when these are gone. */
