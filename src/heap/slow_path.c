@@ -10,6 +10,7 @@
 #include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
+#include "heap/feasible.h"
 #include "heap/helper.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
@@ -42,6 +43,7 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
                             enum range_source source) {
   struct large_request request = {
       .class = class,
+      .bytes = allocation->size,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
       .tag = heap->owner.tag,
@@ -107,11 +109,15 @@ static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   return pop(magazine);
 }
 
+static bool is_big_request(const struct allocation *allocation) {
+  return allocation->size > LARGE_MAX_BYTES || allocation->alignment > LARGE_MAX_BYTES;
+}
+
 static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
-  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  bool is_big = is_big_request(allocation);
   unsigned class = is_big ? CLASS_COUNT : aligned_class(size, alignment);
   if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class, size);
   void *block = allocate_roomy(heap, class, allocation);
@@ -131,9 +137,11 @@ COLD static void *fail_without_memory(struct heap *heap) {
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   void *block = sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
+  if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
+    return fail_without_memory(heap);
   heap_enter(heap);
   block = try_allocate(heap, allocation);
-  if (UNLIKELY(!block)) {
+  if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
   }
@@ -372,6 +380,12 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   report_size_mismatch("free", address, size, &block);
 }
 
+/* What a Large or Big block was made for, whether a hard limit counts all of it or not. */
+static size_t range_made_bytes(uintptr_t block, uint32_t entry) {
+  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(block)
+                                     : class_bytes(entry & MAP_CLASS_MASK);
+}
+
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */
 static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
                       size_t usable_bytes) {
@@ -379,6 +393,9 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT)
+    usable_bytes = range_made_bytes((uintptr_t)block, entry);
   return usable_bytes == usable_bytes_for(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
@@ -428,6 +445,15 @@ static bool was_just_freed(uint32_t entry, const void *block) {
   return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 
+/* The program may have what a hard limit counts. */
+static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
+  const struct range_info *info = range_info(granule_of(block));
+  if (UNLIKELY(info->uncounted))
+    return ((size_t)info->granules << GRANULE_SHIFT) - range_uncounted_bytes(info) -
+           info->colour_bytes;
+  return range_made_bytes(block, entry);
+}
+
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
@@ -442,7 +468,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
                                                                             : BLOCK_OWN;
   }
   if (UNLIKELY(!range_block_begins_at(address))) return no_block(verb, address);
-  *usable_bytes = entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
+  *usable_bytes = range_usable_bytes(address, entry);
   return BLOCK_OWN;
 }
 

@@ -31,6 +31,8 @@ bool os_commit(void *address, size_t bytes);
 bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
+/* Whether the kernel would map so many bytes now, wherever.  Nothing stays mapped. */
+bool os_could_map(size_t bytes);
 /* Gives address space and memory back.  False when the kernel refused: to cut a mapping in two needs one more
  * than there may be (vm.max_map_count); then all of it is mapped, each page with its content or empty. */
 bool os_unmap(void *address, size_t bytes);

@@ -248,6 +248,14 @@ static void fill_first_half(void *address, size_t bytes) {
   if (!map(address, half_of(bytes), PROT_READ | PROT_WRITE, MAP_FIXED)) abort();
 }
 
+bool os_could_map(size_t bytes) {
+  if (!charge_address_space(bytes)) return false;
+  bool could = charge_commit(bytes);
+  if (could) discharge(&os_fake.charged_bytes, bytes);
+  discharge(&os_fake.address_bytes, bytes);
+  return could;
+}
+
 bool os_unmap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
   if (is_refused(OS_CALL_UNMAP)) {

@@ -114,6 +114,14 @@ bool os_close_holes(char *address, size_t bytes) {
   return !half || (os_close_holes(address, half) && os_close_holes(address + half, bytes - half));
 }
 
+bool os_could_map(size_t bytes) {
+  int saved_errno = errno;
+  void *mapped = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (mapped) munmap(mapped, bytes);
+  errno = saved_errno;
+  return mapped != NULL;
+}
+
 bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);

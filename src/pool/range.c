@@ -524,7 +524,49 @@ static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
+  info->uncounted = 0;
   store_relaxed(&info->site, 0);
+}
+
+/* What lies behind a block of `bytes`, wherever in its first page it begins; of a cached range that is larger not all. */
+static size_t bytes_beyond(size_t granules, size_t bytes) {
+  ASSERT(bytes <= size_of_granules(granules));
+  size_t beyond =
+      (granules << GRANULE_SHIFT) - round_up(bytes + COLOUR_ROOM_BYTES, os_page_bytes());
+  size_t most = GRANULE_BYTES - os_page_bytes();
+  return options.prefault ? 0 : beyond < most ? beyond : most;
+}
+
+static void set_uncounted(struct range_info *info, size_t bytes) {
+  fetch_add_relaxed(&totals.uncounted_bytes, (uint64_t)bytes - range_uncounted_bytes(info));
+  info->uncounted = (uint8_t)(bytes / COLOUR_ROOM_BYTES);
+}
+
+void range_count_whole(size_t granule) {
+  struct range_info *info = range_info(granule);
+  if (LIKELY(!info->uncounted)) return;
+  commit_settle(0, range_uncounted_bytes(info));
+  set_uncounted(info, 0);
+}
+
+/* Pages from `beyond` bytes before the end on have no memory any more; those of a fresh range have none yet. */
+static bool give_end_back(size_t granule, size_t beyond, size_t bytes) {
+  const struct range_info *info = range_info(granule);
+  uintptr_t end = granule_address(granule) + ((uintptr_t)info->granules << GRANULE_SHIFT);
+  return info->is_zero || os_purge((void *)(end - beyond), bytes); /* NOLINT */
+}
+
+bool range_count_within_limit(size_t granule, size_t bytes) {
+  struct range_info *info = range_info(granule);
+  size_t uncounted = range_uncounted_bytes(info), beyond = bytes_beyond(info->granules, bytes);
+  if (beyond < uncounted) {
+    if (!commit_take(uncounted - beyond)) return false;
+    set_uncounted(info, beyond);
+  } else if (beyond > uncounted && give_end_back(granule, beyond, beyond - uncounted)) {
+    set_uncounted(info, beyond);
+    commit_give(beyond - uncounted); /* last: nobody takes it while pages are there */
+  }
+  return true;
 }
 
 /* Room for the step that programs mostly grow by. */
@@ -576,7 +618,27 @@ static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct c
   purge_want();
 }
 
+static enum range_kind give_back(size_t first, enum range_kind kind, bool give_addresses);
+
+/* A free range counts whole, as whoever takes it may touch all of it.  Where the limit forbids that, its pages go to
+ * the system now: true. */
+static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
+  struct range_info *info = range_info(first);
+  size_t uncounted = range_uncounted_bytes(info), bytes = (size_t)info->granules << GRANULE_SHIFT;
+  bool may_wait = commit_take_if_allowed(uncounted);
+  set_uncounted(info, 0);
+  if (may_wait) return false;
+  if (!arena_of(first) || give_back(first, RANGE_DIRTY, false) != RANGE_CLEAN) {
+    commit_settle(0, uncounted);
+    return false;
+  }
+  commit_give(bytes - uncounted);
+  put_back(first, RANGE_CLEAN, counters);
+  return true;
+}
+
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
+  if (UNLIKELY(record(granule)->info.uncounted) && give_back_uncounted(granule, counters)) return;
   give_part(granule, record(granule)->info.granules, stamp_ms, counters);
 }
 

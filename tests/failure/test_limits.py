@@ -38,6 +38,12 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
     assert report["totals"]["limit_hard_refusals"] > 0
 
 
+@pytest.mark.parametrize(("mode", "mib"), [("preload", "100"), ("preload-debug", "32"), ("static", "32")])
+def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: Run) -> None:
+    environment = {"HAKMEM_LIMIT_HARD": f"{mib}M"}
+    assert_quiet(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
+
+
 @pytest.mark.parametrize("what", ["pass", "above"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_soft_limit(mode: str, what: str, run_program: Run) -> None:

@@ -38,8 +38,8 @@ static uint64_t bytes_held(void) {
   }
   struct range_sizes ranges;
   range_measure(&ranges);
-  return slots * GRANULE_BYTES + ranges.mapped_bytes - ranges.clean_bytes +
-         load_relaxed(&totals.metadata_bytes);
+  return slots * GRANULE_BYTES + ranges.mapped_bytes - ranges.clean_bytes -
+         load_relaxed(&totals.uncounted_bytes) + load_relaxed(&totals.metadata_bytes);
 }
 
 static void require_exact(void) {

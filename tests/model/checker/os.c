@@ -45,6 +45,11 @@ bool os_is_occupied(const void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
 }
+bool os_could_map(size_t bytes) {
+  (void)bytes;
+  return true;
+}
+
 static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   if (is_known(address)) return OS_MAPPED;
   if (map(address, bytes, protection, MAP_FIXED_NOREPLACE) != address) return OS_NO_MEMORY;
