@@ -142,7 +142,7 @@ bool os_thread_start(void *(*body)(void *), void *argument);
  * when os_note_processors was called, instead of its maker's.  Each as far as the kernel lets it. */
 void os_thread_settle(const char *name);
 void os_note_processors(void);
-/* Whether the kernel still has that thread of this process. */
+/* Whether the kernel still has that thread of this process; false too when it cannot be asked. */
 bool os_thread_exists(uint32_t thread_id);
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to

@@ -255,7 +255,8 @@ void os_thread_settle(const char *name) {
 
 bool os_thread_exists(uint32_t thread_id) {
   int saved_errno = errno;
-  bool exists = syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH;
+  bool exists = !os_is_confined() &&
+                (syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
   errno = saved_errno;
   return exists;
 }
