@@ -33,9 +33,11 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
+/* A round says NONE while it looks, and at its end what it has left. */
 static bool has_work(void) {
-  return gives_back() &&
-         load_seq(&purge_state) != PURGE_NONE; /* seq: after `rest` announced itself */
+  if (!gives_back()) return false;
+  if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
+  return scavenge_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
 }
 
 static bool is_over(void) {

@@ -83,6 +83,9 @@ static void run(struct heap *heap, struct purge *purge) {
 enum { LOOK_MIN_CHUNKS = 8 };
 static ATOMIC(bool) has_looked;
 
+/* seq: between two looks at `purge_state`; pairs with `run`, which has set that before the lock is given. */
+bool scavenge_is_running(void) { return load_seq(&round_lock.word) != 0; }
+
 /* With the lock. */
 static void look_if_large(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;

@@ -19,6 +19,8 @@ size_t scavenge_now(struct heap *heap, bool force);
 /* The system refused memory: gives back everything, addresses too. */
 void scavenge_under_pressure(struct heap *heap);
 
+/* Whether a thread is at a round now. */
+bool scavenge_is_running(void);
 /* Between two rounds. */
 uint64_t scavenge_interval_ms(void);
 
