@@ -23,9 +23,10 @@ PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 # Everything is imported before the user changes: nobody may not read this checkout.
 AS_NOBODY = f"""
 import os, sys
-import hakmem.commands.stat, hakmem.locate, hakmem.screen, hakmem.snapshot_text, hakmem.cli
+import hakmem.commands.stat, hakmem.locate, hakmem.screen, hakmem.snapshot_text, hakmem.cli, hakmem.entry
+import hakmem.signals, hakmem.streams
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
-hakmem.cli.run_main(sys.argv[1:])
+sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
 
 
