@@ -70,7 +70,9 @@ def choices() -> list[Target]:
 
 def print_once(target: Target, interval_s: float) -> None:
     """The gauges and two tables, over one interval."""
-    from hakmem.screen import console, table
+    from rich.markup import escape
+
+    from hakmem.screen import console, one_line, table
     from hakmem.watching import CLASSES, COUNTERS, GAUGES, Watch
 
     watch = Watch(target)
@@ -79,7 +81,7 @@ def print_once(target: Target, interval_s: float) -> None:
         time.sleep(interval_s)
         moment = watch.look()
     out = console()
-    out.print(f"[bold]{target.pid}[/] {' '.join(target.command)}", soft_wrap=True, markup=True)
+    out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
     out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
     for view in (CLASSES, COUNTERS):
         rows = view.sorted_rows(moment, target.schema.counter_meta)
