@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,10 @@ ROWS_SHOWN = 20
 def command(pid: int | None, interval_s: float, once: bool) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads.
 
-    Without PID the hakmem processes of this machine are offered. Keys: 1-5 or Tab switch tables, s sorts by
-    the next column, r reverses, p pauses, + and - change the pace, q leaves. Where standard output is no
-    terminal, the same as with --once.
+    Without PID the hakmem processes of this machine are offered, the largest first. Keys: 1-5 or Tab switch
+    tables, Left and Right scroll them, s sorts by the next column, r reverses, p pauses, + and - change the
+    pace, b goes back to the choice of a process, q leaves. Where there is no terminal, or a dumb one, the
+    same as with --once.
 
     \b
     Examples:
@@ -40,7 +41,7 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
     from hakmem.target import open_process
 
     targets = [open_process(pid)] if pid is not None else choices()
-    if once or not sys.stdout.isatty():
+    if once or not has_terminal():
         for target in targets:
             try:
                 print_once(target, interval_s)
@@ -48,9 +49,22 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
                 if pid is not None:
                     raise
         return
+    from hakmem.signals import die_of
     from hakmem.top import TopApp
 
-    TopApp(targets, interval_s).run()
+    app = TopApp(targets, interval_s, choices)
+    app.run()
+    if app.stopped_by is not None:
+        die_of(app.stopped_by)
+    app.raise_error()
+
+
+def has_terminal() -> bool:
+    """One that moves its cursor, is written to, and is typed at: textual reads standard input and draws on
+    standard error."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return False
+    return all(os.isatty(number) for number in (0, 1, 2))
 
 
 def choices() -> list[Target]:
