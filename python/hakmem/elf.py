@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment, NoteSegment
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ PARSER_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    ConstructError,  # most come as ELFError, not all
     LookupError,
     MemoryError,
     OSError,
@@ -165,6 +167,7 @@ class ElfFile:
                             return str(note["n_desc"])
         return None
 
+    @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same ones
     def symbol(self, name: str) -> int | None:
         """The address, before loading, of a symbol that this file defines."""
         with parsing(self.name):

@@ -130,10 +130,12 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
     file = file_of(mapping)
     try:
         value = file.symbol(SYMBOL) if file else None
-        bias = file.load_bias(mapping) if file else None
+        if file is None or value is None:
+            return None
+        bias = file.load_bias(mapping)
     except DamagedFileError:
         return None
-    return None if bias is None or value is None else bias + value
+    return None if bias is None else bias + value
 
 
 def _may_hold_block(file: ElfFile | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from hakmem.commands.arguments import complete_pids
 from hakmem.durations import Duration
 
 if TYPE_CHECKING:
+    from hakmem.fleet import Fleet
     from hakmem.target import Target
 
 ROWS_SHOWN = 20
@@ -38,9 +40,11 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --once | head -20
     """
     from hakmem.errors import ProcessGoneError
+    from hakmem.fleet import Fleet
     from hakmem.target import open_process
 
-    targets = [open_process(pid)] if pid is not None else choices()
+    fleet = Fleet()  # the same for every choice: what is known of a process is not looked for again
+    targets = [open_process(pid)] if pid is not None else choices(fleet)
     if once or not has_terminal():
         for target in targets:
             try:
@@ -52,7 +56,7 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
     from hakmem.signals import die_of
     from hakmem.top import TopApp
 
-    app = TopApp(targets, interval_s, choices)
+    app = TopApp(targets, interval_s, partial(choices, fleet))
     app.run()
     if app.stopped_by is not None:
         die_of(app.stopped_by)
@@ -67,12 +71,10 @@ def has_terminal() -> bool:
     return all(os.isatty(number) for number in (0, 1, 2))
 
 
-def choices() -> list[Target]:
+def choices(fleet: Fleet) -> list[Target]:
     """All hakmem processes, or the error that there are none."""
     from hakmem.errors import HakmemError
-    from hakmem.fleet import Fleet
 
-    fleet = Fleet()
     targets = fleet.targets()
     if targets:
         return targets
