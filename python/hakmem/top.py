@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -19,7 +18,6 @@ from textual.worker import get_current_worker
 from hakmem.durations import duration_text
 from hakmem.errors import HakmemError, ProcessGoneError
 from hakmem.screen import one_line
-from hakmem.signals import SIGNALS
 from hakmem.sizes import counted
 from hakmem.target import Target
 from hakmem.top_parts import COMMAND_SHOWN, ChooseProcess, GaugeTile, flowed
@@ -85,6 +83,7 @@ class TopApp(App[None]):
         self.targets = targets
         self.list_targets = list_targets or (lambda: list(targets))
         self.stopped_by: int | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.interval_s = interval_s
         self.watch_: Watch | None = None
         self.view_number = 0
@@ -107,7 +106,7 @@ class TopApp(App[None]):
         yield Static(id="keys")
 
     def on_mount(self) -> None:
-        self.watch_signals()
+        self.loop = asyncio.get_running_loop()
         self.timer = self.set_interval(self.interval_s, self.tick)
         self.main.query_one(DataTable).focus()
         self.show_head()
@@ -117,16 +116,11 @@ class TopApp(App[None]):
         else:
             self.push_screen(ChooseProcess(self.targets), self.begin)
 
-    def watch_signals(self) -> None:
-        """Those that end us leave the terminal as it was: the command dies of them after that."""
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                asyncio.get_running_loop().add_signal_handler(number, self.stop, number)
-
     def stop(self, number: int) -> None:
-        """A signal came."""
+        """A signal came: may be called at any moment, of the main thread."""
         self.stopped_by = number
-        self.exit()
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.exit)
 
     def _print_error_renderables(self) -> None:
         """textual's tracebacks: the tool tells its errors itself, in a line."""

@@ -53,13 +53,12 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
                 if pid is not None:
                     raise
         return
-    from hakmem.signals import die_of
     from hakmem.top import TopApp
+    from hakmem.top_signals import leaving_in_order
 
     app = TopApp(targets, interval_s, partial(choices, fleet))
-    app.run()
-    if app.stopped_by is not None:
-        die_of(app.stopped_by)
+    with leaving_in_order(app):
+        app.run()
     app.raise_error()
 
 
