@@ -16,6 +16,7 @@ import re
 import secrets
 import select
 import stat
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -26,7 +27,7 @@ STANDARD_STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR_FOLDER = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
 LINKS_MAX = 40  # as the kernel's own limit
 PERMISSIONS = 0o777
-READABLE, WRITABLE = 0o444, 0o666  # before the umask
+WRITABLE = 0o666  # before the umask
 NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG)
 
 
@@ -132,23 +133,19 @@ class Output:
         assert self._path is not None
         self._is_regular = True
         old = self._path.stat() if self._path.exists() else None
-        beside = self._path.with_name(f".hakmem-{secrets.token_hex(8)}")
-        try:
+        beside, file = self._path.with_name(f".hakmem-{secrets.token_hex(8)}"), -1
+        try:  # a signal may come between any two steps
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, WRITABLE)
-        except OSError as error:
-            if old is None or error.errno not in NOT_REPLACEABLE:
-                raise
-            self._begin_in_place(data)
-            return
-        try:
             if old is not None:
                 keep_owner_and_mode(file, old)
             write_all(file, data)
             sync(file)
             beside.replace(self._path)
         except BaseException as error:
-            beside.unlink(missing_ok=True)
-            os.close(file)
+            with suppress(OSError):  # no folder that one may write, no file in it: the first error counts
+                beside.unlink(missing_ok=True)
+            if file >= 0:
+                os.close(file)
             is_refused = isinstance(error, OSError) and error.errno in NOT_REPLACEABLE
             if old is None or not is_refused:
                 raise
