@@ -74,7 +74,7 @@ def test_many_threads_do_not_swell_the_file(recorded: Path, tmp_path: Path) -> N
 
 def test_process_that_ends(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with running([compile_c(PROGRAMS / "busy.c"), "1"], lib) as process:
+    with running([compile_c(PROGRAMS / "busy.c"), "4"], lib) as process:
         hakmem("record", process.pid, "--for", "60s", "--every", "50ms", "-o", path)
     recording = Recording.read(path)
     assert recording.ended == ENDED_WITH_PROCESS
