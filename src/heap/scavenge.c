@@ -46,9 +46,12 @@ static uint32_t page_decay_ms(void) {
 }
 
 /* A thread that finds all it wants in its magazines comes to no slow path, and what it does not want lies there as well.
- * It is called once it is dormant; one that sleeps answers when it frees again.  True when somebody was called. */
-static bool call_idle_threads(const struct heap *self) {
-  bool has_called = false;
+ * It is called once it is dormant; one that sleeps answers when it frees again.  True while answers may come: what they
+ * free is to go back as well, and who answers may come to no other slow path. */
+enum { ANSWER_DECAYS = 2 };
+static uint64_t answers_until_ms; /* under the lock */
+
+static bool call_idle_threads(const struct heap *self, uint64_t now_ms) {
   if (options.harden) return false; /* no magazines */
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     struct heap *heap = heap_of_owner(owner);
@@ -57,9 +60,9 @@ static bool call_idle_threads(const struct heap *self) {
       continue;
     store_relaxed(&heap->is_called, true); /* relaxed: seen late, it is called in vain */
     heap_divert(heap);
-    has_called = true;
+    answers_until_ms = now_ms + ANSWER_DECAYS * decay_ms();
   }
-  return has_called;
+  return now_ms < answers_until_ms;
 }
 
 static void run(struct heap *heap, struct purge *purge) {
@@ -69,7 +72,7 @@ static void run(struct heap *heap, struct purge *purge) {
   store_seq(&purge_state, PURGE_NONE);
   owners_sweep(&heap->owner, purge);
   purge->work_remains |= heap->has_waiting_pages;
-  purge->work_remains |= call_idle_threads(heap);
+  purge->work_remains |= call_idle_threads(heap, os_now_coarse_ms());
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);
