@@ -10,13 +10,8 @@ from pathlib import Path
 import pytest
 
 STATIC_TLS_MAX_BYTES = 16
-<<<<<<< HEAD
-# What libhakmem.so alone replaces (override_threads.c).
-SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns"}
-=======
 # What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
-SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "prctl"}
->>>>>>> f6ade75 (os: a program under a filter of system calls is asked for no more than any malloc needs)
+SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns", "prctl"}
 
 
 def output_of(*words: str | Path) -> str:
