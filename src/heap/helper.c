@@ -45,6 +45,7 @@ static bool is_over(void) {
   uint32_t threads = load_seq(&program_threads);
   if (threads == 0) return load_relaxed(&has_begun);
   if (options.helper_thread == HELPER_ALWAYS) return false;
+  if (os_is_confined()) return false; /* a filter may kill a thread that ends */
   return threads == 1 && !has_work();
 }
 

@@ -138,7 +138,7 @@ bool os_take_word(ATOMIC(uint32_t) *word);
 bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
-/* By a thread of ours, first of all: its name (15 bytes at most), no real-time priority, and the processors that the process had
+/* By every thread of ours, first of all: its name (15 bytes at most), no real-time priority, and the processors that the process had
  * when os_note_processors was called, instead of its maker's.  Each as far as the kernel lets it. */
 void os_thread_settle(const char *name);
 void os_note_processors(void);

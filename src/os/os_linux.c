@@ -153,9 +153,9 @@ uint64_t os_processor_ms(void) {
 
 /* On a word that nobody wakes: of all calls of the system that sleep, filters let this one pass. */
 static void sleep_for(struct timespec time) {
-  static ATOMIC(uint32_t) word;
+  static ATOMIC(uint32_t) nobody_wakes;
   int saved_errno = errno;
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+  syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
   errno = saved_errno;
 }
 
@@ -200,6 +200,16 @@ bool os_give_word(ATOMIC(uint32_t) *word) {
 /* Room for the program's static TLS and what the sanitizers need. */
 enum { HELPER_STACK_BYTES = 512 << 10 };
 
+/* Threads that have been started and have not settled: the C library does for them what a filter may not list. */
+static ATOMIC(uint32_t) threads_beginning;
+
+void os_await_threads(void) {
+  enum { ATTEMPTS = 1000 };
+  /* acquire: pairs with os_thread_settle. */
+  for (unsigned attempt = 0; load_acquire(&threads_beginning) && attempt < ATTEMPTS; attempt++)
+    os_sleep_ms(1);
+}
+
 bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   int saved_errno = errno;
@@ -211,7 +221,9 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
+  fetch_add_relaxed(&threads_beginning, 1);
   bool started = pthread_create(&thread, &attributes, body, argument) == 0;
+  if (!started) fetch_sub_relaxed(&threads_beginning, 1);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   errno = saved_errno;
@@ -241,7 +253,7 @@ static bool are_same(const struct processors *one, const struct processors *othe
 }
 
 /* Asked for only where it is not so already: a filter may kill who asks. */
-void os_thread_settle(const char *name) {
+static void settle(const char *name) {
   struct sched_param no_priority = {0};
   struct processors own;
   syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
@@ -251,6 +263,12 @@ void os_thread_settle(const char *name) {
   read_processors(&own);
   if (processors_at_load.bytes > 0 && !are_same(&own, &processors_at_load))
     syscall(SYS_sched_setaffinity, 0, processors_at_load.bytes, processors_at_load.mask);
+}
+
+void os_thread_settle(const char *name) {
+  if (!os_is_confined()) settle(name);
+  fetch_sub_seq(&threads_beginning,
+                1); /* release: what it has asked for before; pairs with os_await_threads */
 }
 
 bool os_thread_exists(uint32_t thread_id) {

@@ -25,7 +25,9 @@ void os_confine(void) { store_relaxed(&is_confined, true); }
 void os_note_prctl(int option) {
   if (os_is_confined() || (option != PR_SET_NO_NEW_PRIVS && option != PR_SET_SECCOMP)) return;
   uint32_t thread_id = os_thread_id_of_libc();
-  if (!thread_id || thread_id == (uint32_t)syscall(SYS_gettid)) os_confine();
+  if (thread_id && thread_id != (uint32_t)syscall(SYS_gettid)) return;
+  os_confine();
+  os_await_threads();
 }
 
 /* ---- a filter that was there before ---------------------------------------------------------------------- */
@@ -45,9 +47,9 @@ static bool has_filter(void) {
 
 static bool is_filtered(void) {
   enum { UNKNOWN, FILTERED, NOT_FILTERED };
-  static ATOMIC(char) known; /* relaxed: any thread finds the same */
-  char found = load_relaxed(&known);
-  if (found == UNKNOWN) store_relaxed(&known, found = has_filter() ? FILTERED : NOT_FILTERED);
+  static ATOMIC(char) filtered; /* relaxed: any thread finds the same */
+  char found = load_relaxed(&filtered);
+  if (found == UNKNOWN) store_relaxed(&filtered, found = has_filter() ? FILTERED : NOT_FILTERED);
   return found == FILTERED;
 }
 

@@ -240,6 +240,7 @@ void warn_no_cgroup_limit(const char *name, const char *value) {
 }
 
 void warn_no_helper_thread(void) {
+  if (os_is_confined()) return; /* it could not be had, and who says so may be killed */
   say("warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
       " memory is given back by slow paths");
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <threads.h>
 
@@ -196,6 +197,12 @@ static void call_thrd_create(void) {
   }
 }
 
+static void call_prctl(void) {
+  char name[16];
+  CHECK(prctl(PR_GET_NAME, name, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+}
+
 static void call___register_atfork(void) {
   CHECK(__register_atfork(no_handler, no_handler, no_handler, NULL) == 0);
 }
@@ -301,6 +308,7 @@ static const struct entry {
     ENTRY(__register_atfork),
     ENTRY(unshare),
     ENTRY(setns),
+    ENTRY(prctl),
     ENTRY(misuse),
     ENTRY(failing),
     ENTRY(exit),
