@@ -110,6 +110,8 @@ struct os_cgroup {
   char memory_path[OS_CGROUP_PATH_BYTES]; /* where the tightest memory limit was found */
   bool is_v1;
 };
+/* The machine's memory; OS_CGROUP_NONE when it is not told.  One thread at a time, as the next. */
+uint64_t os_memory_bytes(void);
 /* Reads them.  One thread at a time; what it returns is overwritten by the next call. */
 const struct os_cgroup *os_cgroup_read(void);
 /* What the cgroup with that limit uses.  Pages of files, which the kernel can drop, are left out when it is more
