@@ -39,7 +39,8 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct reuse {
   void *watched;    /* what lies in that slot unless an own block was freed; NULL: not watched */
   uint16_t slot;    /* of the magazine */
-  uint16_t streak;  /* times in a row that it was still there */
+  uint8_t streak;   /* times in a row that it was still there */
+  bool turns;       /* a lease has begun or ended: the block freed before went the other way */
   uint16_t lease;   /* so many more blocks may be reused */
   uint16_t granted; /* the lease when it was set last */
 };

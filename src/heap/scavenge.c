@@ -290,37 +290,40 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   run_unless_running(heap, &purge);
 }
 
-void scavenge_caches_when_due(struct heap *heap) {
+uint64_t scavenge_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) squeeze_when_due(heap);
-  if (!heap_is_real(heap)) return;
-  if (UNLIKELY(load_relaxed(&heap->is_called)))
+  if (!heap_is_real(heap)) return 0;
+  if (UNLIKELY(load_relaxed(&heap->is_called))) {
     answer_call(heap);
-  else if (load_relaxed(&purge_state) != PURGE_NONE)
-    trim_when_due(heap, os_now_coarse_ms());
+    return 0;
+  }
+  if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
+  uint64_t now_ms = os_now_coarse_ms();
+  trim_when_due(heap, now_ms);
+  return now_ms;
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state) {
+NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
   uint64_t excess_bytes = range_excess_bytes();
   if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
   if (slab_pool_is_over_limit()) purge_kept();
-  uint64_t now_ms = os_now_coarse_ms();
+  if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   if (heap_is_real(heap)) look_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-void scavenge_rest_when_due(struct heap *heap) {
+void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
-  look_what_is_due(heap, state);
+  look_what_is_due(heap, state, now_ms);
 }
 
 void scavenge_when_due(struct heap *heap) {
-  scavenge_caches_when_due(heap);
-  scavenge_rest_when_due(heap);
+  scavenge_rest_when_due(heap, scavenge_caches_when_due(heap));
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {

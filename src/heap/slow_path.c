@@ -235,14 +235,14 @@ static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  scavenge_caches_when_due(heap);
+  uint64_t now_ms = scavenge_caches_when_due(heap);
   heap_enter(heap);
   if (is_own || class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
   leave(heap, class);
-  scavenge_rest_when_due(heap);
+  scavenge_rest_when_due(heap, now_ms);
 }
 
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
@@ -256,12 +256,12 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
  * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
  * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
- * The free before the first and the last block of a lease went the other way: it may have been of the same. */
+ * When that turns, the free before went the other way, and may have been of the same block. */
 static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   struct reuse *reuse = &heap->reuse[class];
-  if (reuse->lease && reuse_turns(reuse)) {
-    reuse->lease--;
+  if (reuse->turns) {
+    reuse->turns = false;
     if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
                  outbox_had(heap, (uintptr_t)block))) {
       pointer_fail("free", (uintptr_t)block);
@@ -332,17 +332,19 @@ static NOINLINE void free_the_long_way(void *block) {
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */
 static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
-  if (UNLIKELY(magazine->top == magazine->end || magazine_ends_with(magazine, block)))
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block)))
     return false; /* those of the constant heaps are full always */
-  magazine_push(magazine, magazine->top, block);
+  magazine_push(magazine, top, block);
   return true;
 }
 
 static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   struct reuse *reuse = &heap->reuse[class];
+  if (UNLIKELY(reuse->turns)) return false;
   if (!reuse->lease) return outbox_try_add(heap, (uintptr_t)block);
-  if (UNLIKELY(reuse_turns(reuse)) || !push_for_reuse(heap, class, block)) return false;
-  reuse->lease--;
+  if (!push_for_reuse(heap, class, block)) return false;
+  reuse_spend(reuse);
   return true;
 }
 
