@@ -35,11 +35,13 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     is_telling: bool = False
     reports: bool = True
+    huge_pages: str = "madvise"
 
     @property
     def name(self) -> str:
         words = [self.source.partition(".")[0], *self.arguments]
-        return "-".join([*words, *(f"{name}={value}" for name, value in self.environment.items())])
+        words += [f"{name}={value}" for name, value in self.environment.items()]
+        return "-".join(words if self.huge_pages == "madvise" else [*words, f"huge-pages-{self.huge_pages}"])
 
 
 # Those of tests/api that need a library to be linked with, or print, stay where they are.
@@ -57,7 +59,24 @@ def api_programs() -> Iterator[Program]:
             yield Program(f"api/{path.name}", environment=options | HARDENED)
 
 
+def huge_page_programs() -> Iterator[Program]:
+    """What memory costs in each mode, and what gives it back."""
+    for mode in ("always", "madvise", "never"):
+        for what in ("small", "sparse", "dense"):
+            is_telling = mode == "always" or what == "sparse"
+            yield Program("kernels/huge_pages.c", (what, mode), DECAY, is_telling, huge_pages=mode)
+    for how, options in (("helper", HELPER), ("next-call", DECAY), ("trim", NEVER)):
+        yield Program("memory/memory_comes_back.c", (how, "threads"), options, huge_pages="always")
+    for name in ("api/malloc_trim", "memory/realloc_doubling", "concurrency/key_destructors"):
+        yield Program(f"{name}.c", huge_pages="always")
+    yield Program("kernels/huge_pages.c", ("sparse", "madvise"), DECAY | {"HAKMEM_THP": "1"})
+    yield Program(
+        "concurrency/fuzz.c", ("4", "2", "4", "5000"), {"HAKMEM_DECAY_MS": "0"}, huge_pages="always"
+    )
+
+
 PROGRAMS = (
+    *huge_page_programs(),
     *api_programs(),
     Program("memory/realloc_doubling.c", is_telling=True),
     Program("memory/realloc_doubling.c", environment=HARDENED),
@@ -95,6 +114,7 @@ def jobs(programs: Iterable[Program], compile_c: Compile, lib: Path) -> list[Job
             [compile_c(TESTS / program.source, INCLUDE_TESTS), *program.arguments],
             {"LD_PRELOAD": str(lib)} | dict(program.environment),
             reports=program.reports,
+            huge_pages=program.huge_pages,
         )
         for program in programs
     ]
