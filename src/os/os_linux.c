@@ -67,7 +67,7 @@ bool os_huge_pages_always(void) {
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
     if (*at == '[') return at[1] == 'a';
-  return false;
+  return true; /* a process that must not read it is better off without them */
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
