@@ -8,7 +8,7 @@
 
 #include "memory/blocks.h"
 
-enum { SCANS = 4, SCANS_WAIT_MS = 5000, STEP_MS = 20, DECAY_MS = 200 };
+enum { SCANS = 4, SCANS_WAIT_MS = 3000, STEP_MS = 20, DECAY_MS = 200 };
 enum { SMALL_MIB = 3, SPARSE_MIB = 96, DENSE_MIB = 160, ONE_MIB = 1 };
 
 static size_t number_in(const char *path, const char *key) {

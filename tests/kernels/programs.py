@@ -71,7 +71,7 @@ def huge_page_programs() -> Iterator[Program]:
         yield Program(f"{name}.c", huge_pages="always")
     yield Program("kernels/huge_pages.c", ("sparse", "madvise"), DECAY | {"HAKMEM_THP": "1"})
     yield Program(
-        "concurrency/fuzz.c", ("4", "2", "4", "5000"), {"HAKMEM_DECAY_MS": "0"}, huge_pages="always"
+        "concurrency/fuzz.c", ("4", "2", "4", "1000"), {"HAKMEM_DECAY_MS": "0"}, huge_pages="always"
     )
 
 
