@@ -8,7 +8,7 @@
 
 #include "memory/blocks.h"
 
-enum { SCANS = 4, SCANS_WAIT_MS = 3000, STEP_MS = 20, DECAY_MS = 200 };
+enum { SCANS = 4, STILL_MS = 1000, STEP_MS = 20, DECAY_MS = 200 };
 enum { SMALL_MIB = 3, SPARSE_MIB = 96, DENSE_MIB = 160, ONE_MIB = 1 };
 
 static size_t number_in(const char *path, const char *key) {
@@ -30,9 +30,13 @@ static size_t scans(void) {
 
 /* khugepaged looks at every process so many times, or stands still as there is nobody to look at. */
 static void let_khugepaged_work(void) {
-  size_t end = scans() + SCANS;
-  for (int ms = 0; ms < SCANS_WAIT_MS && scans() < end; ms += STEP_MS) {
+  size_t last = scans(), end = last + SCANS;
+  for (int still_ms = 0; still_ms < STILL_MS && last < end; still_ms += STEP_MS) {
     sleep_ms(STEP_MS);
+    if (scans() != last) {
+      last = scans();
+      still_ms = 0;
+    }
   }
 }
 
@@ -86,7 +90,8 @@ static void sparse(void) {
 
 static void dense(bool is_always) {
   size_t start_bytes = rss_bytes();
-  blocks small_ones = blocks_table(DENSE_MIB * MIB, 200), large_ones = blocks_table(DENSE_MIB * MIB, 40 * MIB);
+  blocks small_ones = blocks_table(DENSE_MIB * MIB, 200),
+         large_ones = blocks_table(DENSE_MIB * MIB, 40 * MIB);
   blocks_fill(&large_ones);
   size_t of_large_mib = huge_mib();
   blocks_fill(&small_ones);
