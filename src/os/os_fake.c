@@ -136,6 +136,10 @@ static ATOMIC(bool) *has_no_huge_page(uintptr_t address) {
   return &without_huge_page[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
 }
 
+bool os_fake_keeps_huge_pages_out(const void *address) {
+  return load_relaxed(has_no_huge_page((uintptr_t)address));
+}
+
 static void note_mapped(void *address, size_t bytes) {
   uintptr_t first = round_up((uintptr_t)address, HUGE_PAGE_BYTES), end = (uintptr_t)address + bytes;
   for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES)

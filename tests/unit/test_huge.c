@@ -19,24 +19,62 @@ static uint64_t held_bytes(void) {
   return load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
 }
 
-/* Enough for SuperSlabs with huge pages. */
-static int used_in_full(const void *keeps_some) {
+/* Which blocks live on. */
+static bool none(size_t index, const void *block) {
+  (void)index, (void)block;
+  return false;
+}
+static bool one_in_a_gap(size_t index, const void *block) {
+  (void)block;
+  return index % GAP == 0;
+}
+static bool whole_slabs(size_t index, const void *block) {
+  (void)index;
+  return (uintptr_t)block / GRANULE_BYTES % 8 == 0;
+}
+typedef bool lives_function(size_t index, const void *block);
+
+/* Enough for SuperSlabs with huge pages; the first ones of a process have none. */
+static int used_in_full(const void *argument) {
+  lives_function *lives = *(lives_function *const *)argument;
   static void *blocks[BLOCKS];
   os_fake.are_huge_pages_always = true;
   hak_free(hak_malloc(1));
-  uint64_t before = held_bytes();
-  for (unsigned index = 0; index < BLOCKS; index++)
+  uint64_t before = held_bytes(), bytes = (uint64_t)BLOCKS * BLOCK_BYTES;
+  uint64_t largest_step = 0;
+  for (unsigned index = 0; index < BLOCKS; index++) {
+    uint64_t step = held_bytes();
     REQUIRE(blocks[index] = hak_malloc(BLOCK_BYTES));
-  uint64_t full = held_bytes() - before;
-  REQUIRE(full >= (uint64_t)BLOCKS * BLOCK_BYTES &&
-          full < (uint64_t)BLOCKS * BLOCK_BYTES + 16 * MIB);
+    step = held_bytes() - step;
+    if (step > largest_step) largest_step = step;
+  }
+  REQUIRE(largest_step == CHUNK_BYTES); /* all that the first touch may make resident */
+  REQUIRE(held_bytes() - before >= bytes && held_bytes() - before < bytes + 16 * MIB);
+  REQUIRE(os_fake_keeps_huge_pages_out(blocks[0]));
+  REQUIRE(!os_fake_keeps_huge_pages_out(blocks[BLOCKS - 1]));
   for (unsigned index = 0; index < BLOCKS; index++)
-    if (!keeps_some || index % GAP) hak_free(blocks[index]);
+    if (!lives(index, blocks[index])) hak_free(blocks[index]);
   uint64_t advices = load_relaxed(&os_fake.huge_advices);
   age();
   REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
-  if (keeps_some) REQUIRE(load_relaxed(&os_fake.huge_advices) > advices);
-  if (!keeps_some) REQUIRE(held_bytes() < before + MIB);
+  if (lives != none) REQUIRE(load_relaxed(&os_fake.huge_advices) > advices);
+  if (lives == none) REQUIRE(held_bytes() < before + MIB);
+  return 0;
+}
+
+/* A large block has them where it fills 2 MiB; what lies at its ends belongs to others too. */
+static int ends_of_a_big_block(const void *unused) {
+  (void)unused;
+  os_fake.are_huge_pages_always = true;
+  char *block = hak_malloc(5 * MIB), *small = hak_malloc(100000);
+  REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
+  REQUIRE(os_fake_keeps_huge_pages_out(block + 5 * MIB - 1));
+  REQUIRE(os_fake_keeps_huge_pages_out(small));
+  hak_free(block);
+  age(); /* … and the next one again */
+  block = hak_malloc(5 * MIB);
+  REQUIRE(!os_fake_keeps_huge_pages_out(block + CHUNK_BYTES));
+  REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
   return 0;
 }
 
@@ -91,12 +129,15 @@ static void succeeds(int (*function)(const void *), const void *argument) {
 }
 
 static void test_superslabs(void **state) {
-  succeeds(used_in_full, NULL);
-  succeeds(used_in_full, state);
+  (void)state;
+  lives_function *const which[] = {none, one_in_a_gap, whole_slabs};
+  for (unsigned index = 0; index < sizeof which / sizeof which[0]; index++)
+    succeeds(used_in_full, &which[index]);
 }
 
 static void test_big_blocks(void **state) {
   (void)state;
+  succeeds(ends_of_a_big_block, NULL);
   succeeds(big_blocks, NULL);
 }
 
