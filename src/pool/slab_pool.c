@@ -269,8 +269,7 @@ static void allow_huge(struct superslab *superslab) {
 
 /* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
  * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
-static void count_huge(struct superslab *superslab) {
-  if (LIKELY(!load_relaxed(&superslab->may_be_huge)) || options.thp) return;
+static NOINLINE void count_all_slots(struct superslab *superslab) {
   uint32_t more = ~load_relaxed(&superslab->dirty), now_ms = (uint32_t)os_now_coarse_ms();
   if (!commit_take(count_bits(more) * GRANULE_BYTES)) {
     superslab_refuse_huge(superslab);
@@ -280,6 +279,10 @@ static void count_huge(struct superslab *superslab) {
     store_relaxed(&superslab->slabs[slot].stamp_ms, now_ms);
   store_relaxed(&superslab->dirty, ALL_SLOTS); /* ordered by return_slots */
   purge_want();
+}
+
+static void count_huge(struct superslab *superslab) {
+  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
 }
 
 static struct superslab *make_superslab(void) {
