@@ -80,10 +80,8 @@ def check_huge_pages() -> Finding:
     if mode is None:
         return ok("transparent huge pages", "this kernel has none")
     if mode == "always":
-        return advice(
-            "transparent huge pages",
-            "always: the kernel may fill 2 MiB pages that are used in part, which raises RSS",
-            f"if RSS matters more than speed: echo madvise | sudo tee {THP / 'enabled'}",
+        return ok(
+            "transparent huge pages", "always: hakmem lets them in only where 2 MiB are used as a whole"
         )
     if mode == "never":
         return ok("transparent huge pages", "never: HAKMEM_THP=1 has no effect")

@@ -69,7 +69,7 @@ uint64_t os_address_space_limit(void);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept.  Read once,
  * at the first call. */
 bool os_overcommit_is_strict(void);
-/* True when the kernel gives huge pages without being asked. */
+/* True when the kernel gives huge pages without being asked, and when it does not tell. */
 bool os_huge_pages_always(void);
 /* Highest address + 1 that user mappings may have, a power of two. */
 uintptr_t os_user_address_end(void);

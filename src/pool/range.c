@@ -9,6 +9,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
+#include "map/huge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -116,6 +117,25 @@ static void note_refaults(size_t first, size_t granules) {
     chunk->purged &= ~mask;
   }
   if (again) fetch_add_relaxed(&totals.refaulted_bytes, again * GRANULE_BYTES);
+}
+
+static void refuse_huge(size_t granule) {
+  struct range_chunk *chunk = chunk_if_any(granule);
+  if (load_relaxed(&chunk->may_be_huge))
+    huge_refuse(granule / GRANULES_PER_CHUNK, &chunk->may_be_huge);
+}
+
+/* The range is going to be used, or given back, apart from what lies beside it in the chunks at its ends. */
+static void refuse_huge_at_ends(size_t first, size_t granules) {
+  size_t end = first + granules;
+  if (LIKELY(!huge.is_always && !options.thp)) return;
+  if (first % GRANULES_PER_CHUNK) refuse_huge(first);
+  if (end % GRANULES_PER_CHUNK) refuse_huge(end - 1);
+}
+
+/* A range of fresh pages, at its end at least; who asked for huge pages (HAKMEM_THP) has them there too. */
+static void settle_fresh(size_t first, size_t granules) {
+  if (UNLIKELY(huge.is_always) && !options.thp) refuse_huge_at_ends(first, granules);
 }
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
@@ -346,6 +366,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
            first = arena->is_ready ? take_joined_from(arena, granules, &fresh) : NO_GRANULE;
     lock_give(&arena->lock);
     if (first == NO_GRANULE) continue;
+    settle_fresh(first, granules);
     offset_growth(arena, fresh, counters);
     return first;
   }
@@ -365,6 +386,13 @@ static size_t take_from_arenas(enum range_kind kind, const struct range_request 
     if (first != NO_GRANULE) return first;
   }
   return NO_GRANULE;
+}
+
+/* What was mapped anew has no huge pages, and no chunk that it belongs to. */
+static void keep_huge_out(size_t first, size_t granules) {
+  huge_keep_out(granule_address(first), granules << GRANULE_SHIFT);
+  for (size_t at = first, end = first + granules; at < end; at = next_chunk(at))
+    store_relaxed(&chunk_if_any(at)->may_be_huge, false);
 }
 
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
@@ -445,7 +473,10 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
     size_t first = take_from_arenas(RANGE_UNMAPPED, request, 0, counters);
     if (first == NO_GRANULE) return NO_GRANULE;
     enum os_map_result result = map_range_again(first, request->granules);
-    if (result == OS_MAPPED) return first;
+    if (result == OS_MAPPED) {
+      keep_huge_out(first, request->granules);
+      return first;
+    }
     if (result == OS_NO_MEMORY) {
       put_back(first, RANGE_UNMAPPED, counters);
       return NO_GRANULE;
@@ -459,7 +490,8 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
 /* All of them get records, or none. */
-static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count) {
+static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
+                           bool may_be_huge) {
   for (size_t index = 0; index < chunk_count; index++) {
     struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
     if (!chunk) {
@@ -467,6 +499,7 @@ static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk
       return false;
     }
     chunk->arena = (uint8_t)(arena - arenas);
+    store_relaxed(&chunk->may_be_huge, may_be_huge);
     chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
   }
   return true;
@@ -479,16 +512,23 @@ static void ready(struct arena *arena) {
   arena->is_ready = true;
 }
 
+/* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
+static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
+  if (options.thp || wanted_granules >= GRANULES_PER_CHUNK) return huge_let_in(chunk, chunk_count);
+  huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
+  return false;
+}
+
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
-static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters *counters) {
+static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
+                       struct counters *counters) {
   size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
   if (chunk == NO_CHUNK) return false;
-  void *address = (void *)chunk_address(chunk);
-  if (!publish_chunks(arena, chunk, chunk_count)) {
+  bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
+  if (!publish_chunks(arena, chunk, chunk_count, may_be_huge)) {
     window_give_back(chunk, chunk_count, guards);
     return false;
   }
-  if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);
   ready(arena);
@@ -505,8 +545,8 @@ static bool grow_arena(const struct range_request *request, struct counters *cou
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
-  if (wanted > needed && add_chunks(arena, wanted, counters)) return true;
-  return add_chunks(arena, needed, counters);
+  if (wanted > needed && add_chunks(arena, wanted, granules, counters)) return true;
+  return add_chunks(arena, needed, granules, counters);
 }
 
 static size_t take_clean(const struct range_request *request, struct counters *counters) {
@@ -591,6 +631,7 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
     commit_give(bytes);
     return NO_GRANULE;
   }
+  settle_fresh(first, request->granules);
   offset_growth(arena_of(first), request->granules, counters);
   describe(first, true);
   return first;
@@ -602,6 +643,7 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
 static COLD void give_pages_up(size_t first, size_t granules) {
   size_t bytes = granules << GRANULE_SHIFT;
   set_boundaries(first, granules, RANGE_BUSY);
+  refuse_huge_at_ends(first, granules);
   if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
 }
 
@@ -691,6 +733,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
     set_boundaries(granule, new_granules, RANGE_LIVE);
   }
   lock_give(&arena->lock);
+  if (is_extended && clean) settle_fresh(granule, new_granules);
   if (is_extended) offset_growth(arena, clean, counters);
   return is_extended;
 }
@@ -763,10 +806,14 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
   if (remapped != OS_REFUSED) {
     head->was_moved = false;
-    if (remapped == OS_DONE) return RANGE_CLEAN;
+    if (remapped == OS_DONE) {
+      keep_huge_out(first, head->info.granules);
+      return RANGE_CLEAN;
+    }
     return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* what is left of it */
   }
   if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
+  refuse_huge_at_ends(first, head->info.granules);
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
 

@@ -12,6 +12,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
+#include "map/huge.h"
 #include "map/metadata.h"
 #include "os/os.h"
 
@@ -214,6 +215,8 @@ static enum os_map_result map_again(struct superslab *superslab) {
   if (superslab->is_mapped) return OS_MAPPED;
   enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
   if (result != OS_MAPPED) return result;
+  if (!load_relaxed(&superslab->may_be_huge))
+    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return OS_MAPPED;
@@ -253,6 +256,35 @@ static size_t grow_by_chunk(void) {
   return NO_CHUNK;
 }
 
+/* A process that has so many and needs one more will use it up: then a huge page is less work, and no waste. */
+enum { SUPERSLABS_BEFORE_HUGE = 32 };
+
+static void allow_huge(struct superslab *superslab) {
+  bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
+  if (!options.thp && !will_be_full)
+    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+  else
+    store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
+}
+
+/* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
+ * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
+static NOINLINE void count_all_slots(struct superslab *superslab) {
+  uint32_t more = ~load_relaxed(&superslab->dirty), now_ms = (uint32_t)os_now_coarse_ms();
+  if (!commit_take(count_bits(more) * GRANULE_BYTES)) {
+    superslab_refuse_huge(superslab);
+    return;
+  }
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++)
+    store_relaxed(&superslab->slabs[slot].stamp_ms, now_ms);
+  store_relaxed(&superslab->dirty, ALL_SLOTS); /* ordered by return_slots */
+  purge_want();
+}
+
+static void count_huge(struct superslab *superslab) {
+  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
+}
+
 static struct superslab *make_superslab(void) {
   struct superslab *superslab = take_record();
   if (!superslab) return NULL;
@@ -270,7 +302,8 @@ static struct superslab *make_superslab(void) {
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
-  if (options.thp) os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, true);
+  allow_huge(superslab);
+  count_huge(superslab);
   return superslab;
 }
 
@@ -298,7 +331,10 @@ static NOINLINE struct superslab *take_clean(bool *is_refused) {
     if (number == NO_ITEM) return NULL;
     struct superslab *superslab = superslab_of_chunk(number);
     enum os_map_result result = map_again(superslab);
-    if (result == OS_MAPPED) return superslab;
+    if (result == OS_MAPPED) {
+      count_huge(superslab);
+      return superslab;
+    }
     *is_refused = result == OS_NO_MEMORY;
     tagged_stack_push(*is_refused ? &pool.clean : &pool.occupied, superslab_link, number);
     if (*is_refused) return NULL;
@@ -540,6 +576,7 @@ static void purge_held_slots(struct purge *purge, struct superslab *superslab, u
     unsigned length = lowest_bit(~((uint64_t)rest >> first));
     uint32_t mask = run_mask(first, length);
     size_t bytes = (size_t)length * GRANULE_BYTES;
+    if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
       uint32_t had_pages = fetch_and_relaxed(&superslab->dirty, ~mask) & mask;
       fetch_or_relaxed(&superslab->purged, mask);
