@@ -8,7 +8,10 @@ struct huge huge;
  * merges. */
 enum { DIVISIONS_MAX = 16384 };
 
-void huge_init(void) { huge.is_always = os_huge_pages_always(); }
+/* Written only where it is true: it may be the only word of its page that a small process writes. */
+void huge_init(void) {
+  if (os_huge_pages_always()) huge.is_always = true;
+}
 
 /* Two more, unless they follow what was let in last. */
 static bool may_divide(size_t chunk, size_t count) {
