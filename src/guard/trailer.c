@@ -5,16 +5,17 @@
 #include "base/bits.h"
 #include "os/os.h"
 
-enum { SLACK_SHIFT = 48, SLACK_BYTE = 0xD7 };
+enum { SLACK_SHIFT = 48, MAKER_SHIFT = 46, MAKER_MASK = 3, SLACK_BYTE = 0xD7 };
 
 static uint64_t key; /* constant after trailer_init */
 
 void trailer_init(void) { key = os_random() | 1; }
 
 /* The lowest byte, the first in memory, is not 0: most overflows are a string's end. */
-static uint64_t word_for(uintptr_t block, size_t slack_bytes) {
-  uint64_t check = mix_bits((block ^ key) * (slack_bytes * 2 + 1) + key) & low_bits(SLACK_SHIFT);
-  return (uint64_t)slack_bytes << SLACK_SHIFT | check | 1;
+static uint64_t word_for(uintptr_t block, uint64_t slack_and_maker) {
+  uint64_t check =
+      mix_bits((block ^ key) * (slack_and_maker * 2 + 1) + key) & low_bits(MAKER_SHIFT);
+  return slack_and_maker << MAKER_SHIFT | check | 1;
 }
 
 /* Others may read it meanwhile (HAKMEM_HARDEN=2): never torn. */
@@ -22,20 +23,26 @@ static ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
   return (ATOMIC(uint64_t) *)(block + capacity_bytes - TRAILER_BYTES);
 }
 
-void trailer_write(uintptr_t block, size_t capacity_bytes, size_t requested_bytes) {
+void trailer_write(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
+                   enum maker maker) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
   ASSERT(slack_bytes <= SLACK_MAX_BYTES);
   memset((char *)block + requested_bytes, SLACK_BYTE, slack_bytes);
-  store_relaxed(trailer_of(block, capacity_bytes), word_for(block, slack_bytes));
+  uint64_t slack_and_maker = (uint64_t)slack_bytes << (SLACK_SHIFT - MAKER_SHIFT) | maker;
+  store_relaxed(trailer_of(block, capacity_bytes), word_for(block, slack_and_maker));
 }
 
 bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *requested_bytes) {
   uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
   size_t slack_bytes = word >> SLACK_SHIFT;
-  if (word != word_for(block, slack_bytes) || slack_bytes > capacity_bytes - TRAILER_BYTES)
+  if (word != word_for(block, word >> MAKER_SHIFT) || slack_bytes > capacity_bytes - TRAILER_BYTES)
     return false;
   *requested_bytes = capacity_bytes - TRAILER_BYTES - slack_bytes;
   return true;
+}
+
+enum maker trailer_maker(uintptr_t block, size_t capacity_bytes) {
+  return load_relaxed(trailer_of(block, capacity_bytes)) >> MAKER_SHIFT & MAKER_MASK;
 }
 
 /* Whole words, at any address: most blocks are as they should be. */

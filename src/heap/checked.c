@@ -64,12 +64,14 @@ static void *take_at_random(struct heap *heap, unsigned class) {
   return block;
 }
 
-static void *allocate_in_slab(struct heap *heap, unsigned class, size_t size) {
+static void *allocate_in_slab(struct heap *heap, unsigned class,
+                              const struct allocation *allocation) {
+  size_t size = allocation->size;
   uintptr_t block = (uintptr_t)take_at_random(heap, class);
   if (!block) return NULL;
   const struct slab *slab = slab_of_block(block);
   quarantine_check_untouched(block, slab);
-  trailer_write(block, slab->block_bytes, size);
+  trailer_write(block, slab->block_bytes, size, allocation->maker);
   set_live(slab, (unsigned)slab_block_index(&slab_shapes[slab->class], block - slab->base));
   class_figures_need(heap);
   class_figures_refilled(heap, class, 1);
@@ -125,7 +127,7 @@ static void *allocate_range(struct heap *heap, const struct allocation *allocati
   uintptr_t block = range_block(granule);
   if (layout.front_bytes) os_close_pages((void *)granule_address(granule), page_bytes);
   os_close_pages((void *)end_of_range(granule), page_bytes);
-  trailer_write(block, end_of_range(granule) - block, size);
+  trailer_write(block, end_of_range(granule) - block, size, allocation->maker);
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
 }
@@ -133,7 +135,7 @@ static void *allocate_range(struct heap *heap, const struct allocation *allocati
 void *checked_allocate(struct heap *heap, struct allocation *allocation) {
   unsigned class = class_with_room(allocation->size, allocation->alignment);
   allocation->is_zero = true;
-  if (class < SLAB_CLASS_COUNT) return allocate_in_slab(heap, class, allocation->size);
+  if (class < SLAB_CLASS_COUNT) return allocate_in_slab(heap, class, allocation);
   return allocate_range(heap, allocation);
 }
 
@@ -185,8 +187,40 @@ bool checked_resize(uintptr_t block, size_t bytes) {
   size_t capacity_bytes = capacity_of(block, entry);
   bool fits = bytes + TRAILER_BYTES <= capacity_bytes && bytes >= capacity_bytes / 2 &&
               capacity_bytes - TRAILER_BYTES - bytes <= SLACK_MAX_BYTES;
-  if (fits) trailer_write(block, capacity_bytes, bytes);
+  if (fits) trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
   return fits;
+}
+
+/* ---- what made it ------------------------------------------------------------------------------------------- */
+
+/* Programs that have operators of their own make blocks by malloc that others' inline code deletes. */
+static bool operators_are_ours(void) {
+  static const char *const operators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
+  for (unsigned index = 0; index < sizeof operators / sizeof operators[0]; index++)
+    if (!os_symbol_is_ours(operators[index])) return false;
+  return true;
+}
+
+/* `maker` is what the caller takes the block for. */
+static void check_maker(uintptr_t block, uint32_t entry, size_t requested_bytes, const char *verb,
+                        enum maker maker) {
+  static const char *const names[] = {
+      [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
+  size_t capacity_bytes = capacity_of(block, entry);
+  enum maker made_by = trailer_maker(block, capacity_bytes);
+  if (LIKELY(made_by == maker) || !options.harden_operators) return;
+  if (!trailer_read(block, capacity_bytes, &requested_bytes) || !operators_are_ours()) return;
+  struct block_description description = pointer_describe(block, entry, requested_bytes);
+  report_wrong_maker(verb, block, names[made_by], &description);
+}
+
+void checked_become_mallocs(uintptr_t block) {
+  uint32_t entry = owner_map_entry(block);
+  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
+  if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* was reported */
+  if (LIKELY(trailer_maker(block, capacity_bytes) == MADE_BY_MALLOC)) return;
+  check_maker(block, entry, requested_bytes, "realloc", MADE_BY_MALLOC);
+  trailer_write(block, capacity_bytes, requested_bytes, MADE_BY_MALLOC);
 }
 
 /* ---- free --------------------------------------------------------------------------------------------------- */
@@ -204,7 +238,15 @@ static void check_neighbour(const struct slab *slab, unsigned index) {
                   &description);
 }
 
-static void free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry) {
+/* What is left to say before a block that was live is gone. */
+static void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
+  static const char *const verbs[] = {
+      [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
+  size_t requested_bytes = check_end(block, entry, "free");
+  check_maker(block, entry, requested_bytes, verbs[maker], maker);
+}
+
+static void free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   struct slab *slab = slab_of_block(block);
   unsigned index = slab_index_of(slab, block, "free");
   if (index == NO_BLOCK) return;
@@ -213,7 +255,7 @@ static void free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry) {
     report_double_free("free", block, &description);
     return;
   }
-  check_end(block, entry, "free");
+  check_freed(block, entry, maker);
   if (options.harden > 1) {
     check_neighbour(slab, index - 1);
     check_neighbour(slab, index + 1);
@@ -226,14 +268,14 @@ static void free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry) {
     batch_free(NULL, blocks, 1, &stray_counters);
 }
 
-static void free_range(struct heap *heap, uintptr_t block, uint32_t entry) {
+static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (!is_block(block, entry, "free")) return;
   size_t granule = granule_of(block);
   if (!big_note_freed(granule, heap_counters(heap))) {
     pointer_fail("free", block); /* another thread was faster */
     return;
   }
-  check_end(block, entry, "free");
+  check_freed(block, entry, maker);
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
   void *begin = (void *)granule_address(granule);
   if (!os_close_pages(begin, bytes)) memset((void *)block, 0, capacity_of(block, entry));
@@ -244,11 +286,11 @@ static void free_range(struct heap *heap, uintptr_t block, uint32_t entry) {
   quarantine_give_range(granule, &stray_counters);
 }
 
-void checked_free(struct heap *heap, uintptr_t block, uint32_t entry) {
+void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (heap) heap_enter(heap);
   if (is_in_slab(entry))
-    free_in_slab(heap, block, entry);
+    free_in_slab(heap, block, entry, maker);
   else
-    free_range(heap, block, entry);
+    free_range(heap, block, entry, maker);
   if (heap) heap_leave(heap);
 }

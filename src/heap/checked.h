@@ -18,12 +18,14 @@ void checked_init(void);
 
 /* A block that reads as zero, or NULL. */
 void *checked_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees what is a block by its map entry; `heap` may be NULL. */
-void checked_free(struct heap *heap, uintptr_t block, uint32_t entry);
+/* Frees what is a block by its map entry, as what was made by `maker`; `heap` may be NULL. */
+void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
 /* As heap_ask, for an address inside the window: the bytes are those that were asked for. */
 enum block_kind checked_ask(uintptr_t block, uint32_t entry, const char *verb,
                             size_t *requested_bytes);
 /* Changes what was asked for, when the block has room for it; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
+/* Of a live block that realloc is called with: it is malloc's from now on, after a word if it was not. */
+void checked_become_mallocs(uintptr_t block);
 
 #endif

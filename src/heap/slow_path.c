@@ -296,7 +296,7 @@ static void free_foreign(void *block) {
 }
 
 /* All but the most frequent frees.  Apart, so that those save no registers. */
-static NOINLINE void free_the_long_way(void *block) {
+static NOINLINE void free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
     if (sampled_covers((uintptr_t)block))
@@ -315,7 +315,7 @@ static NOINLINE void free_the_long_way(void *block) {
     return;
   }
   if (options.harden)
-    checked_free(heap_of_this_thread(), (uintptr_t)block, entry);
+    checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
     free_big(block);
   scavenge_when_due(heap_of_thread);
@@ -355,8 +355,18 @@ NOINLINE void heap_free_slow(void *block) {
   if (LIKELY(is_mapped) &&
       LIKELY(keep_for_now(heap_of_thread, load_relaxed(&window.owner_map[granule]), block)))
     return;
-  free_the_long_way(block);
+  free_the_long_way(block, MADE_BY_MALLOC);
 }
+
+/* Only the checked path knows what made a block. */
+static void delete_slow(void *block, enum maker maker) {
+  if (UNLIKELY(options.harden))
+    free_the_long_way(block, maker);
+  else
+    heap_free_slow(block);
+}
+NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
+NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
 
 /* ---- sized free ---------------------------------------------------------------------------------------- */
 
@@ -384,27 +394,37 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
 }
 
 /* After a word about a size that the block cannot have, it is freed all the same. */
-static void free_checked(void *block, size_t size, size_t alignment, bool is_exact) {
+static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
+                         enum maker maker) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
   if (UNLIKELY(kind == BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
     fail_size((uintptr_t)block, size, usable_bytes);
-  heap_free(block);
+  if (UNLIKELY(options.harden))
+    free_the_long_way(block, maker);
+  else
+    heap_free(block);
 }
 
-NOINLINE void heap_free_sized_slow(void *block, size_t size) {
+static void delete_sized_slow(void *block, size_t size, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool fits = !options.harden && size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
               (entry & MAP_CLASS_MASK) == class_of_size(size);
   if (LIKELY(fits))
     heap_free(block);
   else
-    free_checked(block, size, 1, true);
+    free_checked(block, size, 1, true, maker);
+}
+NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW);
+}
+NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
 }
 
-void heap_free_sized_loosely(void *block, size_t size, size_t alignment) {
-  free_checked(block, size, alignment, false);
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
+  free_checked(block, size, alignment, false, maker);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
@@ -454,6 +474,10 @@ bool heap_resize(void *block, size_t size) {
   if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
   if (heap) heap->large_bytes_out += large_bytes;
   return true;
+}
+
+void heap_become_mallocs(void *block) {
+  if (is_in_window((uintptr_t)block)) checked_become_mallocs((uintptr_t)block);
 }
 
 void *heap_move_big(void **target, void *source, size_t bytes) {

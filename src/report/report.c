@@ -98,6 +98,12 @@ void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
          block->block_bytes);
 }
 
+void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
+                        const struct block_description *block) {
+  misuse("mismatched", verb, address, block, "the block of %zu bytes was made by %s",
+         block->block_bytes, maker);
+}
+
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                      const struct block_description *block) {
   misuse("overflow seen at", verb, address, block, "written to behind its %zu bytes, %s offset %zu",

@@ -34,6 +34,10 @@ COLD void report_double_free(const char *verb, uintptr_t address,
 COLD void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
                                const struct block_description *block);
 
+/* What was made by `maker` ("new[]", say) is given to `verb`, which is for others. */
+COLD void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
+                             const struct block_description *block);
+
 /* Somebody wrote `offset` bytes behind the block's begin, where it is not the program's: behind what was asked for
  * (description->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,

@@ -19,7 +19,7 @@ static size_t requested(void) {
 static void test_knows_what_was_asked_for(void **state) {
   (void)state;
   for (size_t bytes = 0; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
-    trailer_write(block, CAPACITY_BYTES, bytes);
+    trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     assert_int_equal(requested(), bytes);
     assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, bytes), 0);
   }
@@ -29,7 +29,7 @@ static void test_every_byte_behind_counts(void **state) {
   (void)state;
   enum { REQUESTED = 53 };
   for (size_t at = REQUESTED; at < CAPACITY_BYTES; at++) {
-    trailer_write(block, CAPACITY_BYTES, REQUESTED);
+    trailer_write(block, CAPACITY_BYTES, REQUESTED, MADE_BY_MALLOC);
     memory[at] ^= 1;
     if (at < CAPACITY_BYTES - TRAILER_BYTES)
       assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), at);
@@ -41,7 +41,7 @@ static void test_every_byte_behind_counts(void **state) {
 static void test_a_single_zero_is_seen(void **state) {
   (void)state;
   for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
-    trailer_write(block, CAPACITY_BYTES, bytes);
+    trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     memory[bytes] = 0;
     bool is_seen =
         requested() == SIZE_MAX || trailer_find_overflow(block, CAPACITY_BYTES, bytes) == bytes;
@@ -49,10 +49,21 @@ static void test_a_single_zero_is_seen(void **state) {
   }
 }
 
+static void test_knows_what_made_the_block(void **state) {
+  (void)state;
+  for (enum maker maker = MADE_BY_MALLOC; maker <= MADE_BY_NEW_ARRAY; maker++) {
+    trailer_write(block, CAPACITY_BYTES, 50, maker);
+    assert_int_equal(trailer_maker(block, CAPACITY_BYTES), maker);
+    assert_int_equal(requested(), 50);
+    memory[CAPACITY_BYTES - 3] ^= 0x40; /* the maker's lower bit */
+    assert_int_equal(requested(), SIZE_MAX);
+  }
+}
+
 static void test_another_blocks_trailer_does_not_do(void **state) {
   (void)state;
   static _Alignas(64) unsigned char other[CAPACITY_BYTES];
-  trailer_write((uintptr_t)other, CAPACITY_BYTES, 50);
+  trailer_write((uintptr_t)other, CAPACITY_BYTES, 50, MADE_BY_MALLOC);
   memcpy(memory, other, CAPACITY_BYTES);
   assert_int_equal(requested(), SIZE_MAX);
 }
@@ -80,6 +91,7 @@ int main(void) {
       cmocka_unit_test(test_knows_what_was_asked_for),
       cmocka_unit_test(test_every_byte_behind_counts),
       cmocka_unit_test(test_a_single_zero_is_seen),
+      cmocka_unit_test(test_knows_what_made_the_block),
       cmocka_unit_test(test_another_blocks_trailer_does_not_do),
       cmocka_unit_test(test_find_nonzero),
   };
