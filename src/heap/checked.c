@@ -128,6 +128,7 @@ static void *allocate_range(struct heap *heap, const struct allocation *allocati
   if (layout.front_bytes) os_close_pages((void *)granule_address(granule), page_bytes);
   os_close_pages((void *)end_of_range(granule), page_bytes);
   trailer_write(block, end_of_range(granule) - block, size, allocation->maker);
+  range_note_begin(granule);
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
 }
@@ -173,6 +174,24 @@ static size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   struct block_description description = pointer_describe(block, entry, requested_bytes);
   report_overflow(verb, block, overflow, is_whole, &description);
   return requested_bytes;
+}
+
+bool checked_slab_block(const struct slab *slab, unsigned index, size_t *requested_bytes) {
+  if (!is_live(slab, index)) return false;
+  uintptr_t block = slab->base + (size_t)index * slab->block_bytes;
+  if (!trailer_read(block, slab->block_bytes, requested_bytes))
+    *requested_bytes = slab->block_bytes - TRAILER_BYTES; /* overwritten: as much as it can be */
+  return true;
+}
+
+size_t checked_range_block(size_t granule, bool is_safe) {
+  uintptr_t block = range_block(granule);
+  size_t capacity_bytes = end_of_range(granule) - block, requested_bytes;
+  uint64_t last_word;
+  const void *trailer = (const void *)(block + capacity_bytes - TRAILER_BYTES);
+  bool is_there = !is_safe || os_read_safely(&last_word, trailer, sizeof last_word);
+  if (is_there && trailer_read(block, capacity_bytes, &requested_bytes)) return requested_bytes;
+  return capacity_bytes - TRAILER_BYTES;
 }
 
 enum block_kind checked_ask(uintptr_t block, uint32_t entry, const char *verb,

@@ -23,6 +23,11 @@ void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker
 /* As heap_ask, for an address inside the window: the bytes are those that were asked for. */
 enum block_kind checked_ask(uintptr_t block, uint32_t entry, const char *verb,
                             size_t *requested_bytes);
+/* The bytes that were asked for, without a word: false when block number `index` of a slab is free. */
+bool checked_slab_block(const struct slab *slab, unsigned index, size_t *requested_bytes);
+/* The same of the live range that begins at `granule`; where the system tells safely even if another thread frees
+ * it meanwhile. */
+size_t checked_range_block(size_t granule, bool is_safe);
 /* Changes what was asked for, when the block has room for it; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
 /* Of a live block that realloc is called with: it is malloc's from now on, after a word if it was not. */

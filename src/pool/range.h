@@ -81,8 +81,12 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
 void range_note_moved(size_t granule);
 
 /* Is there a live or cached range that covers this granule?  Its first granule, or NO_GRANULE.
- * Slow; for diagnosis. */
+ * Slow; for diagnosis.  The second form looks at `granules_max` granules before it at most; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule);
+size_t range_covering_near(size_t granule, size_t granules_max);
+/* Notes in a live range where it begins, once in each chunk: then both find it soon from anywhere inside.  What is
+ * noted is a hint, true only as long as the range lives. */
+void range_note_begin(size_t granule);
 
 /* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
 uint64_t range_excess_bytes(void);

@@ -1,0 +1,82 @@
+#include "heap/object.h"
+
+#include "config/options.h"
+#include "guard/pointer.h"
+#include "guard/sampled.h"
+#include "heap/checked.h"
+#include "pool/range.h"
+#include "slab/slab.h"
+#include "tier/big.h"
+
+/* A hurried look goes no further back for a range's begin; in hardened mode all are found within a chunk. */
+enum { HURRIED_GRANULES = 256 };
+enum { SLAB_SLOTS_MAX = 4 };
+
+static enum object_kind find_guarded(uintptr_t address, struct object *object) {
+  object->entry = 0;
+  return sampled_find(address, &object->base, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
+}
+
+/* A slab that changes hands while we look is none that the caller has a block of. */
+static enum object_kind find_in_slab(uintptr_t address, struct object *object) {
+  const struct slab *slot = slab_of_granule(granule_of(address));
+  size_t slots_before = (address - slot->base) >> GRANULE_SHIFT;
+  if (slots_before >= SLAB_SLOTS_MAX || slots_before > granule_of(address) % GRANULES_PER_CHUNK)
+    return OBJECT_UNKNOWN;
+  const struct slab *slab = slot - slots_before;
+  const struct slab_shape *shape = &slab_shapes[object->entry & MAP_CLASS_MASK];
+  uint32_t offset = (uint32_t)(address - slab->base), index = offset / shape->block_bytes;
+  if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
+  object->base = slab->base + (size_t)index * shape->block_bytes;
+  object->bytes = shape->block_bytes;
+  if (!options.harden) return OBJECT_LIVE;
+  return checked_slab_block(slab, index, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
+}
+
+static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
+  size_t granule = granule_of(address);
+  size_t first = range_covering_near(granule, is_hurried ? HURRIED_GRANULES : SIZE_MAX);
+  if (first == NO_GRANULE) return is_hurried && !options.harden ? OBJECT_UNKNOWN : OBJECT_NONE;
+  object->entry = load_relaxed(&window.owner_map[first]);
+  if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
+  object->base = range_block(first);
+  if (options.harden)
+    object->bytes = checked_range_block(first, !is_hurried);
+  else if (object->entry == MAP_ENTRY_BIG_LIVE)
+    object->bytes = big_usable_bytes(object->base);
+  else
+    object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
+  return OBJECT_LIVE;
+}
+
+static enum object_kind find_in_window(uintptr_t address, bool is_hurried, struct object *object) {
+  size_t granule = granule_of(address);
+  if (granule >= load_relaxed(&window.granule_count)) return OBJECT_UNKNOWN;
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  if (!metadata) return OBJECT_UNKNOWN; /* records, or a gap */
+  if (metadata & CHUNK_IS_RANGES) return find_in_ranges(address, is_hurried, object);
+  object->entry = load_relaxed(&window.owner_map[granule]);
+  bool is_slab =
+      map_entry_is_live(object->entry) && (object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
+  return is_slab ? find_in_slab(address, object) : OBJECT_NONE;
+}
+
+/* Before the first block there is no window, and nothing lies in it. */
+enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *object) {
+  enum object_kind kind = OBJECT_UNKNOWN;
+  if (is_in_window(address))
+    kind = find_in_window(address, is_hurried, object);
+  else if (sampled_covers(address))
+    kind = find_guarded(address, object);
+  if (kind != OBJECT_LIVE) return kind;
+  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_NONE;
+}
+
+struct block_description object_describe(const struct object *object) {
+  return pointer_describe(object->base, object->entry, object->bytes);
+}
+
+bool object_is_ours_at_work(void) {
+  const struct heap *heap = heap_of_thread;
+  return heap == &ended_heap || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
+}
