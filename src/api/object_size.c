@@ -7,7 +7,8 @@ static size_t bytes_left(const void *pointer, bool is_hurried) {
   struct object object;
   switch (object_find(address, is_hurried, &object)) {
     case OBJECT_LIVE: return object.bytes - (address - object.base);
-    case OBJECT_NONE: return 0;
+    case OBJECT_NONE:
+    case OBJECT_BEHIND: return 0;
     default: return SIZE_MAX;
   }
 }

@@ -48,7 +48,7 @@ void sampled_give(uintptr_t block, const char *verb);
 /* The bytes that were asked for; false after a report. */
 bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes);
 
-/* Without a word: the guarded block whose live bytes the address is among; false when there is none. */
+/* Without a word: the guarded block that lives in the address's slot; false when there is none. */
 bool sampled_find(uintptr_t address, uintptr_t *block, size_t *bytes);
 
 /* What a fault at an address is about; false when it is none of ours. */

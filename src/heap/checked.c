@@ -13,8 +13,16 @@
 #include "slab/slab.h"
 #include "tier/big.h"
 
+/* Not where a slow path has its latch: then another thread may wait for us, which we would wait for. */
+static bool may_walk(void) {
+  const struct heap *heap = heap_of_thread;
+  return !heap_is_real(heap) || load_relaxed(&heap->owner.latch) == LATCH_FREE;
+}
+
 void checked_init(void) {
-  if (options.harden) trailer_init();
+  if (!options.harden) return;
+  trailer_init();
+  misuse_may_walk = may_walk;
 }
 
 static bool is_in_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }

@@ -64,12 +64,15 @@ static enum object_kind find_in_window(uintptr_t address, bool is_hurried, struc
 /* Before the first block there is no window, and nothing lies in it. */
 enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *object) {
   enum object_kind kind = OBJECT_UNKNOWN;
+  object->base = 0;
   if (is_in_window(address))
     kind = find_in_window(address, is_hurried, object);
   else if (sampled_covers(address))
     kind = find_guarded(address, object);
   if (kind != OBJECT_LIVE) return kind;
-  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_NONE;
+  if (address < object->base)
+    return OBJECT_NONE; /* the front of a range, or of a guarded block's slot */
+  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_BEHIND;
 }
 
 struct block_description object_describe(const struct object *object) {

@@ -6,7 +6,8 @@
 
 enum object_kind {
   OBJECT_UNKNOWN, /* not ours to judge, or not to be told in bounded time */
-  OBJECT_NONE,    /* our memory, and no block of the program: free, or behind what was asked for */
+  OBJECT_NONE,    /* our memory, and no block of the program */
+  OBJECT_BEHIND,  /* in a live block, behind what was asked for */
   OBJECT_LIVE,
 };
 
@@ -16,6 +17,7 @@ struct object {
       bytes; /* as asked for in hardened mode and of guarded blocks, else those that may be used */
   uint32_t entry; /* of the owner map; 0 for a guarded block */
 };
+/* Of OBJECT_NONE the base is that of the free block which the address is in, or 0. */
 
 /* `is_hurried`: in bounded time, and fit for a signal handler.  What is told of a block that another thread frees or
  * resizes meanwhile may be what was, or what will be; hurried, the page of a freed block above 32 KiB may then be

@@ -1,4 +1,4 @@
-"""malloc_object_size in the modes where it is exact; test_programs.py runs the same program in the default."""
+"""malloc_object_size where it is exact; test_programs.py runs the same program in the default mode."""
 
 from __future__ import annotations
 

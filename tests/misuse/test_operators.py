@@ -1,4 +1,4 @@
-"""Hardened mode: a block goes back the way it came: malloc to free, new to delete, new[] to delete[]."""
+"""Hardened mode: a block goes back as it came: malloc to free, new to delete, new[] to delete[]."""
 
 from __future__ import annotations
 
