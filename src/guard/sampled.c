@@ -218,13 +218,15 @@ bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes) {
   return slot != NULL;
 }
 
-bool sampled_find(uintptr_t address, uintptr_t *block, size_t *bytes) {
+enum sampled_state sampled_find(uintptr_t address, uintptr_t *block, size_t *bytes) {
   const struct guard_slot *slot = &slots[slot_index(address)];
   /* acquire: the record that was written before; pairs with sampled_take. */
-  if (load_acquire(&slot->phase) != GUARD_LIVE) return false;
+  uint32_t phase = load_acquire(&slot->phase);
+  if (phase == GUARD_OPENING || phase == GUARD_CLOSING) return SAMPLED_BUSY;
+  if (phase != GUARD_LIVE) return SAMPLED_NONE;
   *block = slot->block;
   *bytes = slot->size;
-  return true;
+  return SAMPLED_LIVE;
 }
 
 /* The nearest byte around the block that is not what it was; 0 when all are. */

@@ -13,8 +13,10 @@ enum { HURRIED_GRANULES = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 
 static enum object_kind find_guarded(uintptr_t address, struct object *object) {
+  static const enum object_kind kinds[] = {
+      [SAMPLED_NONE] = OBJECT_NONE, [SAMPLED_BUSY] = OBJECT_UNKNOWN, [SAMPLED_LIVE] = OBJECT_LIVE};
   object->entry = 0;
-  return sampled_find(address, &object->base, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
+  return kinds[sampled_find(address, &object->base, &object->bytes)];
 }
 
 /* A slab that changes hands while we look is none that the caller has a block of. */
@@ -76,7 +78,9 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
 }
 
 struct block_description object_describe(const struct object *object) {
-  return pointer_describe(object->base, object->entry, object->bytes);
+  struct block_description block = pointer_describe(object->base, object->entry, object->bytes);
+  if (!object->entry) block.tier = "guarded";
+  return block;
 }
 
 bool object_is_ours_at_work(void) {

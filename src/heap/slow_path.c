@@ -466,10 +466,17 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
   return BLOCK_OWN;
 }
 
+static bool resize_checked(struct heap *heap, void *block, size_t size) {
+  if (heap) heap_enter(heap);
+  bool is_resized = checked_resize((uintptr_t)block, size);
+  if (heap) heap_leave(heap);
+  return is_resized;
+}
+
 bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
-  if (UNLIKELY(options.harden)) return checked_resize((uintptr_t)block, size);
   struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
   int64_t large_bytes;
   if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
   if (heap) heap->large_bytes_out += large_bytes;
@@ -477,7 +484,11 @@ bool heap_resize(void *block, size_t size) {
 }
 
 void heap_become_mallocs(void *block) {
-  if (is_in_window((uintptr_t)block)) checked_become_mallocs((uintptr_t)block);
+  struct heap *heap = heap_of_this_thread();
+  if (!is_in_window((uintptr_t)block)) return;
+  if (heap) heap_enter(heap);
+  checked_become_mallocs((uintptr_t)block);
+  if (heap) heap_leave(heap);
 }
 
 void *heap_move_big(void **target, void *source, size_t bytes) {
