@@ -85,5 +85,6 @@ struct block_description object_describe(const struct object *object) {
 
 bool object_is_ours_at_work(void) {
   const struct heap *heap = heap_of_thread;
+  if (!heap) return true;
   return heap == &ended_heap || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
 }

@@ -27,7 +27,8 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
 /* What is known of the object, for a report. */
 struct block_description object_describe(const struct object *object);
 
-/* True in the middle of a slow path of this thread, where blocks are neither live nor free; and at its end. */
+/* True in the middle of a slow path of this thread, where blocks are neither live nor free; at its end; and before the
+ * dynamic linker has given the first thread its thread-local variables, when it resolves indirect functions. */
 bool object_is_ours_at_work(void);
 
 #endif
