@@ -99,7 +99,7 @@ def test_compiler(sides: Sides, program: Callable[[str], Path]) -> None:
 
     def job(side: Side) -> str:
         (side.folder / "large.cc").write_text(CXX)
-        hardened(side, [compiler, "-std=c++17", "-O1", "-g", "-c", "large.cc", "-o", "large.o"], processes=3)
+        hardened(side, [compiler, "-std=c++17", "-O1", "-c", "large.cc", "-o", "large.o"], processes=3)
         return hashlib.sha256((side.folder / "large.o").read_bytes()).hexdigest()
 
     assert sides.same(job)
