@@ -8,7 +8,7 @@
 #include "slab/slab.h"
 #include "tier/big.h"
 
-/* A hurried look goes no further back for a range's begin; in hardened mode all are found within a chunk. */
+/* A hurried look goes no further back for a range's begin; in hardened mode it is noted. */
 enum { HURRIED_GRANULES = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 

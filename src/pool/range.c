@@ -638,17 +638,11 @@ static bool covers(size_t first, size_t granule) {
          candidate->info.granules > granule - first;
 }
 
-/* What a record in the middle says, which counts only if it is so; others may be writing it. */
-static size_t noted_begin(size_t granule) {
-  if (granule % GRANULES_PER_CHUNK) return granule;
-  const struct range *middle = record_if_any(granule);
-  return middle ? middle->first : granule;
-}
-
 size_t range_covering_near(size_t granule, size_t granules_max) {
+  const struct range *here = record_if_any(granule);
+  /* What the record says counts only if it is so; others may be writing it. */
+  if (here && covers(here->first, granule)) return here->first;
   for (size_t at = granule;; at--) {
-    size_t noted = noted_begin(at);
-    if (noted < at && covers(noted, granule)) return noted;
     if (covers(at, granule)) return at;
     if (!record_if_any(at) || at == 0 || load_relaxed(&window.owner_map[at])) return NO_GRANULE;
     if (granule - at >= granules_max) return NO_GRANULE;
@@ -658,9 +652,8 @@ size_t range_covering_near(size_t granule, size_t granules_max) {
 size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }
 
 void range_note_begin(size_t granule) {
-  size_t end = granule + range_info(granule)->granules;
-  size_t at = round_up(granule + 1, GRANULES_PER_CHUNK);
-  for (; at + 1 < end; at += GRANULES_PER_CHUNK) record(at)->first = (uint32_t)granule;
+  size_t last = granule + range_info(granule)->granules - 1;
+  for (size_t at = granule; at < last; at++) record(at)->first = (uint32_t)granule;
 }
 
 /* ---- purge ------------------------------------------------------------------------------------------ */

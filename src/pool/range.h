@@ -84,8 +84,8 @@ void range_note_moved(size_t granule);
  * Slow; for diagnosis.  The second form looks at `granules_max` granules before it at most; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule);
 size_t range_covering_near(size_t granule, size_t granules_max);
-/* Notes in a live range where it begins, once in each chunk: then both find it soon from anywhere inside.  What is
- * noted is a hint, true only as long as the range lives. */
+/* Notes in all of a live range's records where it begins: then both find it at once from anywhere inside.  What is noted
+ * is a hint, true only as long as the range lives. */
 void range_note_begin(size_t granule);
 
 /* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
