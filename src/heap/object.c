@@ -20,7 +20,7 @@ static enum object_kind find_guarded(uintptr_t address, struct object *object) {
 }
 
 /* A slab that changes hands while we look is none that the caller has a block of. */
-static enum object_kind find_in_slab(uintptr_t address, struct object *object) {
+INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   const struct slab *slot = slab_of_granule(granule_of(address));
   size_t slots_before = (address - slot->base) >> GRANULE_SHIFT;
   if (slots_before >= SLAB_SLOTS_MAX || slots_before > granule_of(address) % GRANULES_PER_CHUNK)
@@ -51,16 +51,20 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   return OBJECT_LIVE;
 }
 
-static enum object_kind find_in_window(uintptr_t address, bool is_hurried, struct object *object) {
-  size_t granule = granule_of(address);
-  if (granule >= load_relaxed(&window.granule_count)) return OBJECT_UNKNOWN;
-  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+static enum object_kind find_elsewhere(uintptr_t address, bool is_hurried, struct object *object) {
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule_of(address) / GRANULES_PER_CHUNK);
   if (!metadata) return OBJECT_UNKNOWN; /* records, or a gap */
-  if (metadata & CHUNK_IS_RANGES) return find_in_ranges(address, is_hurried, object);
+  return metadata & CHUNK_IS_RANGES ? find_in_ranges(address, is_hurried, object) : OBJECT_NONE;
+}
+
+INLINE enum object_kind find_in_window(uintptr_t address, bool is_hurried, struct object *object) {
+  size_t granule = granule_of(address);
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[granule]);
   bool is_slab =
       map_entry_is_live(object->entry) && (object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
-  return is_slab ? find_in_slab(address, object) : OBJECT_NONE;
+  return LIKELY(is_slab) ? find_in_slab(address, object)
+                         : find_elsewhere(address, is_hurried, object);
 }
 
 /* Before the first block there is no window, and nothing lies in it. */
