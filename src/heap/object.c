@@ -1,6 +1,7 @@
 #include "heap/object.h"
 
 #include "config/options.h"
+#include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "guard/sampled.h"
 #include "heap/checked.h"
@@ -32,7 +33,7 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
   if (!options.harden) return OBJECT_LIVE;
-  return checked_slab_block(slab, index, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
+  return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
 }
 
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
@@ -75,6 +76,8 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
     kind = find_in_window(address, is_hurried, object);
   else if (sampled_covers(address))
     kind = find_guarded(address, object);
+  else if (nothing_covers(address))
+    kind = OBJECT_NONE;
   if (kind != OBJECT_LIVE) return kind;
   if (address < object->base)
     return OBJECT_NONE; /* the front of a range, or of a guarded block's slot */

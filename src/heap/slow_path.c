@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "config/options.h"
+#include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "guard/sampled.h"
 #include "heap/batch.h"
@@ -148,6 +149,11 @@ void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
+  if (UNLIKELY(options.harden) && allocation->alignment == 1) {
+    allocation->is_zero = false;
+    void *block = checked_malloc_ready(heap_of_thread, allocation->size, allocation->maker);
+    if (LIKELY(block)) return block;
+  }
   struct heap *heap = heap_of_this_thread();
   if (LIKELY(heap)) return allocate_from(heap, allocation);
   heap = heap_borrow();
@@ -301,6 +307,8 @@ static NOINLINE void free_the_long_way(void *block, enum maker maker) {
   if (!is_in_window((uintptr_t)block)) {
     if (sampled_covers((uintptr_t)block))
       sampled_give((uintptr_t)block, "free");
+    else if (nothing_covers((uintptr_t)block))
+      nothing_give((uintptr_t)block, "free");
     else
       free_foreign(block);
     return;
@@ -350,6 +358,9 @@ static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
 }
 
 NOINLINE void heap_free_slow(void *block) {
+  if (UNLIKELY(options.harden) &&
+      checked_free_ready(heap_of_thread, (uintptr_t)block, MADE_BY_MALLOC))
+    return;
   size_t granule = granule_of((uintptr_t)block);
   bool is_mapped = granule < load_relaxed(&window.granule_count);
   if (LIKELY(is_mapped) &&
@@ -360,10 +371,10 @@ NOINLINE void heap_free_slow(void *block) {
 
 /* Only the checked path knows what made a block. */
 static void delete_slow(void *block, enum maker maker) {
-  if (UNLIKELY(options.harden))
-    free_the_long_way(block, maker);
-  else
+  if (LIKELY(!options.harden))
     heap_free_slow(block);
+  else if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker))
+    free_the_long_way(block, maker);
 }
 NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
 NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
@@ -437,6 +448,10 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
 static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
   if (sampled_covers(address))
     return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
+  if (nothing_covers(address)) {
+    *usable_bytes = 0;
+    return nothing_ask(address, verb) ? BLOCK_OWN : BLOCK_NONE;
+  }
   bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
 }
@@ -503,7 +518,8 @@ void *heap_move_big(void **target, void *source, size_t bytes) {
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count)) return sampled_covers((uintptr_t)address);
+  if (granule >= load_relaxed(&window.granule_count)) 
+    return sampled_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
   return map_entry_is_live(owner_map_entry((uintptr_t)address));

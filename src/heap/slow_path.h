@@ -2,7 +2,7 @@
 #ifndef HAK_HEAP_SLOW_PATH_H
 #define HAK_HEAP_SLOW_PATH_H
 
-#include "guard/trailer.h"
+#include "guard/maker.h"
 #include "heap/heap.h"
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */

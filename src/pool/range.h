@@ -31,6 +31,7 @@ struct range_info {
   uint32_t stamp_ms;     /* last time it was freed into a cache */
   uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
   bool is_zero;          /* reads as zero: no need to clear */
+  bool is_closed;        /* hardened mode: all its pages are; false: some may be */
 };
 
 /* Where memory for a block may come from. */
@@ -64,6 +65,9 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
 /* The same for one of which the system has left some pages unmapped (OS_LOST): its addresses alone come back,
  * or, when it refuses that too, nothing. */
 void range_give_lost(size_t granule, struct counters *counters);
+
+/* The same in hardened mode, of one that reads as zero: closed, if the system did not refuse.  CLEAN from now on. */
+void range_give_empty(size_t granule, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);

@@ -8,6 +8,8 @@
  *   slab_pool_purge ── age_empty_slabs, purge_unused_slots, age_kept_superslabs */
 #include "pool/slab_pool.h"
 
+#include <string.h>
+
 #include "base/tagged_stack.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -174,6 +176,11 @@ static void note_refaults(struct superslab *superslab, uint32_t mask) {
 
 static size_t slab_bytes(unsigned class) { return slots_of_class(class) * GRANULE_BYTES; }
 
+/* HAKMEM_HARDEN=1 clears of a large block its ends alone when it is freed; another class's blocks have theirs elsewhere. */
+COLD static void wipe(uintptr_t base, unsigned slot_count) {
+  memset((void *)base, 0, slot_count * GRANULE_BYTES); /* NOLINT: memory comes from addresses */
+}
+
 /* Makes claimed slots a slab of the class, for which `taken_bytes` have been taken (map/commit.h). */
 static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class,
                               size_t taken_bytes) {
@@ -184,6 +191,7 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   uint32_t fresh = mask & ~load_relaxed(&superslab->dirty);
   commit_settle(taken_bytes, count_bits(fresh) * GRANULE_BYTES);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
+  if (UNLIKELY(options.harden == 1) && fresh != mask) wipe(slab->base, shape->slot_count);
   slab->block_bytes = shape->block_bytes;
   slab->capacity = shape->capacity;
   slab->word_count = shape->word_count;
@@ -201,10 +209,20 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
 
 /* ---- SuperSlabs ------------------------------------------------------------------------------------ */
 
+/* The slots of a SuperSlab that may ever be used. */
+static uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
+
+/* Hardened mode: nobody touches the others.  Where the system refuses they are open, and as unused. */
+static void close_others(const struct superslab *superslab) {
+  if (!options.harden) return;
+  os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
+}
+
 static enum os_map_result map_again(struct superslab *superslab) {
   if (superslab->is_mapped) return OS_MAPPED;
   enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
   if (result != OS_MAPPED) return result;
+  close_others(superslab);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return OS_MAPPED;
@@ -232,7 +250,7 @@ static struct superslab *take_record(void) {
 
 /* In hardened mode it has bits for what is live. */
 static bool has_bits(struct superslab *record) {
-  size_t bytes = SLOTS_PER_SUPERSLAB * WIDE_WORDS * sizeof *record->live;
+  size_t bytes = LIVE_WORDS * sizeof *record->live;
   if (options.harden && !record->live) record->live = metadata_allocate(bytes);
   return !options.harden || record->live;
 }
@@ -258,7 +276,7 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
-  if (options.harden) window_skip(); /* nothing lies behind it */
+  close_others(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
@@ -333,7 +351,7 @@ static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t no
   /* seq: records and `dirty` before the bits (pairs with claim_run); the bits before the directory
    * is opened (pairs with directory_close). */
   uint32_t unused = fetch_or_seq(&superslab->unused, mask) | mask;
-  while (unused == ALL_SLOTS) {
+  while (unused == usable_slots()) {
     if (cas_weak_acq_rel(&superslab->unused, &unused, 0)) {
       directory_close(superslab);
       keep_superslab(superslab, now_ms);
@@ -422,10 +440,10 @@ static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow
   struct superslab *superslab = take_superslab(may_grow, counters);
   if (!superslab) return NULL;
   unsigned slot_count = slots_of_class(class);
-  unsigned first = choose_run(run_starts(ALL_SLOTS, slot_count), slot_count);
+  unsigned first = choose_run(run_starts(usable_slots(), slot_count), slot_count);
   slab = make_slab(superslab, first, class, taken_bytes);
   /* Never the whole SuperSlab, so this opens it. */
-  return_slots(superslab, ALL_SLOTS & ~run_mask(first, slot_count), 0);
+  return_slots(superslab, usable_slots() & ~run_mask(first, slot_count), 0);
   return slab;
 }
 

@@ -145,6 +145,13 @@ void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is
          block->block_bytes, is_exact ? "first at" : "somewhere behind", offset);
 }
 
+void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
+                         const struct block_description *block) {
+  misuse("stray write seen at", verb, address, block,
+         "free memory was written to, %zu bytes %s its block of %zu bytes", distance,
+         is_before ? "before" : "behind the begin of", block->block_bytes);
+}
+
 void report_write_after_free(uintptr_t address, size_t offset,
                              const struct block_description *block) {
   misuse("write after", "free", address, block,

@@ -46,6 +46,9 @@ COLD void report_wrong_maker(const char *verb, uintptr_t address, const char *ma
  * (description->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                           const struct block_description *block);
+/* Somebody wrote to memory that nobody has, `distance` bytes before the block or behind its begin. */
+COLD void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
+                              const struct block_description *block);
 /* Somebody wrote there after the block was freed. */
 COLD void report_write_after_free(uintptr_t address, size_t offset,
                                   const struct block_description *block);

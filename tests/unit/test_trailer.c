@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "config/options.h"
 #include "unit.h"
 
 enum { CAPACITY_BYTES = 128 };
@@ -27,6 +28,7 @@ static void test_knows_what_was_asked_for(void **state) {
 
 static void test_every_byte_behind_counts(void **state) {
   (void)state;
+  options.harden = 2;
   enum { REQUESTED = 53 };
   for (size_t at = REQUESTED; at < CAPACITY_BYTES; at++) {
     trailer_write(block, CAPACITY_BYTES, REQUESTED, MADE_BY_MALLOC);
@@ -35,6 +37,48 @@ static void test_every_byte_behind_counts(void **state) {
       assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), at);
     else
       assert_int_equal(requested(), SIZE_MAX);
+  }
+}
+
+/* Of a long slack the first bytes, and the trailer behind the rest. */
+static void test_the_first_bytes_of_a_long_slack_count(void **state) {
+  (void)state;
+  enum { REQUESTED = 21, LOOKED_AT_END = REQUESTED + SLACK_LOOKED_AT_BYTES };
+  options.harden = 1;
+  for (size_t at = REQUESTED; at < CAPACITY_BYTES - TRAILER_BYTES; at++) {
+    memset(memory, 0, sizeof memory);
+    trailer_write_first(block, CAPACITY_BYTES, REQUESTED, MADE_BY_MALLOC);
+    assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), 0);
+    memory[at] ^= 1;
+    assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED),
+                     at < LOOKED_AT_END ? at : 0);
+  }
+}
+
+/* What malloc writes is what realloc writes, whatever was asked for. */
+static void test_written_first_is_the_same(void **state) {
+  (void)state;
+  unsigned char written[CAPACITY_BYTES];
+  for (options.harden = 1; options.harden <= 2; options.harden++)
+    for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
+      memset(memory, 0, sizeof memory);
+      trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
+      memcpy(written, memory, sizeof memory);
+      memset(memory, 0, sizeof memory);
+      trailer_write_first(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
+      assert_memory_equal(memory, written, sizeof memory);
+      assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, bytes), 0);
+    }
+}
+
+/* What most overflows write is never what was there. */
+static void test_common_bytes_are_seen(void **state) {
+  (void)state;
+  static const unsigned char common[] = {0, 1, 2, ' ', '0', 'A', 'a', 0x7f, 0xff};
+  for (size_t at = 16; at <= CAPACITY_BYTES; at += 16) {
+    trailer_write((uintptr_t)memory, at, at - TRAILER_BYTES, MADE_BY_MALLOC);
+    for (size_t index = 0; index < sizeof common; index++)
+      assert_int_not_equal(memory[at - TRAILER_BYTES], common[index]);
   }
 }
 
@@ -90,6 +134,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_knows_what_was_asked_for),
       cmocka_unit_test(test_every_byte_behind_counts),
+      cmocka_unit_test(test_the_first_bytes_of_a_long_slack_count),
+      cmocka_unit_test(test_written_first_is_the_same),
+      cmocka_unit_test(test_common_bytes_are_seen),
       cmocka_unit_test(test_a_single_zero_is_seen),
       cmocka_unit_test(test_knows_what_made_the_block),
       cmocka_unit_test(test_another_blocks_trailer_does_not_do),
