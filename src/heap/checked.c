@@ -50,7 +50,7 @@ INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned cl
   return true;
 }
 
-static void *allocate_in_slab(struct heap *heap, unsigned class,
+static void *take_of_slab(struct heap *heap, unsigned class,
                               const struct allocation *allocation) {
   size_t size = allocation->size;
   struct quarantine *quarantine = quarantine_of(heap);
@@ -91,7 +91,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
   unsigned class = class_with_room(allocation->size, allocation->alignment);
   if (class == SLAB_CLASS_COUNT) return checked_range_allocate(heap, allocation);
   allocation->is_zero = is_wiped_wholly(class_block_bytes[class]);
-  return allocate_in_slab(heap, class, allocation);
+  return take_of_slab(heap, class, allocation);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------- */

@@ -122,7 +122,7 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
 }
 
 /* Puts the last one that waits, or `instead`, in the place of a random one, which leaves. */
-INLINE bool release_any(struct heap *heap, struct quarantine *quarantine, uintptr_t instead) {
+INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr_t instead) {
   uint32_t count = load_relaxed(&quarantine->block_count);
   ATOMIC(uintptr_t) *place = &quarantine->blocks[quarantine_draw(quarantine, count)];
   uintptr_t block = load_relaxed(place);
@@ -141,9 +141,9 @@ INLINE bool release_any(struct heap *heap, struct quarantine *quarantine, uintpt
 }
 
 /* Until what waits is within its bounds. */
-static bool release_more(struct heap *heap, struct quarantine *quarantine) {
+static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
   bool went_home = false;
-  while (quarantine->bytes > options.quarantine_bytes) went_home |= release_any(heap, quarantine, 0);
+  while (quarantine->bytes > options.quarantine_bytes) went_home |= let_one_go(heap, quarantine, 0);
   return went_home;
 }
 
@@ -167,13 +167,13 @@ bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
   quarantine->bytes += block_bytes;
   bool is_full = quarantine->bytes > options.quarantine_bytes || count == QUARANTINE_BLOCKS;
   if (LIKELY(is_full && count)) {
-    went_home = release_any(heap, quarantine, block);
+    went_home = let_one_go(heap, quarantine, block);
   } else {
     store_relaxed(&quarantine->blocks[count], block);
     store_relaxed(&quarantine->block_count, count + 1);
   }
   quarantine->latest = block;
-  if (UNLIKELY(quarantine->bytes > options.quarantine_bytes)) went_home |= release_more(heap, quarantine);
+  if (UNLIKELY(quarantine->bytes > options.quarantine_bytes)) went_home |= let_more_go(heap, quarantine);
   return went_home;
 }
 
@@ -207,11 +207,13 @@ static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
       send_home(heap, quarantine, block);
 }
 
-void quarantine_empty(struct heap *heap) {
-  struct quarantine *quarantine = heap->quarantine;
-  if (!quarantine) return;
-  while (load_relaxed(&quarantine->block_count)) release_any(heap, quarantine, 0);
+NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
+  while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
   empty_ready(heap, quarantine);
   flush_outgoing(heap, quarantine);
   while (quarantine->range_count) release_oldest_range(heap);
+}
+
+void quarantine_empty(struct heap *heap) {
+  if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
 }

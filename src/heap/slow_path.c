@@ -301,16 +301,20 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
+NOINLINE static void free_outside(void *block) {
+  if (sampled_covers((uintptr_t)block))
+    sampled_give((uintptr_t)block, "free");
+  else if (nothing_covers((uintptr_t)block))
+    nothing_give((uintptr_t)block, "free");
+  else
+    free_foreign(block);
+}
+
 /* All but the most frequent frees.  Apart, so that those save no registers. */
 static NOINLINE void free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
-    if (sampled_covers((uintptr_t)block))
-      sampled_give((uintptr_t)block, "free");
-    else if (nothing_covers((uintptr_t)block))
-      nothing_give((uintptr_t)block, "free");
-    else
-      free_foreign(block);
+    free_outside(block);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -357,10 +361,15 @@ static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }
 
+NOINLINE static void free_hardened(void *block, enum maker maker) {
+  if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker)) free_the_long_way(block, maker);
+}
+
 NOINLINE void heap_free_slow(void *block) {
-  if (UNLIKELY(options.harden) &&
-      checked_free_ready(heap_of_thread, (uintptr_t)block, MADE_BY_MALLOC))
+  if (UNLIKELY(options.harden)) {
+    free_hardened(block, MADE_BY_MALLOC);
     return;
+  }
   size_t granule = granule_of((uintptr_t)block);
   bool is_mapped = granule < load_relaxed(&window.granule_count);
   if (LIKELY(is_mapped) &&
@@ -373,8 +382,8 @@ NOINLINE void heap_free_slow(void *block) {
 static void delete_slow(void *block, enum maker maker) {
   if (LIKELY(!options.harden))
     heap_free_slow(block);
-  else if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker))
-    free_the_long_way(block, maker);
+  else
+    free_hardened(block, maker);
 }
 NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
 NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
@@ -445,7 +454,7 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
   return BLOCK_NONE;
 }
 
-static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
+NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
   if (sampled_covers(address))
     return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (nothing_covers(address)) {

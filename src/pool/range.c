@@ -483,8 +483,8 @@ static void ready(struct arena *arena) {
 
 /* Hardened mode: what nobody has is closed.  Of very many pages that costs more than it finds, where few are used. */
 #define CLOSED_MAX_BYTES ((size_t)64 << 20)
-static bool close_fresh(void *address, size_t bytes) {
-  return options.harden && bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
+COLD static bool close_fresh(void *address, size_t bytes) {
+  return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
 }
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
@@ -498,7 +498,7 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters 
   }
   if (options.harden) window_skip(); /* nothing lies behind it */
   if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
-  bool is_closed = close_fresh(address, chunk_count << CHUNK_SHIFT);
+  bool is_closed = UNLIKELY(options.harden) && close_fresh(address, chunk_count << CHUNK_SHIFT);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);
   ready(arena);

@@ -210,11 +210,10 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
 /* ---- SuperSlabs ------------------------------------------------------------------------------------ */
 
 /* The slots of a SuperSlab that may ever be used. */
-static uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
+INLINE uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
 
 /* Hardened mode: nobody touches the others.  Where the system refuses they are open, and as unused. */
-static void close_others(const struct superslab *superslab) {
-  if (!options.harden) return;
+COLD static void close_others(const struct superslab *superslab) {
   os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
 }
 
@@ -222,7 +221,7 @@ static enum os_map_result map_again(struct superslab *superslab) {
   if (superslab->is_mapped) return OS_MAPPED;
   enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
   if (result != OS_MAPPED) return result;
-  close_others(superslab);
+  if (UNLIKELY(options.harden)) close_others(superslab);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return OS_MAPPED;
@@ -276,7 +275,7 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
-  close_others(superslab);
+  if (UNLIKELY(options.harden)) close_others(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);

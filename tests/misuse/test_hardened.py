@@ -84,26 +84,24 @@ MIB = 1 << 20
 STOPS = (-signal.SIGABRT, -signal.SIGSEGV)
 
 
+def run_with(run_program: Run, name: str, level: str, *arguments: int) -> int:
+    args, env = [str(argument) for argument in arguments], {"HAKMEM_HARDEN": level}
+    return run_program(HERE / f"{name}.c", "linked", args=args, stats=False, env=env).returncode
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("size", [8, 24, 64, 1000, 4096, 20000, 100000, 262144])
 def test_a_stray_write_is_found(size: int, level: str, run_program: Run) -> None:
     """At the write, where nobody has the memory, or when the block is freed."""
     offsets = (-MIB, -32, -16, -1, size, size + 31, size - 1 + MIB)
-    found = {
-        offset: run_program(
-            HERE / "stray_write.c", "linked", args=[str(size), str(offset)], stats=False, env={"HAKMEM_HARDEN": level}
-        ).returncode
-        for offset in offsets
-    }
+    found = {offset: run_with(run_program, "stray_write", level, size, offset) for offset in offsets}
     assert all(status in STOPS for status in found.values()), found
     assert found[-MIB] == found[size - 1 + MIB] == -signal.SIGSEGV, found
 
 
 @pytest.mark.parametrize("size", [8, 24, 1000, 4096, 20000, 100000])
 def test_a_write_after_free_is_found_by_the_next_call(size: int, run_program: Run) -> None:
-    program = HERE / "write_after_free_before_malloc.c"
-    result = run_program(program, "linked", args=[str(size)], stats=False, env={"HAKMEM_HARDEN": "2"})
-    assert result.returncode in STOPS, result.stderr
+    assert run_with(run_program, "write_after_free_before_malloc", "2", size) in STOPS
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -126,7 +126,7 @@ def test_hardened_blocks_match_a_shadow_count(
         held = sum(item.quarantine_blocks * item.block_bytes for item in snapshot.classes)
         assert snapshot.memory.quarantine_bytes == snapshot.memory.cached_bytes == held
         assert sum(thread.quarantine_bytes for thread in snapshot.threads) == held
-        # The thread that freed has ended, and let everything go: what is left is ready in the one that allocated.
+        # The thread that freed has ended, and let everything go; in the other blocks are ready.
         assert held <= ready if is_remote else QUARANTINE_BYTES * 0.9 < held <= QUARANTINE_BYTES + ready
     waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
     assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes
