@@ -55,6 +55,8 @@ static void go_home(struct heap *heap, uintptr_t block) {
 static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
   latch_take(&heap->owner);
   owner_note_work(&heap->owner);
+  count(&heap->owner.counters, COUNT_flushes);
+  count_add(&heap->owner.counters, COUNT_flushed_blocks, quarantine->outgoing_count);
   for (uint32_t index = 0; index < quarantine->outgoing_count; index++) {
     ATOMIC(uintptr_t) *place = &outgoing(quarantine)[index];
     uintptr_t block = load_relaxed(place);
@@ -105,6 +107,8 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
   unsigned taken = take_from_slabs(heap, quarantine, class, batch_of(quarantine, class));
   quarantine->ready_count[class] = (uint8_t)taken;
   class_figures_refilled(heap, class, taken);
+  count(&heap->owner.counters, COUNT_refills);
+  count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
   latch_give(&heap->owner);
   return taken != 0;
 }
