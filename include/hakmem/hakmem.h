@@ -122,7 +122,8 @@ HAK_EXPORT bool hak_owns(const void *pointer);
  *   else                 up to the usable size; blocks that the library keeps for reuse cannot be told from live ones
  *
  * 0 where no block of the program is, as far as that is known; SIZE_MAX where it is not: NULL, the stack, globals,
- * blocks of another malloc.  Any value of `pointer` will do, and nothing is ever reported.
+ * blocks of another malloc.  Any value of `pointer` will do.  In hardened mode the first reports a pointer into a free
+ * block as a misuse (HAKMEM_ON_MISUSE), as hardened_malloc does; the fast one reports nothing.
  *
  * Both take no lock and may be called from signal handlers, too.  The fast one answers in bounded time and without
  * calling the system; in return it may say SIZE_MAX: deep inside a block above 16 MiB (not in hardened mode), and

@@ -33,7 +33,8 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
   if (!options.harden) return OBJECT_LIVE;
-  return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE : OBJECT_NONE;
+  return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE
+                                                                              : OBJECT_NONE;
 }
 
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
@@ -41,13 +42,12 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   size_t first = range_covering_near(granule, is_hurried ? HURRIED_GRANULES : SIZE_MAX);
   if (first == NO_GRANULE) return is_hurried && !options.harden ? OBJECT_UNKNOWN : OBJECT_NONE;
   object->entry = load_relaxed(&window.owner_map[first]);
-  if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
   object->base = range_block(first);
+  object->bytes = big_usable_bytes(object->base);
+  if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
   if (options.harden)
     object->bytes = checked_range_block(first, !is_hurried);
-  else if (object->entry == MAP_ENTRY_BIG_LIVE)
-    object->bytes = big_usable_bytes(object->base);
-  else
+  else if (object->entry != MAP_ENTRY_BIG_LIVE)
     object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
   return OBJECT_LIVE;
 }

@@ -103,6 +103,18 @@ def test_freed_blocks(beyond: Callable[..., Result]) -> None:
     assert re.match(line, result.stderr)
 
 
+@pytest.mark.parametrize("size", ["16", "5000", "100000", "3000000"])
+def test_the_size_of_a_free_block(size: str, run_program: Run) -> None:
+    program = HERE / "object_size_of_freed.c"
+    result = run_program(program, "linked", args=[size], env=HARDEN, stats=False)
+    assert (result.returncode, result.stdout) == (-signal.SIGABRT, "0\n"), result
+    line = r"hakmem: double malloc_object_size of 0x\w+: the block of \d+ bytes is free already "
+    assert re.match(line, result.stderr), result.stderr
+    options = HARDEN | {"HAKMEM_ON_MISUSE": "ignore"}
+    result = run_program(program, "linked", args=[size], env=options, stats=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0\n0\n", "")
+
+
 def test_guarded_blocks(beyond: Callable[..., Result]) -> None:
     result = beyond("memset", 1, HAKMEM_HARDEN="0", HAKMEM_GUARD="1", HAKMEM_GUARD_RATE="1")
     line = (
