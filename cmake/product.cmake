@@ -35,6 +35,8 @@ target_link_options(hakmem PRIVATE
   LINKER:-z,nodelete                   # blocks outlive a dlclose
   LINKER:--as-needed)
 
+include(cmake/fortify.cmake)
+
 install(TARGETS hakmem hakmem_static EXPORT hakmem
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

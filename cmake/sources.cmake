@@ -1,8 +1,13 @@
 # Which source goes where; src/os/os_fake.c is for tests only.
 #   hakmem_sources   the product
 #   shared_sources   what it has beside those as libhakmem.so
+#   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
+
+set(fortify_sources ${hakmem_sources})
+list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")
+list(REMOVE_ITEM hakmem_sources ${fortify_sources})
 
 set(shared_sources ${hakmem_sources})
 list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(threads|prctl)\\.c$")

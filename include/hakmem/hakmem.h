@@ -114,6 +114,23 @@ HAK_EXPORT size_t hak_purge(bool force);
  * free one beside live ones. */
 HAK_EXPORT bool hak_owns(const void *pointer);
 
+/* How many bytes there are from `pointer`, which may lie anywhere inside a block, to the end of what was asked for; the
+ * names and their meaning are hardened_malloc's.
+ *
+ *   hardened mode        exact: what was asked for less the offset; 0 in a free block, and behind what was asked for
+ *   guarded blocks       the same
+ *   else                 up to the usable size; blocks that the library keeps for reuse cannot be told from live ones
+ *
+ * 0 where no block of the program is, as far as that is known; SIZE_MAX where it is not: NULL, the stack, globals,
+ * blocks of another malloc.  Any value of `pointer` will do.  In hardened mode the first reports a pointer into a free
+ * block as a misuse (HAKMEM_ON_MISUSE), as hardened_malloc does; the fast one reports nothing.
+ *
+ * Both take no lock and may be called from signal handlers, too.  The fast one answers in bounded time and without
+ * calling the system; in return it may say SIZE_MAX: deep inside a block above 16 MiB (not in hardened mode), and
+ * when it is called from the middle of an allocation (by a signal handler, or by an interposed memset). */
+HAK_EXPORT size_t malloc_object_size(const void *pointer);
+HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
+
 /* "major.minor.patch" of the library that is loaded, a constant string. */
 HAK_EXPORT const char *hak_version(void);
 

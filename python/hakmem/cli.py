@@ -20,6 +20,7 @@ COMMANDS = {
     "report": "Make a page with charts of a recording.",
     "export": "Metrics of all hakmem processes for Prometheus.",
     "doctor": "What on this machine, or in a program, is in hakmem's way.",
+    "symbolize": "Name the functions and lines of a report's call stacks.",
     "core": "The snapshot of a program that died, out of its core dump.",
     "completion": "Print the completion script for a shell.",
 }

@@ -30,7 +30,7 @@ class ClassFigures:
     sampled_bytes: int  # … and how much they asked for
     magazine_blocks: int
     outbox_blocks: int | None
-    quarantine_blocks: int = 0  # hardened mode: freed, and not to be used again for a while
+    quarantine_blocks: int = 0  # hardened mode: freed, waiting to be used again
     slabs: int | None = None
     capacity_blocks: int | None = None
     free_blocks: int | None = None

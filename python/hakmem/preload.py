@@ -20,6 +20,7 @@ from hakmem.elf import ElfFile, open_elf
 from hakmem.errors import CommandError
 from hakmem.locate import SYMBOL
 
+FORTIFY = "libhakmem-fortify.so"
 SHELL = "/bin/sh"
 SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
@@ -49,6 +50,12 @@ class Examined:
     @property
     def fatal(self) -> Trap | None:
         return next((trap for trap in self.traps if trap.is_fatal), None)
+
+
+def fortify_beside(library: Path) -> Path | None:
+    """The library that checks bounds in the C library's functions; None where there is none (musl)."""
+    path = library.with_name(FORTIFY)
+    return path if path.is_file() else None
 
 
 def resolve(word: str) -> Path:

@@ -75,8 +75,9 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
   if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
-  if (size == usable_bytes) return block;
   bool is_noted = options.harden; /* the size that was asked for is known, and changes */
+  if (UNLIKELY(is_noted)) heap_become_mallocs(block);
+  if (size == usable_bytes) return block;
   if (!is_noted && heap_shrinks_in_place(size, usable_bytes)) return block;
   bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;

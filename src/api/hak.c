@@ -25,9 +25,11 @@ void *hak_reallocarray(void *block, size_t count, size_t size) {
   return family_reallocarray(block, count, size, SITE());
 }
 void hak_free(void *block) { heap_free(block); }
-void hak_free_sized(void *block, size_t size) { heap_free_sized_loosely(block, size, 1); }
+void hak_free_sized(void *block, size_t size) {
+  heap_free_sized_loosely(block, size, 1, MADE_BY_MALLOC);
+}
 void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
-  heap_free_sized_loosely(block, size, alignment);
+  heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
 }
 void *hak_aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());

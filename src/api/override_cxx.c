@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "api/family.h"
+#include "base/bits.h"
+#include "config/options.h"
 #include "os/os.h"
 
 typedef void (*new_handler)(void);
@@ -14,69 +16,93 @@ typedef void (*new_handler)(void);
 extern new_handler _ZSt15get_new_handlerv(void) WEAK; /* std::get_new_handler() */
 extern void _ZSt17__throw_bad_allocv(void) WEAK;      /* std::__throw_bad_alloc() */
 
-static void *allocate_once(size_t size, size_t alignment, uint32_t site) {
-  return alignment ? family_aligned_alloc(alignment, size, site) : family_malloc_site(size, site);
+/* What an operator is called for. */
+struct request {
+  size_t size;
+  size_t alignment; /* 0: not said */
+  uint32_t site;
+  enum maker maker;
+};
+
+/* Only hardened mode notes what made a block. */
+static void *allocate_noted(const struct request *request) {
+  struct allocation allocation = {.size = request->size,
+                                  .alignment = request->alignment ? request->alignment : 1,
+                                  .site = request->site,
+                                  .maker = request->maker};
+  return heap_allocate(&allocation);
+}
+
+static void *allocate_once(const struct request *request) {
+  size_t size = request->size, alignment = request->alignment;
+  if (UNLIKELY(options.harden) && is_power_of_two(alignment | !alignment))
+    return allocate_noted(request);
+  return alignment ? family_aligned_alloc(alignment, size, request->site)
+                   : family_malloc_site(size, request->site);
 }
 
 /* Calls the new-handler until there is memory; NULL when there is no handler (any more). */
-COLD static void *retry_with_handler(size_t size, size_t alignment, uint32_t site) {
+COLD static void *retry_with_handler(const struct request *request) {
   for (;;) {
     new_handler handler = &_ZSt15get_new_handlerv ? _ZSt15get_new_handlerv() : NULL;
     if (!handler) return NULL;
     handler();
-    void *block = allocate_once(size, alignment, site);
+    void *block = allocate_once(request);
     if (block) return block;
   }
 }
 
-COLD static void *retry_or_throw(size_t size, size_t alignment, uint32_t site) {
-  void *block = retry_with_handler(size, alignment, site);
+COLD static void *retry_or_throw(const struct request *request) {
+  void *block = retry_with_handler(request);
   if (block) return block;
   if (&_ZSt17__throw_bad_allocv) _ZSt17__throw_bad_allocv();
   abort();
 }
 
-/* The site is operator new's caller: this function is jumped to. */
+static void *allocate_or_throw(const struct request *request) {
+  void *block = allocate_once(request);
+  return LIKELY(block != NULL) ? block : retry_or_throw(request);
+}
+
+/* The site is the operator's caller: these functions are jumped to. */
 NOINLINE static void *new_slow(size_t size) {
-  uint32_t site = SITE();
-  void *block = family_malloc_site(size, site);
-  return LIKELY(block != NULL) ? block : retry_or_throw(size, 0, site);
+  return allocate_or_throw(&(struct request){size, 0, SITE(), MADE_BY_NEW});
+}
+NOINLINE static void *new_array_slow(size_t size) {
+  return allocate_or_throw(&(struct request){size, 0, SITE(), MADE_BY_NEW_ARRAY});
 }
 
 /* malloc's fast path; what it pops is never NULL. */
-INLINE void *new_or_throw(size_t size) {
-  if (UNLIKELY(size > TINY_MAX_BYTES)) return new_slow(size);
-  return magazine_pop_or(&heap_of_thread->magazines[tiny_class_of_size(size)], size, new_slow);
+INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
+  if (UNLIKELY(size > TINY_MAX_BYTES)) return slow(size);
+  return magazine_pop_or(&heap_of_thread->magazines[tiny_class_of_size(size)], size, slow);
 }
 
 /* A fully static program cannot reach that form: there a throwing handler's exception passes. */
-COLD static void *retry_or_null(size_t size, const void *nothrow, const char *form) {
+COLD static void *retry_or_null(const struct request *request, const void *nothrow,
+                                const char *form) {
   void *(*next_form)(size_t, const void *);
   *(void **)&next_form = os_next_symbol(form);
-  return next_form ? next_form(size, nothrow) : retry_with_handler(size, 0, 0);
+  return next_form ? next_form(request->size, nothrow) : retry_with_handler(request);
 }
 
-COLD static void *retry_aligned_or_null(size_t size, size_t alignment, const void *nothrow,
+COLD static void *retry_aligned_or_null(const struct request *request, const void *nothrow,
                                         const char *form) {
   void *(*next_form)(size_t, size_t, const void *);
   *(void **)&next_form = os_next_symbol(form);
-  return next_form ? next_form(size, alignment, nothrow) : retry_with_handler(size, alignment, 0);
+  return next_form ? next_form(request->size, request->alignment, nothrow)
+                   : retry_with_handler(request);
 }
 
-INLINE void *new_or_null(size_t size, const void *nothrow, const char *form, uint32_t site) {
-  void *block = family_malloc_site(size, site);
-  return LIKELY(block != NULL) ? block : retry_or_null(size, nothrow, form);
+static void *new_or_null(const struct request *request, const void *nothrow, const char *form) {
+  void *block = allocate_once(request);
+  return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow, form);
 }
 
-INLINE void *new_aligned_or_throw(size_t size, size_t alignment, uint32_t site) {
-  void *block = family_aligned_alloc(alignment, size, site);
-  return LIKELY(block != NULL) ? block : retry_or_throw(size, alignment, site);
-}
-
-INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *nothrow,
-                                 const char *form, uint32_t site) {
-  void *block = family_aligned_alloc(alignment, size, site);
-  return LIKELY(block != NULL) ? block : retry_aligned_or_null(size, alignment, nothrow, form);
+static void *new_aligned_or_null(const struct request *request, const void *nothrow,
+                                 const char *form) {
+  void *block = allocate_once(request);
+  return LIKELY(block != NULL) ? block : retry_aligned_or_null(request, nothrow, form);
 }
 
 /* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
@@ -85,45 +111,54 @@ INLINE void *new_aligned_or_null(size_t size, size_t alignment, const void *noth
   EXPORT result name(__VA_ARGS__)
 
 /* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */
-OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size); }
-OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size); }
+#define NEW(...) \
+  &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW }
+#define NEW_ARRAY(...) \
+  &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW_ARRAY }
+OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size, new_slow); }
+OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size, new_array_slow); }
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(size, nothrow, __func__, SITE());
+  return new_or_null(NEW(size, 0), nothrow, __func__);
 }
 OPERATOR(void *, _ZnamRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(size, nothrow, __func__, SITE());
+  return new_or_null(NEW_ARRAY(size, 0), nothrow, __func__);
 }
 OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
-  return new_aligned_or_throw(size, alignment, SITE());
+  return allocate_or_throw(NEW(size, alignment));
 }
 OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
-  return new_aligned_or_throw(size, alignment, SITE());
+  return allocate_or_throw(NEW_ARRAY(size, alignment));
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
+  return new_aligned_or_null(NEW(size, alignment), nothrow, __func__);
 }
 OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_aligned_or_null(size, alignment, nothrow, __func__, SITE());
+  return new_aligned_or_null(NEW_ARRAY(size, alignment), nothrow, __func__);
 }
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
  * map does not. */
-OPERATOR(void, _ZdlPv, void *block) { heap_free(block); }
-#define DELETE_ALIAS(name, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(_ZdlPv)
-DELETE_ALIAS(_ZdaPv, void *);
-DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, void *);
-DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, void *);
-DELETE_ALIAS(_ZdlPvSt11align_val_t, void *);
-DELETE_ALIAS(_ZdaPvSt11align_val_t, void *);
-DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, void *);
-DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, void *);
+OPERATOR(void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
+OPERATOR(void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
+#define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
+DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, _ZdlPv, void *);
+DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, _ZdaPv, void *);
+DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
+DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
+DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPv, void *);
+DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPv, void *);
 
-OPERATOR(void, _ZdlPvm, void *block, size_t size) { heap_free_sized(block, size); }
-void _ZdaPvm(void *block, size_t size) EXPORT_ALIAS_OF(_ZdlPvm);
-OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  heap_free_sized_loosely(block, size, alignment);
+OPERATOR(void, _ZdlPvm, void *block, size_t size) {
+  heap_free_sized_or(block, size, heap_delete_sized_slow);
 }
-void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment)
-    EXPORT_ALIAS_OF(_ZdlPvmSt11align_val_t);
+OPERATOR(void, _ZdaPvm, void *block, size_t size) {
+  heap_free_sized_or(block, size, heap_delete_array_sized_slow);
+}
+OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
+  heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
+}
+OPERATOR(void, _ZdaPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
+  heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
+}

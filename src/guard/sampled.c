@@ -218,6 +218,17 @@ bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes) {
   return slot != NULL;
 }
 
+enum sampled_state sampled_find(uintptr_t address, uintptr_t *block, size_t *bytes) {
+  const struct guard_slot *slot = &slots[slot_index(address)];
+  /* acquire: the record that was written before; pairs with sampled_take. */
+  uint32_t phase = load_acquire(&slot->phase);
+  if (phase == GUARD_OPENING || phase == GUARD_CLOSING) return SAMPLED_BUSY;
+  if (phase != GUARD_LIVE) return SAMPLED_NONE;
+  *block = slot->block;
+  *bytes = slot->size;
+  return SAMPLED_LIVE;
+}
+
 /* The nearest byte around the block that is not what it was; 0 when all are. */
 static uintptr_t find_overwritten(const struct guard_slot *slot) {
   struct pages pages = pages_of(slot->block, slot->size);

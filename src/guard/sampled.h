@@ -48,6 +48,11 @@ void sampled_give(uintptr_t block, const char *verb);
 /* The bytes that were asked for; false after a report. */
 bool sampled_ask(uintptr_t block, const char *verb, size_t *bytes);
 
+/* Without a word: what is in the slot of an address that sampled_covers; of what lives there, the block and the bytes
+ * that were asked for.  Busy while it is being made or freed. */
+enum sampled_state { SAMPLED_NONE, SAMPLED_BUSY, SAMPLED_LIVE };
+enum sampled_state sampled_find(uintptr_t address, uintptr_t *block, size_t *bytes);
+
 /* What a fault at an address is about; false when it is none of ours. */
 bool sampled_report_fault(const struct os_crash *crash);
 

@@ -1,28 +1,142 @@
-/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for.
+/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for, and by whom.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
- *   trailer                                          | slack bytes : 16 | check : 48 |
+ *   trailer                                          | slack bytes : 16 | maker : 2 | check : 46 |
  *
- * The check is a keyed hash of the block's address and its slack, so that it can be neither guessed nor
+ * The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
  * copied from another block.  A write behind the requested bytes, of a single zero too, is seen when
- * the block is freed, resized or asked for its size. */
+ * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: who looks at
+ * another's block sees it whole or sees 0, which no trailer is. */
 #ifndef HAK_GUARD_TRAILER_H
 #define HAK_GUARD_TRAILER_H
 
+#include <string.h>
+
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/compiler.h"
+#include "base/wide.h"
+#include "config/options.h"
+#include "guard/maker.h"
 
 enum { TRAILER_BYTES = 8, SLACK_MAX_BYTES = UINT16_MAX };
+enum { TRAILER_MAKER_SHIFT = 46, MAKER_BITS = 2, SLACK_BYTE = 0xD7 };
 
 /* Draws the key; once, before the first block. */
 void trailer_init(void);
 
+struct trailer_key {
+  uint64_t mask, factor; /* constant after trailer_init */
+};
+extern struct trailer_key trailer_key;
+
+/* Of the product the upper bits, which depend on all of the block's address.  The lowest byte, the first in memory, is
+ * none of those that most overflows write: a string's end, a letter, a small number, all ones. */
+INLINE uint64_t trailer_word(uintptr_t block, uint64_t slack_and_maker) {
+  uint64_t check = ((block ^ trailer_key.mask) + slack_and_maker) * trailer_key.factor >>
+                   (64 - TRAILER_MAKER_SHIFT);
+  return slack_and_maker << TRAILER_MAKER_SHIFT | (check & ~UINT64_C(0x40)) | 0x81;
+}
+INLINE uint64_t trailer_word_for(uintptr_t block, size_t slack_bytes, enum maker maker) {
+  return trailer_word(block, (uint64_t)slack_bytes << MAKER_BITS | maker);
+}
+
+/* Others may read it meanwhile: never torn. */
+INLINE ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
+  return (ATOMIC(uint64_t) *)(block + capacity_bytes - TRAILER_BYTES); /* NOLINT */
+}
+
+/* The same slack somewhere else: it is filled, and the first of its bytes that was written since is found; `end` when
+ * none was. */
+void trailer_fill(uintptr_t begin, uintptr_t end);
+uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end);
+
+/* Of a long slack HAKMEM_HARDEN=1 fills and looks at the first bytes: it may be a quarter of a large block. */
+enum { SLACK_LOOKED_AT_BYTES = 64 };
+INLINE uintptr_t trailer_slack_end(uintptr_t slack, size_t slack_bytes) {
+  bool is_long = slack_bytes > SLACK_LOOKED_AT_BYTES && options.harden < 2;
+  return slack + (is_long ? SLACK_LOOKED_AT_BYTES : slack_bytes);
+}
+
 /* Writes slack and trailer of a block of `capacity_bytes`, trailer included; the slack is at most SLACK_MAX_BYTES. */
-void trailer_write(uintptr_t block, size_t capacity_bytes, size_t requested_bytes);
+INLINE void trailer_write(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
+                          enum maker maker) {
+  size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
+  uintptr_t slack = block + requested_bytes;
+  ASSERT(slack_bytes <= SLACK_MAX_BYTES);
+  if (slack_bytes) trailer_fill(slack, trailer_slack_end(slack, slack_bytes));
+  store_relaxed(trailer_of(block, capacity_bytes), trailer_word_for(block, slack_bytes, maker));
+}
+
+#define SLACK_WORD (UINT64_C(0x0101010101010101) * SLACK_BYTE)
+
+INLINE uint64_t trailer_load(uintptr_t address) {
+  uint64_t word;
+  memcpy(&word, (const void *)address, sizeof word);
+  return word;
+}
+INLINE void trailer_store(uintptr_t address, uint64_t word) {
+  memcpy((void *)address, &word, sizeof word);
+}
+
+/* The same for a block that reads as zero, most of them in two stores that may overlap: less than a word of slack is one
+ * with what lies before it. */
+INLINE void trailer_write_first(uintptr_t block, size_t capacity_bytes, size_t requested_bytes,
+                                enum maker maker) {
+  size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
+  uintptr_t slack = block + requested_bytes, last = slack + slack_bytes - sizeof(uint64_t);
+  if (LIKELY(slack_bytes - 1 < 2 * sizeof(uint64_t))) {
+    bool is_short = slack_bytes < sizeof(uint64_t);
+    trailer_store(is_short ? last : slack, SLACK_WORD);
+    trailer_store(last, is_short ? SLACK_WORD << (64 - 8 * slack_bytes) : SLACK_WORD);
+  } else if (slack_bytes) {
+    wide_fill(slack, trailer_slack_end(slack, slack_bytes), SLACK_WORD);
+  }
+  store_relaxed(trailer_of(block, capacity_bytes), trailer_word_for(block, slack_bytes, maker));
+}
+
 /* Takes the trailer's word for it: the requested bytes, or false when the trailer was overwritten. */
-bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *requested_bytes);
+INLINE bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *requested_bytes) {
+  uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
+  size_t slack_bytes = word >> (TRAILER_MAKER_SHIFT + MAKER_BITS);
+  if (word != trailer_word(block, word >> TRAILER_MAKER_SHIFT) ||
+      slack_bytes > capacity_bytes - TRAILER_BYTES)
+    return false;
+  *requested_bytes = capacity_bytes - TRAILER_BYTES - slack_bytes;
+  return true;
+}
+
+/* What made the block; of a trailer that trailer_read takes. */
+INLINE enum maker trailer_maker(uintptr_t block, size_t capacity_bytes) {
+  uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
+  return (enum maker)(word >> TRAILER_MAKER_SHIFT & low_bits(MAKER_BITS));
+}
+
+/* Of a block that is freed. */
+INLINE void trailer_erase(uintptr_t block, size_t capacity_bytes) {
+  store_relaxed(trailer_of(block, capacity_bytes), 0);
+}
+INLINE bool trailer_is_absent(uintptr_t block, size_t capacity_bytes) {
+  return load_relaxed(trailer_of(block, capacity_bytes)) == 0;
+}
+
 /* The first byte behind the requested ones that was written, counted from the block's begin; 0 when none. */
-size_t trailer_find_overflow(uintptr_t block, size_t capacity_bytes, size_t requested_bytes);
+INLINE size_t trailer_find_overflow(uintptr_t block, size_t capacity_bytes,
+                                    size_t requested_bytes) {
+  size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
+  uintptr_t slack = block + requested_bytes, end = trailer_slack_end(slack, slack_bytes);
+  if (LIKELY(slack_bytes <= 2 * sizeof(uint64_t))) {
+    if (!slack_bytes) return 0;
+    bool is_short = slack_bytes < sizeof(uint64_t);
+    uint64_t first = is_short ? 0 : trailer_load(slack) ^ SLACK_WORD;
+    uint64_t last = trailer_load(end - sizeof last) ^ SLACK_WORD;
+    if (LIKELY((first | (is_short ? last >> (64 - 8 * slack_bytes) : last)) == 0)) return 0;
+  } else if (LIKELY(wide_is_filled(slack, end, SLACK_WORD))) {
+    return 0;
+  }
+  uintptr_t written = trailer_find_written(slack, end);
+  return written == end ? 0 : written - block;
+}
 
 /* The first byte that is not 0, counted from `begin`; `bytes` when there is none.  Whole words, aligned. */
 size_t find_nonzero(uintptr_t begin, size_t bytes);

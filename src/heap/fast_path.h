@@ -27,33 +27,36 @@ INLINE void *heap_malloc(size_t size) {
   return magazine_pop_or(&heap->magazines[tiny_class_of_size(size)], size, heap_malloc_slow);
 }
 
-INLINE void heap_free(void *block) {
+/* `slow` also knows what is freeing. */
+INLINE void heap_free_or(void *block, void (*slow)(void *)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
   if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) {
-    heap_free_slow(block);
+    slow(block);
     return;
   }
   uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap_tag(heap);
   if (UNLIKELY(class >= CLASS_COUNT)) {
-    heap_free_slow(block);
+    slow(block);
     return;
   }
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
   if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block))) {
-    heap_free_slow(block);
+    slow(block);
     return;
   }
   magazine_push(magazine, top, block);
 }
 
+INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
+
 /* The size says the class: it is compared with the owner map's instead of being read there. */
-INLINE void heap_free_sized(void *block, size_t size) {
+INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
   if (UNLIKELY(size > TINY_MAX_BYTES || granule >= load_relaxed(&window.granule_count))) {
-    heap_free_sized_slow(block, size);
+    slow(block, size);
     return;
   }
   size_t class = tiny_class_of_size(size);
@@ -61,7 +64,7 @@ INLINE void heap_free_sized(void *block, size_t size) {
   void **top = magazine->top;
   if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap_tag(heap) | (uint32_t) class) ||
                top == magazine->end || magazine_may_end_with(top, block))) {
-    heap_free_sized_slow(block, size);
+    slow(block, size);
     return;
   }
   magazine_push(magazine, top, block);

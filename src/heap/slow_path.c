@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "config/options.h"
+#include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "guard/sampled.h"
 #include "heap/batch.h"
@@ -156,6 +157,11 @@ void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
+  if (UNLIKELY(options.harden) && allocation->alignment == 1) {
+    allocation->is_zero = false;
+    void *block = checked_malloc_ready(heap_of_thread, allocation->size, allocation->maker);
+    if (LIKELY(block)) return block;
+  }
   struct heap *heap = heap_of_this_thread();
   if (LIKELY(heap)) return allocate_from(heap, allocation);
   heap = heap_borrow();
@@ -303,14 +309,20 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
+NOINLINE static void free_outside(void *block) {
+  if (sampled_covers((uintptr_t)block))
+    sampled_give((uintptr_t)block, "free");
+  else if (nothing_covers((uintptr_t)block))
+    nothing_give((uintptr_t)block, "free");
+  else
+    free_foreign(block);
+}
+
 /* All but the most frequent frees.  Apart, so that those save no registers. */
-static NOINLINE void free_the_long_way(void *block) {
+static NOINLINE void free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
-    if (sampled_covers((uintptr_t)block))
-      sampled_give((uintptr_t)block, "free");
-    else
-      free_foreign(block);
+    free_outside(block);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);
@@ -323,7 +335,7 @@ static NOINLINE void free_the_long_way(void *block) {
     return;
   }
   if (options.harden)
-    checked_free(heap_of_this_thread(), (uintptr_t)block, entry);
+    checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
     free_big(block);
   scavenge_when_due(heap_of_thread);
@@ -359,14 +371,32 @@ static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }
 
+NOINLINE static void free_hardened(void *block, enum maker maker) {
+  if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker)) free_the_long_way(block, maker);
+}
+
 NOINLINE void heap_free_slow(void *block) {
+  if (UNLIKELY(options.harden)) {
+    free_hardened(block, MADE_BY_MALLOC);
+    return;
+  }
   size_t granule = granule_of((uintptr_t)block);
   bool is_mapped = granule < load_relaxed(&window.granule_count);
   if (LIKELY(is_mapped) &&
       LIKELY(keep_for_now(heap_of_thread, load_relaxed(&window.owner_map[granule]), block)))
     return;
-  free_the_long_way(block);
+  free_the_long_way(block, MADE_BY_MALLOC);
 }
+
+/* Only the checked path knows what made a block. */
+static void delete_slow(void *block, enum maker maker) {
+  if (LIKELY(!options.harden))
+    heap_free_slow(block);
+  else
+    free_hardened(block, maker);
+}
+NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
+NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
 
 /* ---- sized free ---------------------------------------------------------------------------------------- */
 
@@ -403,27 +433,37 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
 }
 
 /* After a word about a size that the block cannot have, it is freed all the same. */
-static void free_checked(void *block, size_t size, size_t alignment, bool is_exact) {
+static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
+                         enum maker maker) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
   if (UNLIKELY(kind == BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
     fail_size((uintptr_t)block, size, usable_bytes);
-  heap_free(block);
+  if (UNLIKELY(options.harden))
+    free_the_long_way(block, maker);
+  else
+    heap_free(block);
 }
 
-NOINLINE void heap_free_sized_slow(void *block, size_t size) {
+static void delete_sized_slow(void *block, size_t size, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool fits = !options.harden && size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
               (entry & MAP_CLASS_MASK) == class_of_size(size);
   if (LIKELY(fits))
     heap_free(block);
   else
-    free_checked(block, size, 1, true);
+    free_checked(block, size, 1, true, maker);
+}
+NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW);
+}
+NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
 }
 
-void heap_free_sized_loosely(void *block, size_t size, size_t alignment) {
-  free_checked(block, size, alignment, false);
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
+  free_checked(block, size, alignment, false, maker);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
@@ -433,9 +473,13 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
   return BLOCK_NONE;
 }
 
-static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
+NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
   if (sampled_covers(address))
     return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
+  if (nothing_covers(address)) {
+    *usable_bytes = 0;
+    return nothing_ask(address, verb) ? BLOCK_OWN : BLOCK_NONE;
+  }
   bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
 }
@@ -474,14 +518,29 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
   return BLOCK_OWN;
 }
 
+static bool resize_checked(struct heap *heap, void *block, size_t size) {
+  if (heap) heap_enter(heap);
+  bool is_resized = checked_resize((uintptr_t)block, size);
+  if (heap) heap_leave(heap);
+  return is_resized;
+}
+
 bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
-  if (UNLIKELY(options.harden)) return checked_resize((uintptr_t)block, size);
   struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
   int64_t large_bytes;
   if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
   if (heap) heap->large_bytes_out += large_bytes;
   return true;
+}
+
+void heap_become_mallocs(void *block) {
+  struct heap *heap = heap_of_this_thread();
+  if (!is_in_window((uintptr_t)block)) return;
+  if (heap) heap_enter(heap);
+  checked_become_mallocs((uintptr_t)block);
+  if (heap) heap_leave(heap);
 }
 
 void *heap_move_big(void **target, void *source, size_t bytes) {
@@ -496,7 +555,8 @@ void *heap_move_big(void **target, void *source, size_t bytes) {
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count)) return sampled_covers((uintptr_t)address);
+  if (granule >= load_relaxed(&window.granule_count)) 
+    return sampled_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
   return map_entry_is_live(owner_map_entry((uintptr_t)address));

@@ -2,19 +2,23 @@
 #ifndef HAK_HEAP_SLOW_PATH_H
 #define HAK_HEAP_SLOW_PATH_H
 
+#include "guard/maker.h"
 #include "heap/heap.h"
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);
 /* malloc of a class whose magazine is empty. */
 void *heap_malloc_slow(size_t size);
-/* free of anything that the fast path could not push. */
+/* free, delete and delete[] of anything that the fast path could not push. */
 void heap_free_slow(void *block);
-/* free of a block that is said to have been made for `size` bytes, and is not this heap's Tiny one of that class: it is
- * reported if it cannot have been. */
-void heap_free_sized_slow(void *block, size_t size);
+void heap_delete_slow(void *block);
+void heap_delete_array_slow(void *block);
+/* delete and delete[] of a block that is said to have been made for `size` bytes, and is not this heap's Tiny one of that
+ * class: it is reported if it cannot have been. */
+void heap_delete_sized_slow(void *block, size_t size);
+void heap_delete_array_sized_slow(void *block, size_t size);
 /* The same of one that had an alignment, or may have been shrunk since. */
-void heap_free_sized_loosely(void *block, size_t size, size_t alignment);
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker);
 
 /* An explicit request: aligned, zeroed or with a call site of its own. */
 struct allocation {
@@ -23,6 +27,7 @@ struct allocation {
   uint32_t site;
   bool is_growing; /* it outgrew its place, and may grow on */
   bool is_zero;    /* out: the block reads as zero already */
+  enum maker maker;
 };
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);
@@ -49,6 +54,8 @@ INLINE bool heap_shrinks_in_place(size_t size, size_t usable_bytes) {
 /* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block to
  * any size. */
 bool heap_resize(void *block, size_t size);
+/* In hardened mode, of a live block that realloc is called with: it is malloc's from now on, after a word if it was new's. */
+void heap_become_mallocs(void *block);
 /* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at
  * another place in its first page now; NULL when it must be copied, *target too when the system has lost that block. */
 void *heap_move_big(void **target, void *source, size_t bytes);

@@ -18,9 +18,8 @@ static void look(const struct os_crash *crash) {
 }
 
 void crash_watch(void) {
+  if (options.guard || options.harden) os_backtrace_prepare();
   if (!options.crash_line && !options.guard) return;
   os_watch_crashes(look);
-  if (!options.guard) return;
-  os_backtrace_prepare();
-  os_watch_first();
+  if (options.guard) os_watch_first();
 }

@@ -34,7 +34,7 @@ static void add_quarantine(struct survey *survey, const struct heap *heap) {
   struct quarantine *quarantine;
   peek(&quarantine, &heap->quarantine, sizeof quarantine);
   if (!quarantine) return;
-  for (unsigned index = 0; index < QUARANTINE_BLOCKS; index++) {
+  for (unsigned index = 0; index < QUARANTINE_PLACES; index++) {
     uintptr_t block = load_relaxed(&quarantine->blocks[index]);
     uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
     if ((entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT)

@@ -219,6 +219,8 @@ void os_find_place(uintptr_t instruction, struct os_place *place);
 /* The next definition of a symbol in the process's search order after ours; NULL without one, or
  * without a dynamic linker. */
 void *os_next_symbol(const char *name);
+/* Whether who asks for this name of ours gets it, and not another's of that name. */
+bool os_symbol_is_ours(const char *name);
 /* What the next malloc in the process's search order offers; members are NULL when there is none. */
 struct os_libc_malloc {
   void (*free)(void *);

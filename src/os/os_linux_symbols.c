@@ -12,10 +12,14 @@
 /* Given by the linker for each shared object, and for a program. */
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
+/* Then the program's code and ours are one. */
+static bool is_statically_linked(void) {
+  return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start < os_page_bytes();
+}
+
 bool os_is_in_library(uintptr_t instruction) {
   uintptr_t start = (uintptr_t)__ehdr_start;
-  bool is_program = getauxval(AT_PHDR) - start < os_page_bytes(); /* then it is all one */
-  return !is_program && instruction >= start && instruction < (uintptr_t)etext;
+  return !is_statically_linked() && instruction >= start && instruction < (uintptr_t)etext;
 }
 
 /* Weak: musl has none, and a fully static program has it only if it uses it. */
@@ -78,6 +82,13 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 
 void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+
+bool os_symbol_is_ours(const char *name) {
+  int saved_errno = errno;
+  uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;
+  errno = saved_errno;
+  return is_statically_linked() || os_is_in_library(first);
+}
 
 const struct os_libc_malloc *os_libc_malloc(void) {
   static struct os_libc_malloc found;

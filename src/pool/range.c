@@ -204,6 +204,7 @@ static bool is_free(const struct range *neighbour, enum range_kind kind) {
 static void inherit(struct range *into, const struct range *from, size_t into_granules) {
   if (from->info.granules > into_granules) into->info.stamp_ms = from->info.stamp_ms;
   into->was_moved |= from->was_moved;
+  into->info.is_closed &= from->info.is_closed;
 }
 
 /* Inserts a range, merged with its free neighbours of the same kind. */
@@ -226,6 +227,7 @@ static void insert_merged(struct arena *arena, size_t first, size_t granules,
     granules += head->info.granules;
     head->info.stamp_ms = merged.info.stamp_ms;
     head->was_moved = merged.was_moved;
+    head->info.is_closed = merged.info.is_closed;
     first = before;
   }
   insert(arena, first, granules, kind);
@@ -275,16 +277,18 @@ static void cut(struct arena *arena, size_t whole, size_t total, size_t first, s
                 enum range_kind kind) {
   struct range *head = record(whole);
   uint32_t stamp_ms = head->info.stamp_ms;
-  bool was_moved = head->was_moved;
+  bool was_moved = head->was_moved, is_closed = head->info.is_closed;
   size_t end = whole + total;
   if (first > whole) insert(arena, whole, first - whole, kind);
   if (first + granules < end) {
     struct range *rest = record(first + granules);
     rest->info.stamp_ms = stamp_ms;
     rest->was_moved = was_moved;
+    rest->info.is_closed = is_closed;
     insert(arena, first + granules, end - first - granules, kind);
   }
   record(first)->was_moved = was_moved;
+  record(first)->info.is_closed = is_closed;
   set_boundaries(first, granules, RANGE_LIVE);
   if (kind != RANGE_DIRTY) note_refaults(first, granules);
 }
@@ -318,6 +322,7 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
   head->was_moved |= next->was_moved;
   head->info.is_zero = head->info.is_zero && kind == RANGE_CLEAN;
+  head->info.is_closed &= next->info.is_closed;
   extract(arena, granule);
   cut(arena, granule, total, granule, taken, kind);
   return taken;
@@ -408,6 +413,7 @@ static void put_back(size_t first, enum range_kind kind, struct counters *counte
 /* ---- where others have mapped something ------------------------------------------------------------ */
 
 static enum os_map_result map_range_again(size_t first, size_t granules) {
+  record(first)->info.is_closed = false;
   return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
 }
 
@@ -417,7 +423,8 @@ static void divide(size_t first, size_t granules, size_t part, struct counters *
   lock_take(&arena->lock, counters);
   set_boundaries(first, part, RANGE_BUSY);
   set_boundaries(first + part, granules - part, RANGE_BUSY);
-  record(first + part)->was_moved = false; /* nothing is mapped */
+  record(first + part)->was_moved = record(first + part)->info.is_closed =
+      false; /* nothing is mapped */
   lock_give(&arena->lock);
 }
 
@@ -514,9 +521,17 @@ static void ready(struct arena *arena) {
 
 /* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
 static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
-  if (options.thp || wanted_granules >= GRANULES_PER_CHUNK) return huge_let_in(chunk, chunk_count);
+  bool is_worth_it = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
+  if (is_worth_it && !options.harden)
+    return huge_let_in(chunk, chunk_count); /* else parts are closed */
   huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   return false;
+}
+
+/* Hardened mode: what nobody has is closed.  Of very many pages that costs more than it finds, where few are used. */
+#define CLOSED_MAX_BYTES ((size_t)64 << 20)
+COLD static bool close_fresh(void *address, size_t bytes) {
+  return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
 }
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
@@ -529,10 +544,13 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_gr
     window_give_back(chunk, chunk_count, guards);
     return false;
   }
+  bool is_closed = UNLIKELY(options.harden) &&
+                   close_fresh((void *)chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);
   ready(arena);
   add_single_writer(&arena->granules, granules);
+  record(chunk * GRANULES_PER_CHUNK)->info.is_closed = is_closed;
   insert_merged(arena, chunk * GRANULES_PER_CHUNK, granules, RANGE_CLEAN);
   lock_give(&arena->lock);
   return true;
@@ -693,6 +711,16 @@ void range_give_lost(size_t granule, struct counters *counters) {
   put_back(granule, RANGE_UNMAPPED, counters);
 }
 
+/* Its pages are gone already; strict overcommit charges what is mapped all the same. */
+void range_give_empty(size_t granule, struct counters *counters) {
+  if (os_overcommit_is_strict()) {
+    range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
+    return;
+  }
+  commit_give((size_t)record(granule)->info.granules << GRANULE_SHIFT);
+  put_back(granule, RANGE_CLEAN, counters);
+}
+
 void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = record(granule);
   size_t rest = head->info.granules - new_granules;
@@ -740,13 +768,28 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
 
 void range_note_moved(size_t granule) { record(granule)->was_moved = true; }
 
-size_t range_covering(size_t granule) {
+static bool covers(size_t first, size_t granule) {
+  const struct range *candidate = record_if_any(first);
+  return candidate && load_relaxed(&window.owner_map[first]) && first <= granule &&
+         candidate->info.granules > granule - first;
+}
+
+size_t range_covering_near(size_t granule, size_t granules_max) {
+  const struct range *here = record_if_any(granule);
+  /* What the record says counts only if it is so; others may be writing it. */
+  if (here && covers(here->first, granule)) return here->first;
   for (size_t at = granule;; at--) {
-    const struct range *candidate = record_if_any(at);
-    if (!candidate) return NO_GRANULE;
-    if (load_relaxed(&window.owner_map[at]) && candidate->info.granules > granule - at) return at;
-    if (at == 0 || load_relaxed(&window.owner_map[at])) return NO_GRANULE;
+    if (covers(at, granule)) return at;
+    if (!record_if_any(at) || at == 0 || load_relaxed(&window.owner_map[at])) return NO_GRANULE;
+    if (granule - at >= granules_max) return NO_GRANULE;
   }
+}
+
+size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }
+
+void range_note_begin(size_t granule) {
+  size_t last = granule + range_info(granule)->granules - 1;
+  for (size_t at = granule; at < last; at++) record(at)->first = (uint32_t)granule;
 }
 
 /* ---- purge ------------------------------------------------------------------------------------------ */
@@ -800,12 +843,12 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   void *address = (void *)granule_address(first);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
   if (give_addresses && os_unmap(address, bytes)) {
-    head->was_moved = false;
+    head->was_moved = head->info.is_closed = false;
     return RANGE_UNMAPPED;
   }
   enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
   if (remapped != OS_REFUSED) {
-    head->was_moved = false;
+    head->was_moved = head->info.is_closed = false;
     if (remapped == OS_DONE) {
       keep_huge_out(first, head->info.granules);
       return RANGE_CLEAN;

@@ -33,6 +33,7 @@ struct range_info {
   uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
   bool is_zero;          /* reads as zero: no need to clear */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
+  bool is_closed;        /* hardened mode: all its pages are; false: some may be */
 };
 
 /* Where memory for a block may come from. */
@@ -84,6 +85,9 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
  * or, when it refuses that too, nothing. */
 void range_give_lost(size_t granule, struct counters *counters);
 
+/* The same in hardened mode, of one that reads as zero: closed, if the system did not refuse.  CLEAN from now on. */
+void range_give_empty(size_t granule, struct counters *counters);
+
 /* Of the live range that begins at `granule`. */
 struct range_info *range_info(size_t granule);
 /* Where its block begins; whether the block of the live range at this address does so here. */
@@ -100,8 +104,12 @@ void range_shrink(size_t granule, size_t new_granules, struct counters *counters
 void range_note_moved(size_t granule);
 
 /* Is there a live or cached range that covers this granule?  Its first granule, or NO_GRANULE.
- * Slow; for diagnosis. */
+ * Slow; for diagnosis.  The second form looks at `granules_max` granules before it at most; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule);
+size_t range_covering_near(size_t granule, size_t granules_max);
+/* Notes in all of a live range's records where it begins: then both find it at once from anywhere inside.  What is noted
+ * is a hint, true only as long as the range lives. */
+void range_note_begin(size_t granule);
 
 /* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
 uint64_t range_excess_bytes(void);

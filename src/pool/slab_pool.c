@@ -8,6 +8,8 @@
  *   slab_pool_purge ── age_empty_slabs, purge_unused_slots, age_kept_superslabs */
 #include "pool/slab_pool.h"
 
+#include <string.h>
+
 #include "base/tagged_stack.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -184,6 +186,11 @@ static void note_refaults(struct superslab *superslab, uint32_t mask) {
 
 static size_t slab_bytes(unsigned class) { return slots_of_class(class) * GRANULE_BYTES; }
 
+/* HAKMEM_HARDEN=1 clears of a large block its ends alone when it is freed; another class's blocks have theirs elsewhere. */
+COLD static void wipe(uintptr_t base, unsigned slot_count) {
+  memset((void *)base, 0, slot_count * GRANULE_BYTES); /* NOLINT: memory comes from addresses */
+}
+
 /* Makes claimed slots a slab of the class, for which `taken_bytes` have been taken (map/commit.h). */
 static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class,
                               size_t taken_bytes) {
@@ -194,6 +201,7 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
   uint32_t fresh = mask & ~load_relaxed(&superslab->dirty);
   commit_settle(taken_bytes, count_bits(fresh) * GRANULE_BYTES);
   slab->base = chunk_address(superslab->chunk) + (size_t)first_slot * GRANULE_BYTES;
+  if (UNLIKELY(options.harden == 1) && fresh != mask) wipe(slab->base, shape->slot_count);
   slab->block_bytes = shape->block_bytes;
   slab->capacity = shape->capacity;
   slab->word_count = shape->word_count;
@@ -211,12 +219,21 @@ static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, 
 
 /* ---- SuperSlabs ------------------------------------------------------------------------------------ */
 
+/* The slots of a SuperSlab that may ever be used. */
+INLINE uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
+
+/* Hardened mode: nobody touches the others.  Where the system refuses they are open, and as unused. */
+COLD static void close_others(const struct superslab *superslab) {
+  os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
+}
+
 static enum os_map_result map_again(struct superslab *superslab) {
   if (superslab->is_mapped) return OS_MAPPED;
   enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
   if (result != OS_MAPPED) return result;
   if (!load_relaxed(&superslab->may_be_huge))
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+  if (UNLIKELY(options.harden)) close_others(superslab);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return OS_MAPPED;
@@ -244,15 +261,15 @@ static struct superslab *take_record(void) {
 
 /* In hardened mode it has bits for what is live. */
 static bool has_bits(struct superslab *record) {
-  size_t bytes = SLOTS_PER_SUPERSLAB * WIDE_WORDS * sizeof *record->live;
+  size_t bytes = LIVE_WORDS * sizeof *record->live;
   if (options.harden && !record->live) record->live = metadata_allocate(bytes);
   return !options.harden || record->live;
 }
 
 static size_t grow_by_chunk(void) {
-  size_t guards = options.harden ? 1 : 0, chunk = window_grow(1, guards);
+  size_t chunk = window_grow(1, 0);
   if (chunk == NO_CHUNK || has_word(chunk / DIRECTORY_WORD_CHUNKS)) return chunk;
-  window_give_back(chunk, 1, guards);
+  window_give_back(chunk, 1, 0);
   return NO_CHUNK;
 }
 
@@ -261,7 +278,7 @@ enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
 static void allow_huge(struct superslab *superslab) {
   bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
-  if (!options.thp && !will_be_full)
+  if (options.harden || (!options.thp && !will_be_full)) /* hardened: half of it is closed */
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
   else
     store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
@@ -299,6 +316,7 @@ static struct superslab *make_superslab(void) {
   }
   superslab->chunk = chunk;
   superslab->is_mapped = true;
+  if (UNLIKELY(options.harden)) close_others(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
@@ -377,7 +395,7 @@ static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t no
   /* seq: records and `dirty` before the bits (pairs with claim_run); the bits before the directory
    * is opened (pairs with directory_close). */
   uint32_t unused = fetch_or_seq(&superslab->unused, mask) | mask;
-  while (unused == ALL_SLOTS) {
+  while (unused == usable_slots()) {
     if (cas_weak_acq_rel(&superslab->unused, &unused, 0)) {
       directory_close(superslab);
       keep_superslab(superslab, now_ms);
@@ -466,10 +484,10 @@ static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow
   struct superslab *superslab = take_superslab(may_grow, counters);
   if (!superslab) return NULL;
   unsigned slot_count = slots_of_class(class);
-  unsigned first = choose_run(run_starts(ALL_SLOTS, slot_count), slot_count);
+  unsigned first = choose_run(run_starts(usable_slots(), slot_count), slot_count);
   slab = make_slab(superslab, first, class, taken_bytes);
   /* Never the whole SuperSlab, so this opens it. */
-  return_slots(superslab, ALL_SLOTS & ~run_mask(first, slot_count), 0);
+  return_slots(superslab, usable_slots() & ~run_mask(first, slot_count), 0);
   return slab;
 }
 

@@ -29,9 +29,15 @@
 
 #define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
 #define ALL_SLOTS UINT32_MAX
+/* Hardened mode leaves every second mebibyte closed: nothing lies one mebibyte away from a block. */
+#define LOWER_SLOTS (ALL_SLOTS >> SLOTS_PER_SUPERSLAB / 2)
 
 /* Bitmaps of up to this many words lie in the record; the four smallest classes need more. */
 enum { INLINE_WORDS = 16, WIDE_WORDS = (int)(GRANULE_BYTES / 8 / 64) };
+
+/* Hardened mode: a bit for every 16 bytes of a SuperSlab's lower half, set where a live block begins.  Its blocks have
+ * 16 bytes at least, so the address alone tells the bit. */
+enum { LIVE_UNIT_BYTES = 16, LIVE_WORDS = (int)(CHUNK_BYTES / 2 / LIVE_UNIT_BYTES / 64) };
 
 enum slot_state { SLOT_UNUSED, SLOT_ACTIVE, SLOT_EMPTY };
 
@@ -89,7 +95,7 @@ struct superslab {
   bool is_mapped;               /* false: its address space was given back */
   ATOMIC(bool) may_be_huge;     /* all its pages are resident, or will be soon (map/huge.h) */
   struct superslab *next_spare; /* of a record without a chunk */
-  ATOMIC(uint64_t) *live;       /* in hardened mode WIDE_WORDS for each slot: bit per live block */
+  ATOMIC(uint64_t) *live;       /* in hardened mode LIVE_WORDS, else NULL */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
   char wide_room[sizeof(struct wide_bitmaps) + WIDE_ALIGNMENT];
 };

@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "base/atomic.h"
 #include "base/text.h"
 #include "os/os.h"
 
@@ -34,11 +35,45 @@ TAKES_FORMAT(1, 2) static void say(const char *format, ...) {
   line_end(&line);
 }
 
+/* ---- call stacks ------------------------------------------------------------------------------------- */
+
+static void say_frame(unsigned number, uintptr_t instruction) {
+  struct line line;
+  struct text *text = line_begin(&line);
+  struct os_place place;
+  os_find_place(instruction, &place);
+  text_format(text, "    #%u %#zx", number, instruction);
+  if (place.module) text_format(text, " %s+%#zx", place.module, instruction - place.module_base);
+  if (place.symbol) text_format(text, " (%s+%#zx)", place.symbol, instruction - place.symbol_base);
+  line_end(&line);
+}
+
+static void say_stack(const char *what, const struct call_stack *stack) {
+  say("  %s by thread %u%s", what, stack->thread, stack->frame_count ? ":" : " (no call stack)");
+  for (unsigned number = 0; number < stack->frame_count && number < CALL_STACK_FRAMES; number++)
+    say_frame(number, stack->frames[number]);
+}
+
 /* ---- misuse ------------------------------------------------------------------------------------------ */
 
-/* The line of a misuse; returns when the program is to go on. */
-static void misuse_end(struct line *line) {
-  if (misuse_action != MISUSE_IGNORE) line_end(line);
+bool (*misuse_may_walk)(void);
+static ATOMIC(uint32_t) walker; /* the thread that walks its stack; relaxed: asked by itself */
+
+/* None for what goes wrong while a stack is walked. */
+static void say_stack_here(const char *verb, uintptr_t from) {
+  struct call_stack here = {.thread = os_thread_id()};
+  if (load_relaxed(&walker) == here.thread || !misuse_may_walk || !misuse_may_walk()) return;
+  store_relaxed(&walker, here.thread);
+  here.frame_count = os_backtrace(here.frames, CALL_STACK_FRAMES, from);
+  if (here.frame_count) say_stack(verb, &here);
+  store_relaxed(&walker, 0);
+}
+
+/* The line of a misuse that `verb` found; returns when the program is to go on. */
+static void misuse_end(struct line *line, const char *verb, uintptr_t from) {
+  if (misuse_action == MISUSE_IGNORE) return;
+  line_end(line);
+  say_stack_here(verb, from);
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
@@ -69,7 +104,7 @@ static void misuse(const char *kind, const char *verb, uintptr_t address,
     class_of_block(text, block);
   else
     text_string(text, " (class none)");
-  misuse_end(&line);
+  misuse_end(&line, verb, 0);
 }
 
 void report_invalid_pointer(const char *verb, uintptr_t address) {
@@ -98,10 +133,23 @@ void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
          block->block_bytes);
 }
 
+void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
+                        const struct block_description *block) {
+  misuse("mismatched", verb, address, block, "the block of %zu bytes was made by %s",
+         block->block_bytes, maker);
+}
+
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                      const struct block_description *block) {
   misuse("overflow seen at", verb, address, block, "written to behind its %zu bytes, %s offset %zu",
          block->block_bytes, is_exact ? "first at" : "somewhere behind", offset);
+}
+
+void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
+                         const struct block_description *block) {
+  misuse("stray write seen at", verb, address, block,
+         "free memory was written to, %zu bytes %s its block of %zu bytes", distance,
+         is_before ? "before" : "behind the begin of", block->block_bytes);
 }
 
 void report_write_after_free(uintptr_t address, size_t offset,
@@ -110,24 +158,30 @@ void report_write_after_free(uintptr_t address, size_t offset,
          "the free block of %zu bytes was written to at offset %zu", block->block_bytes, offset);
 }
 
-/* ---- guarded blocks -------------------------------------------------------------------------------- */
-
-static void say_frame(unsigned number, uintptr_t instruction) {
+void report_access(const struct access_fault *fault) {
   struct line line;
-  struct text *text = line_begin(&line);
-  struct os_place place;
-  os_find_place(instruction, &place);
-  text_format(text, "    #%u %#zx", number, instruction);
-  if (place.module) text_format(text, " %s+%#zx", place.module, instruction - place.module_base);
-  if (place.symbol) text_format(text, " (%s+%#zx)", place.symbol, instruction - place.symbol_base);
-  line_end(&line);
+  const struct block_description *block = fault->block;
+  const char *kind = !block            ? "invalid access in"
+                     : fault->is_free  ? "use after free in"
+                     : fault->is_write ? "overflow in"
+                                       : "over-read in";
+  struct text *text = misuse_begin(&line, kind, fault->function, fault->address);
+  text_format(text, "%s %zu bytes, ", fault->is_write ? "writes" : "reads", fault->bytes);
+  if (block && fault->is_free) {
+    text_format(text, "the block of %zu bytes at %#zx is free", block->block_bytes, block->base);
+    class_of_block(text, block);
+  } else if (block) {
+    size_t offset = fault->address - block->base;
+    text_format(text, "the block of %zu bytes at %#zx has %zu left", block->block_bytes,
+                block->base, offset < block->block_bytes ? block->block_bytes - offset : 0);
+    class_of_block(text, block);
+  } else {
+    text_string(text, "no block lives there (class none)");
+  }
+  misuse_end(&line, fault->function, fault->caller);
 }
 
-static void say_stack(const char *what, const struct call_stack *stack) {
-  say("  %s by thread %u%s", what, stack->thread, stack->frame_count ? ":" : " (no call stack)");
-  for (unsigned number = 0; number < stack->frame_count && number < CALL_STACK_FRAMES; number++)
-    say_frame(number, stack->frames[number]);
-}
+/* ---- guarded blocks -------------------------------------------------------------------------------- */
 
 static void say_stacks(const char *what, const struct call_stack *here,
                        const struct guarded_block *block) {

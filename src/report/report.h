@@ -1,7 +1,7 @@
 /* report.h: everything hakmem ever says, one named function each.
  *
- * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/sampled.h)
- * more such lines follow, with the call stacks.  A misuse then ends the program by
+ * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/sampled.h),
+ * and in hardened mode, more such lines follow, with the call stacks.  A misuse then ends the program by
  * abort, unless misuse_action says otherwise: then the function returns, and whoever found the misuse leaves
  * the block alone.  Warnings let the program go on.  Nothing here allocates. */
 #ifndef HAK_REPORT_REPORT_H
@@ -13,6 +13,10 @@
 /* What follows a misuse; set once, when the options are read. */
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
 extern enum misuse_action misuse_action;
+
+/* Whether a misuse's line is followed by the call stack, of this thread and now: what a stack is made with may allocate,
+ * and wait for the dynamic linker.  NULL: never.  Set once. */
+extern bool (*misuse_may_walk)(void);
 
 /* What is known of a block when a fault is reported. */
 struct block_description {
@@ -34,13 +38,32 @@ COLD void report_double_free(const char *verb, uintptr_t address,
 COLD void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
                                const struct block_description *block);
 
+/* What was made by `maker` ("new[]", say) is given to `verb`, which is for others. */
+COLD void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
+                             const struct block_description *block);
+
 /* Somebody wrote `offset` bytes behind the block's begin, where it is not the program's: behind what was asked for
  * (description->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                           const struct block_description *block);
+/* Somebody wrote to memory that nobody has, `distance` bytes before the block or behind its begin. */
+COLD void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
+                              const struct block_description *block);
 /* Somebody wrote there after the block was freed. */
 COLD void report_write_after_free(uintptr_t address, size_t offset,
                                   const struct block_description *block);
+
+/* A function of the C library was given a block's bytes that are not there. */
+struct access_fault {
+  const char *function;
+  uintptr_t address; /* from here on `bytes` bytes */
+  size_t bytes;
+  bool is_write;
+  uintptr_t caller;                      /* where the call stack begins */
+  const struct block_description *block; /* NULL: none ever lived there, as far as is known */
+  bool is_free;                          /* the block */
+};
+COLD void report_access(const struct access_fault *fault);
 
 enum { CALL_STACK_FRAMES = 16 };
 struct call_stack {

@@ -112,10 +112,15 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
   return wanted;
 }
 
+/* The first free block from a random one on. */
 void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t random) {
-  unsigned word = (unsigned)(random % slab->word_count), turn = (unsigned)(random >> 58);
-  while (!slab->local[word]) word = (word + 1) % slab->word_count;
-  unsigned bit = (lowest_bit(rotate_right(slab->local[word], turn)) + turn) % 64;
+  unsigned from = (unsigned)((random >> 32) * slab->capacity >> 32), word = from / 64;
+  uint64_t bits = slab->local[word] & ~low_bits(from % 64);
+  while (!bits) {
+    word = word + 1u < slab->word_count ? word + 1 : 0;
+    bits = slab->local[word];
+  }
+  unsigned bit = lowest_bit(bits);
   slab->local[word] &= ~(UINT64_C(1) << bit);
   slab->free_local--;
   slab->handed_out = slab->capacity;

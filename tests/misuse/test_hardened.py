@@ -33,18 +33,30 @@ LINES = {
     "overflow_within_the_last_word": (
         f"overflow seen at free of ADDRESS: {BEHIND} 100001 bytes, first at offset 100001"
     ),
+    # When the block is used again, or one beside it is freed, whatever comes first.
     "write_after_free": (
-        r"write after free of ADDRESS: the free block of \d+ bytes was written to at offset 20"
+        r"(?:write after free of ADDRESS: the free block of \d+ bytes was written to at offset 20|"
+        r"stray write seen at free of ADDRESS: free memory was written to, \d+ bytes "
+        r"(?:before|behind the begin of) its block of \d+ bytes)"
     ),
     "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
+    "double_free_of_nothing": "double free of ADDRESS: the block of 0 bytes is free already",
     "double_free_of_range": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "free_sized_by_one": "mismatched free of ADDRESS: said to have 99 bytes, a block of 100",
 }
-CRASHES = ("crash_behind_large", "crash_before_large", "crash_in_freed_large")
+CRASHES = (
+    "crash_behind_large",
+    "crash_before_large",
+    "crash_in_freed_large",
+    "crash_read_of_nothing",
+    "crash_write_to_nothing",
+)
+SOUND = ("sound", "sound_nothing")
+WITH_ARGUMENTS = ("stray_write", "write_after_free_before_malloc")
 
 
 def test_every_program_is_expected() -> None:
-    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, "sound"}
+    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, *SOUND, *WITH_ARGUMENTS}
 
 
 def run_hardened(run_program: Run, program: Path, level: str, mode: str) -> Result:
@@ -58,7 +70,8 @@ def test_is_found(name: str, mode: str, level: str, run_program: Run) -> None:
     result = run_hardened(run_program, HERE / f"{name}.c", level, mode)
     assert result.returncode == -signal.SIGABRT, result.stderr
     line = rf"hakmem: {LINES[name]}{BLOCK}\n".replace("ADDRESS", "0x[0-9a-f]+")
-    assert re.fullmatch(line, result.stderr), result.stderr
+    stack = r"(?:hakmem:   \w+ by thread \d+:\n(?:hakmem:     #\d+ 0x[0-9a-f]+ .*\n)+)?"  # test_stacks.py
+    assert re.fullmatch(line + stack, result.stderr), result.stderr
 
 
 @pytest.mark.parametrize("name", CRASHES)
@@ -67,10 +80,35 @@ def test_inaccessible_pages_stop_it(name: str, run_program: Run) -> None:
     assert result.returncode == -signal.SIGSEGV, result.stderr
 
 
+MIB = 1 << 20
+STOPS = (-signal.SIGABRT, -signal.SIGSEGV)
+
+
+def run_with(run_program: Run, name: str, level: str, *arguments: int) -> int:
+    args, env = [str(argument) for argument in arguments], {"HAKMEM_HARDEN": level}
+    return run_program(HERE / f"{name}.c", "linked", args=args, stats=False, env=env).returncode
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("size", [8, 24, 64, 1000, 4096, 20000, 100000, 262144])
+def test_a_stray_write_is_found(size: int, level: str, run_program: Run) -> None:
+    """At the write, where nobody has the memory, or when the block is freed."""
+    offsets = (-MIB, -32, -16, -1, size, size + 31, size - 1 + MIB)
+    found = {offset: run_with(run_program, "stray_write", level, size, offset) for offset in offsets}
+    assert all(status in STOPS for status in found.values()), found
+    assert found[-MIB] == found[size - 1 + MIB] == -signal.SIGSEGV, found
+
+
+@pytest.mark.parametrize("size", [8, 24, 1000, 4096, 20000, 100000])
+def test_a_write_after_free_is_found_by_the_next_call(size: int, run_program: Run) -> None:
+    assert run_with(run_program, "write_after_free_before_malloc", "2", size) in STOPS
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("mode", ["linked", "static-debug"])
-def test_a_sound_program_runs(mode: str, level: str, run_program: Run) -> None:
-    result = run_hardened(run_program, HERE / "sound.c", level, mode)
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_program_runs(name: str, mode: str, level: str, run_program: Run) -> None:
+    result = run_hardened(run_program, HERE / f"{name}.c", level, mode)
     assert (result.returncode, result.stderr) == (0, "")
 
 

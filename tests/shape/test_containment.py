@@ -27,9 +27,14 @@ PLAIN_HEADERS = {
     "stdint.h",
     "string.h",
 }
-# What a layer may include beyond those: base/ wraps the atomics, api/ needs the declarations of what it
-# replaces.
-ALSO_ALLOWED = {"base": {"stdatomic.h"}, "api": {"malloc.h", "stdio.h", "stdlib.h"}}
+# What a layer may include beyond those: base/ wraps the atomics, api/ and fortify/ need the declarations of
+# what they replace; fortify/, a library of its own, has no os/ below it and finds what it replaces itself.
+REPLACED_BY_FORTIFY = {"stdio.h", "stdlib.h", "strings.h", "sys/socket.h", "unistd.h", "wchar.h"}
+ALSO_ALLOWED = {
+    "base": {"stdatomic.h"},
+    "api": {"malloc.h", "stdio.h", "stdlib.h"},
+    "fortify": {"dlfcn.h", *REPLACED_BY_FORTIFY},
+}
 
 
 def code_of(path: Path) -> str:

@@ -22,6 +22,7 @@ LAYERS = (
     "heap",
     "observe",
     "api",
+    "fortify",
 )  # low to high
 # The public header is the top: it may be known where the public functions and their report are made.
 PUBLIC_HEADER_LAYERS = ("observe", "api")

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "config/options.h"
 #include "unit.h"
 
 enum { CAPACITY_BYTES = 128 };
@@ -19,7 +20,7 @@ static size_t requested(void) {
 static void test_knows_what_was_asked_for(void **state) {
   (void)state;
   for (size_t bytes = 0; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
-    trailer_write(block, CAPACITY_BYTES, bytes);
+    trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     assert_int_equal(requested(), bytes);
     assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, bytes), 0);
   }
@@ -27,9 +28,10 @@ static void test_knows_what_was_asked_for(void **state) {
 
 static void test_every_byte_behind_counts(void **state) {
   (void)state;
+  options.harden = 2;
   enum { REQUESTED = 53 };
   for (size_t at = REQUESTED; at < CAPACITY_BYTES; at++) {
-    trailer_write(block, CAPACITY_BYTES, REQUESTED);
+    trailer_write(block, CAPACITY_BYTES, REQUESTED, MADE_BY_MALLOC);
     memory[at] ^= 1;
     if (at < CAPACITY_BYTES - TRAILER_BYTES)
       assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), at);
@@ -38,10 +40,52 @@ static void test_every_byte_behind_counts(void **state) {
   }
 }
 
+/* Of a long slack the first bytes, and the trailer behind the rest. */
+static void test_the_first_bytes_of_a_long_slack_count(void **state) {
+  (void)state;
+  enum { REQUESTED = 21, LOOKED_AT_END = REQUESTED + SLACK_LOOKED_AT_BYTES };
+  options.harden = 1;
+  for (size_t at = REQUESTED; at < CAPACITY_BYTES - TRAILER_BYTES; at++) {
+    memset(memory, 0, sizeof memory);
+    trailer_write_first(block, CAPACITY_BYTES, REQUESTED, MADE_BY_MALLOC);
+    assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED), 0);
+    memory[at] ^= 1;
+    assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, REQUESTED),
+                     at < LOOKED_AT_END ? at : 0);
+  }
+}
+
+/* What malloc writes is what realloc writes, whatever was asked for. */
+static void test_written_first_is_the_same(void **state) {
+  (void)state;
+  unsigned char written[CAPACITY_BYTES];
+  for (options.harden = 1; options.harden <= 2; options.harden++)
+    for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
+      memset(memory, 0, sizeof memory);
+      trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
+      memcpy(written, memory, sizeof memory);
+      memset(memory, 0, sizeof memory);
+      trailer_write_first(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
+      assert_memory_equal(memory, written, sizeof memory);
+      assert_int_equal(trailer_find_overflow(block, CAPACITY_BYTES, bytes), 0);
+    }
+}
+
+/* What most overflows write is never what was there. */
+static void test_common_bytes_are_seen(void **state) {
+  (void)state;
+  static const unsigned char common[] = {0, 1, 2, ' ', '0', 'A', 'a', 0x7f, 0xff};
+  for (size_t at = 16; at <= CAPACITY_BYTES; at += 16) {
+    trailer_write((uintptr_t)memory, at, at - TRAILER_BYTES, MADE_BY_MALLOC);
+    for (size_t index = 0; index < sizeof common; index++)
+      assert_int_not_equal(memory[at - TRAILER_BYTES], common[index]);
+  }
+}
+
 static void test_a_single_zero_is_seen(void **state) {
   (void)state;
   for (size_t bytes = 1; bytes <= CAPACITY_BYTES - TRAILER_BYTES; bytes++) {
-    trailer_write(block, CAPACITY_BYTES, bytes);
+    trailer_write(block, CAPACITY_BYTES, bytes, MADE_BY_MALLOC);
     memory[bytes] = 0;
     bool is_seen =
         requested() == SIZE_MAX || trailer_find_overflow(block, CAPACITY_BYTES, bytes) == bytes;
@@ -49,10 +93,21 @@ static void test_a_single_zero_is_seen(void **state) {
   }
 }
 
+static void test_knows_what_made_the_block(void **state) {
+  (void)state;
+  for (enum maker maker = MADE_BY_MALLOC; maker <= MADE_BY_NEW_ARRAY; maker++) {
+    trailer_write(block, CAPACITY_BYTES, 50, maker);
+    assert_int_equal(trailer_maker(block, CAPACITY_BYTES), maker);
+    assert_int_equal(requested(), 50);
+    memory[CAPACITY_BYTES - 3] ^= 0x40; /* the maker's lower bit */
+    assert_int_equal(requested(), SIZE_MAX);
+  }
+}
+
 static void test_another_blocks_trailer_does_not_do(void **state) {
   (void)state;
   static _Alignas(64) unsigned char other[CAPACITY_BYTES];
-  trailer_write((uintptr_t)other, CAPACITY_BYTES, 50);
+  trailer_write((uintptr_t)other, CAPACITY_BYTES, 50, MADE_BY_MALLOC);
   memcpy(memory, other, CAPACITY_BYTES);
   assert_int_equal(requested(), SIZE_MAX);
 }
@@ -79,7 +134,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_knows_what_was_asked_for),
       cmocka_unit_test(test_every_byte_behind_counts),
+      cmocka_unit_test(test_the_first_bytes_of_a_long_slack_count),
+      cmocka_unit_test(test_written_first_is_the_same),
+      cmocka_unit_test(test_common_bytes_are_seen),
       cmocka_unit_test(test_a_single_zero_is_seen),
+      cmocka_unit_test(test_knows_what_made_the_block),
       cmocka_unit_test(test_another_blocks_trailer_does_not_do),
       cmocka_unit_test(test_find_nonzero),
   };

@@ -11,6 +11,10 @@ from typing import NoReturn
 import click
 
 STATS_VARIABLE = "HAKMEM_STATS"
+HARDEN_VARIABLE = "HAKMEM_HARDEN"
+HARDEN = "--harden"
+# Options whose value may be the next word.
+WITH_VALUE = ("--json", "--env")
 
 
 def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -21,7 +25,19 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     return {name: value for name, _, value in pairs}
 
 
-@click.command("run", context_settings={"ignore_unknown_options": True})
+class Run(click.Command):
+    """The level of --harden is part of its word, or 1: the next word is the program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        number = 0
+        while number < len(args) and args[number].startswith("-") and args[number] != "--":
+            if args[number] == HARDEN:
+                args[number] = f"{HARDEN}=1"
+            number += 2 if args[number] in WITH_VALUE else 1
+        return super().parse_args(ctx, args)
+
+
+@click.command("run", cls=Run, context_settings={"ignore_unknown_options": True})
 @click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
 @click.option(
     "--json",
@@ -29,6 +45,12 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Write the report as JSON into FILE; %p in its name becomes the PID, so that each process has one.",
+)
+@click.option(
+    HARDEN,
+    type=click.IntRange(0, 2),
+    metavar="[=LEVEL]",
+    help="Hardened mode (docs/SAFETY.md), bounds checked in the C library's functions too; LEVEL is 1 or 2.",
 )
 @click.option(
     "--env",
@@ -39,7 +61,9 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
 )
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
-def command(stats: bool, json_file: str | None, settings: dict[str, str], words: tuple[str, ...]) -> None:
+def command(
+    stats: bool, json_file: str | None, harden: int | None, settings: dict[str, str], words: tuple[str, ...]
+) -> None:
     """Launch PROGRAM on hakmem.
 
     First it is checked that the library can be preloaded into the program; if not, the reason is told and
@@ -49,6 +73,7 @@ def command(stats: bool, json_file: str | None, settings: dict[str, str], words:
     Examples:
       hakmem run -- ./server --port 80
       hakmem run --stats -- python3 script.py
+      hakmem run --harden -- ./server --port 80
       hakmem run --json /tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
 
     \b
@@ -75,7 +100,11 @@ def command(stats: bool, json_file: str | None, settings: dict[str, str], words:
     environment = os.environ | settings
     for name in (VARIABLE, DEBUG_VARIABLE):  # ours, no options of the library
         environment.pop(name, None)
-    environment["LD_PRELOAD"] = preload_list(library, environment.get("LD_PRELOAD", ""))
+    libraries = [library]
+    if harden is not None:
+        environment[HARDEN_VARIABLE] = str(harden)
+        libraries = hardened(library, harden)
+    environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
     if stats:
         environment[STATS_VARIABLE] = "1"
     if json_file:
@@ -93,10 +122,25 @@ def absolute(name: str) -> Path:
         raise HakmemError(f"cannot say where {name} is: the working directory: {error.strerror}") from None
 
 
-def preload_list(library: Path, present: str) -> str:
+def hardened(library: Path, level: int) -> list[Path]:
+    """What is preloaded: the functions that are checked come before those of others."""
+    from hakmem.preload import FORTIFY, fortify_beside
+
+    fortify = fortify_beside(library)
+    if fortify is None and level:
+        click.echo(
+            f"hakmem: warning: {FORTIFY} is not beside {library}: bounds are not checked in the C library's "
+            "functions; all else of hardened mode is",
+            err=True,
+        )
+    return [fortify, library] if fortify is not None and level else [library]
+
+
+def preload_list(libraries: list[Path], present: str) -> str:
     """hakmem first, then what was to be preloaded anyway."""
-    others = [name for name in present.replace(":", " ").split() if Path(name).name != library.name]
-    return ":".join([str(library), *others])
+    ours = {path.name for path in libraries}
+    others = [name for name in present.replace(":", " ").split() if Path(name).name not in ours]
+    return ":".join([*map(str, libraries), *others])
 
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:

@@ -202,6 +202,11 @@ void *os_next_symbol(const char *name) {
   (void)name;
   return NULL;
 }
+
+bool os_symbol_is_ours(const char *name) {
+  (void)name;
+  return true;
+}
 const struct os_libc_malloc *os_libc_malloc(void) {
   static const struct os_libc_malloc none;
   return &none;

@@ -1,0 +1,56 @@
+/* wide.h: memory 16 bytes at a time, in the processor's own vectors where it has them (SSE2, NEON).
+ *
+ * For what is a few of them long: a call of memset costs as much.  Addresses and sizes are multiples of 16. */
+#ifndef HAK_BASE_WIDE_H
+#define HAK_BASE_WIDE_H
+
+#include "base/compiler.h"
+
+enum { WIDE_BYTES = 16 };
+typedef uint64_t wide __attribute__((vector_size(WIDE_BYTES), may_alias));
+typedef wide wide_anywhere __attribute__((aligned(1), may_alias));
+
+INLINE bool wide_is_zero(wide word) { return (word[0] | word[1]) == 0; }
+
+/* Whether the 64 bytes there are all 0. */
+enum { WIDE_LINE_BYTES = 4 * WIDE_BYTES };
+INLINE bool wide_is_zero_line(uintptr_t begin) {
+  const wide *words = (const wide *)begin;
+  return wide_is_zero((words[0] | words[1]) | (words[2] | words[3]));
+}
+
+/* Whether all bytes of [begin, end) are 0. */
+INLINE bool wide_are_zero(uintptr_t begin, uintptr_t end) {
+  wide any = {0, 0};
+  for (; end - begin >= WIDE_LINE_BYTES; begin += WIDE_LINE_BYTES) {
+    const wide *words = (const wide *)begin;
+    any |= (words[0] | words[1]) | (words[2] | words[3]);
+  }
+  for (; begin < end; begin += sizeof any) any |= *(const wide *)begin;
+  return wide_is_zero(any);
+}
+
+INLINE void wide_clear(uintptr_t begin, uintptr_t end) {
+  const wide zero = {0, 0};
+  for (; end - begin >= WIDE_LINE_BYTES; begin += WIDE_LINE_BYTES) {
+    wide *words = (wide *)begin;
+    words[0] = words[1] = words[2] = words[3] = zero;
+  }
+  for (; begin < end; begin += sizeof zero) *(wide *)begin = zero;
+}
+
+/* [begin, end) is any 16 bytes or more: its last 16 may overlap those before.  `word` is a byte, repeated. */
+INLINE void wide_fill(uintptr_t begin, uintptr_t end, uint64_t word) {
+  const wide pattern = {word, word};
+  for (; end - begin > WIDE_BYTES; begin += WIDE_BYTES) *(wide_anywhere *)begin = pattern;
+  *(wide_anywhere *)(end - WIDE_BYTES) = pattern;
+}
+INLINE bool wide_is_filled(uintptr_t begin, uintptr_t end, uint64_t word) {
+  const wide pattern = {word, word};
+  wide any = *(const wide_anywhere *)(end - WIDE_BYTES) ^ pattern;
+  for (; end - begin > WIDE_BYTES; begin += WIDE_BYTES)
+    any |= *(const wide_anywhere *)begin ^ pattern;
+  return wide_is_zero(any);
+}
+
+#endif

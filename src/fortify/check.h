@@ -1,0 +1,46 @@
+/* check.h: whether the bytes are there that a function is about to touch.
+ *
+ * What is no block of hakmem's is not known, and nothing is said of it: the stack, globals, other allocators'
+ * blocks; all, where libhakmem.so is not loaded. */
+#ifndef HAK_FORTIFY_CHECK_H
+#define HAK_FORTIFY_CHECK_H
+
+#include "base/bits.h"
+#include "base/compiler.h"
+
+/* Weak: NULL until we are relocated, and where libhakmem.so is not loaded. */
+extern size_t malloc_object_size_fast(const void *pointer) WEAK;
+
+/* SIZE_MAX when it is not known.  The compiler takes it for a reader of what is not written yet. */
+INLINE size_t bytes_left(const void *pointer) {
+  if (UNLIKELY(&malloc_object_size_fast == NULL)) return SIZE_MAX;
+  return malloc_object_size_fast(opaque_pointer((void *)(uintptr_t)pointer));
+}
+
+/* Says so; returns when the program is to go on. */
+COLD void check_failed(const char *function, const void *pointer, size_t bytes, bool is_write,
+                       uintptr_t caller);
+
+/* All of this is inlined into the replaced functions: the caller is theirs. */
+INLINE void check_write(const char *function, const void *pointer, size_t bytes) {
+  if (UNLIKELY(bytes > bytes_left(pointer)))
+    check_failed(function, pointer, bytes, true, CALLER_ADDRESS());
+}
+INLINE void check_read(const char *function, const void *pointer, size_t bytes) {
+  if (UNLIKELY(bytes > bytes_left(pointer)))
+    check_failed(function, pointer, bytes, false, CALLER_ADDRESS());
+}
+
+/* The C library's word about an object that the compiler knew to be too small. */
+extern NORETURN void __chk_fail(void) WEAK;
+INLINE void check_room(size_t bytes, size_t room_bytes) {
+  if (UNLIKELY(bytes > room_bytes)) __chk_fail();
+}
+
+/* count * size, or SIZE_MAX when that is too much for any object. */
+INLINE size_t bytes_of(size_t count, size_t size) {
+  size_t bytes;
+  return UNLIKELY(multiply_overflows(count, size, &bytes)) ? SIZE_MAX : bytes;
+}
+
+#endif

@@ -1,0 +1,101 @@
+#include "guard/nothing.h"
+
+#include "base/bits.h"
+#include "map/metadata.h"
+#include "map/window.h"
+#include "os/os.h"
+#include "report/report.h"
+
+enum { WORDS = NOTHING_MAX / 64 };
+
+ATOMIC(uintptr_t) nothing_begin;
+static ATOMIC(uint64_t) *taken;    /* WORDS of them; constant from nothing_begin on */
+static ATOMIC(uint32_t) cursor;    /* the unit where the next search begins: a hint */
+static ATOMIC(uint32_t) was_tried; /* relaxed: one thread makes the region */
+
+/* ---- the region -------------------------------------------------------------------------------------------- */
+
+/* The window is not reserved: the kernel may place a mapping there, which free would take for a block. */
+static void *reserve_outside_window(void) {
+  void *region = os_reserve_closed(NOTHING_BYTES);
+  uintptr_t begin = (uintptr_t)region;
+  if (!region || (!is_in_window(begin) && !is_in_window(begin + NOTHING_BYTES - 1))) return region;
+  os_unmap(region, NOTHING_BYTES);
+  return NULL;
+}
+
+/* 0 too while another thread is at it. */
+COLD static uintptr_t start(void) {
+  if (load_relaxed(&was_tried) || fetch_or_relaxed(&was_tried, 1)) return 0;
+  taken = metadata_allocate(WORDS * sizeof *taken);
+  void *region = taken ? reserve_outside_window() : NULL;
+  store_release(&nothing_begin, (uintptr_t)region); /* the bits; pairs with nothing_covers and find_begin */
+  return (uintptr_t)region;
+}
+
+static uintptr_t find_begin(void) {
+  uintptr_t begin = load_acquire(&nothing_begin); /* the bits; pairs with start */
+  return LIKELY(begin) ? begin : start();
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------- */
+
+/* Bits of those whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
+static uint64_t aligned_units(size_t alignment) {
+  unsigned stride = alignment > NOTHING_UNIT_BYTES ? (unsigned)(alignment / NOTHING_UNIT_BYTES) : 1;
+  return stride == 64 ? 1 : ~UINT64_C(0) / low_bits(stride);
+}
+
+uintptr_t nothing_take(size_t alignment) {
+  uintptr_t begin = find_begin();
+  uint64_t aligned = aligned_units(alignment);
+  uint32_t at = load_relaxed(&cursor) % NOTHING_MAX;
+  for (unsigned look = 0; begin && look <= WORDS; look++) {
+    uint32_t word = at / 64;
+    uint64_t units = ~load_relaxed(&taken[word]) & aligned & ~low_bits(at % 64);
+    if (!units) {
+      at = (word + 1) % WORDS * 64;
+      continue;
+    }
+    unsigned unit = lowest_bit(units);
+    /* seq (relaxed would do): of two threads one finds it clear; nothing is read or written there. */
+    if (fetch_or_seq(&taken[word], UINT64_C(1) << unit) >> unit & 1) continue;
+    store_relaxed(&cursor, word * 64 + unit + 1);
+    return begin + ((size_t)word * 64 + unit) * NOTHING_UNIT_BYTES;
+  }
+  return 0;
+}
+
+static struct block_description description_of(uintptr_t address) {
+  return (struct block_description){.base = address, .tier = "tiny"};
+}
+
+/* Where its bit is; NULL after a report when no unit begins there. */
+static ATOMIC(uint64_t) *find(uintptr_t address, const char *verb, uint64_t *bit) {
+  size_t unit = (address - load_relaxed(&nothing_begin)) / NOTHING_UNIT_BYTES;
+  *bit = UINT64_C(1) << unit % 64;
+  if (LIKELY(address % NOTHING_UNIT_BYTES == 0)) return &taken[unit / 64];
+  report_invalid_pointer(verb, address);
+  return NULL;
+}
+
+static void fail(uintptr_t address, const char *verb) {
+  struct block_description block = description_of(address);
+  report_double_free(verb, address, &block);
+}
+
+bool nothing_ask(uintptr_t address, const char *verb) {
+  uint64_t bit;
+  ATOMIC(uint64_t) *word = find(address, verb, &bit);
+  if (!word) return false;
+  if (LIKELY(load_relaxed(word) & bit)) return true; /* relaxed: there is nothing but the bit */
+  fail(address, verb);
+  return false;
+}
+
+void nothing_give(uintptr_t address, const char *verb) {
+  uint64_t bit;
+  ATOMIC(uint64_t) *word = find(address, verb, &bit);
+  /* seq (relaxed would do): of two that free it one finds it set. */
+  if (word && UNLIKELY(!(fetch_and_seq(word, ~bit) & bit))) fail(address, verb);
+}

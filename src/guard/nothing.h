@@ -1,0 +1,30 @@
+/* nothing.h: what malloc(0) returns in hardened mode: an address of its own on a closed page.
+ *
+ * A region of closed pages outside the window, cut into units of NOTHING_UNIT_BYTES, with a bit for each that is handed
+ * out.  They are taken in a circle, so that an address comes again as late as it can.  A program that has
+ * NOTHING_MAX of them gets small blocks from then on, and so does one where the system refuses the region. */
+#ifndef HAK_GUARD_NOTHING_H
+#define HAK_GUARD_NOTHING_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+enum { NOTHING_UNIT_BYTES = 16, NOTHING_MAX = 1 << 18, NOTHING_ALIGNMENT_MAX = 1024 };
+#define NOTHING_BYTES ((size_t)NOTHING_MAX * NOTHING_UNIT_BYTES)
+
+extern ATOMIC(uintptr_t) nothing_begin; /* 0 until there is a region */
+
+INLINE bool nothing_covers(uintptr_t address) {
+  uintptr_t begin = load_acquire(&nothing_begin); /* the bits; pairs with nothing_take */
+  return UNLIKELY(begin != 0) && address - begin < NOTHING_BYTES;
+}
+
+/* An address that is a multiple of the alignment, a power of two, or 0. */
+uintptr_t nothing_take(size_t alignment);
+
+/* For an address that nothing_covers: whether it is handed out, with a report when not; and the same, as nobody's from
+ * then on. */
+bool nothing_ask(uintptr_t address, const char *verb);
+void nothing_give(uintptr_t address, const char *verb);
+
+#endif

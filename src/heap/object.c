@@ -1,0 +1,97 @@
+#include "heap/object.h"
+
+#include "config/options.h"
+#include "guard/nothing.h"
+#include "guard/pointer.h"
+#include "guard/sampled.h"
+#include "heap/checked.h"
+#include "pool/range.h"
+#include "slab/slab.h"
+#include "tier/big.h"
+
+/* A hurried look goes no further back for a range's begin; in hardened mode it is noted. */
+enum { HURRIED_GRANULES = 256 };
+enum { SLAB_SLOTS_MAX = 4 };
+
+static enum object_kind find_guarded(uintptr_t address, struct object *object) {
+  static const enum object_kind kinds[] = {
+      [SAMPLED_NONE] = OBJECT_NONE, [SAMPLED_BUSY] = OBJECT_UNKNOWN, [SAMPLED_LIVE] = OBJECT_LIVE};
+  object->entry = 0;
+  return kinds[sampled_find(address, &object->base, &object->bytes)];
+}
+
+/* A slab that changes hands while we look is none that the caller has a block of. */
+INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
+  const struct slab *slot = slab_of_granule(granule_of(address));
+  size_t slots_before = (address - slot->base) >> GRANULE_SHIFT;
+  if (slots_before >= SLAB_SLOTS_MAX || slots_before > granule_of(address) % GRANULES_PER_CHUNK)
+    return OBJECT_UNKNOWN;
+  const struct slab *slab = slot - slots_before;
+  const struct slab_shape *shape = &slab_shapes[object->entry & MAP_CLASS_MASK];
+  uint32_t offset = (uint32_t)(address - slab->base), index = offset / shape->block_bytes;
+  if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
+  object->base = slab->base + (size_t)index * shape->block_bytes;
+  object->bytes = shape->block_bytes;
+  if (!options.harden) return OBJECT_LIVE;
+  return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE
+                                                                              : OBJECT_NONE;
+}
+
+static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
+  size_t granule = granule_of(address);
+  size_t first = range_covering_near(granule, is_hurried ? HURRIED_GRANULES : SIZE_MAX);
+  if (first == NO_GRANULE) return is_hurried && !options.harden ? OBJECT_UNKNOWN : OBJECT_NONE;
+  object->entry = load_relaxed(&window.owner_map[first]);
+  object->base = range_block(first);
+  object->bytes = big_usable_bytes(object->base);
+  if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
+  if (options.harden)
+    object->bytes = checked_range_block(first, !is_hurried);
+  else if (object->entry != MAP_ENTRY_BIG_LIVE)
+    object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
+  return OBJECT_LIVE;
+}
+
+static enum object_kind find_elsewhere(uintptr_t address, bool is_hurried, struct object *object) {
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule_of(address) / GRANULES_PER_CHUNK);
+  if (!metadata) return OBJECT_UNKNOWN; /* records, or a gap */
+  return metadata & CHUNK_IS_RANGES ? find_in_ranges(address, is_hurried, object) : OBJECT_NONE;
+}
+
+INLINE enum object_kind find_in_window(uintptr_t address, bool is_hurried, struct object *object) {
+  size_t granule = granule_of(address);
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return OBJECT_UNKNOWN;
+  object->entry = load_relaxed(&window.owner_map[granule]);
+  bool is_slab =
+      map_entry_is_live(object->entry) && (object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
+  return LIKELY(is_slab) ? find_in_slab(address, object)
+                         : find_elsewhere(address, is_hurried, object);
+}
+
+/* Before the first block there is no window, and nothing lies in it. */
+enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *object) {
+  enum object_kind kind = OBJECT_UNKNOWN;
+  object->base = 0;
+  if (is_in_window(address))
+    kind = find_in_window(address, is_hurried, object);
+  else if (sampled_covers(address))
+    kind = find_guarded(address, object);
+  else if (nothing_covers(address))
+    kind = OBJECT_NONE;
+  if (kind != OBJECT_LIVE) return kind;
+  if (address < object->base)
+    return OBJECT_NONE; /* the front of a range, or of a guarded block's slot */
+  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_BEHIND;
+}
+
+struct block_description object_describe(const struct object *object) {
+  struct block_description block = pointer_describe(object->base, object->entry, object->bytes);
+  if (!object->entry) block.tier = "guarded";
+  return block;
+}
+
+bool object_is_ours_at_work(void) {
+  const struct heap *heap = heap_of_thread;
+  if (!heap) return true;
+  return heap == &ended_heap || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
+}

@@ -1,0 +1,19 @@
+/* A program that replaces operator new and delete by malloc and free, but not the sized and the array forms: those
+ * come from whoever else has them. */
+#include <stdlib.h>
+
+#include <new>
+
+#include "misuse/hide.h"
+
+void *operator new(size_t size) { return malloc(size); }
+void operator delete(void *block) noexcept { free(block); }
+
+int main() {
+  for (size_t size = 1; size < 100000; size = size * 3 + 1) {
+    ::operator delete(hide(::operator new(size)), size);
+    ::operator delete(hide(::operator new(size)));
+    ::operator delete[](hide(::operator new[](size)));
+  }
+  return 0;
+}

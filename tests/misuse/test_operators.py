@@ -1,0 +1,87 @@
+"""Hardened mode: a block goes back as it came: malloc to free, new to delete, new[] to delete[]."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+Run = Callable[..., "Result"]
+
+HERE = Path(__file__).resolve().parent / "operators"
+HARDENED = {"HAKMEM_HARDEN": "1"}
+SIZES = ("60", "5000", "200000")
+MAKERS = {
+    "malloc": ["malloc", "calloc", "memalign", "realloc"],
+    "new": ["new", "new-nothrow", "new-aligned", "new-aligned-nothrow"],
+    "new[]": ["new[]", "new[]-nothrow", "new[]-aligned", "new[]-aligned-nothrow"],
+}
+FREERS = {
+    "malloc": ["free", "realloc", "realloc-in-place"],
+    "new": ["delete", "delete-nothrow", "delete-aligned", "delete-sized", "delete-sized-aligned"],
+    "new[]": ["delete[]", "delete[]-nothrow", "delete[]-aligned", "delete[]-sized", "delete[]-sized-aligned"],
+}
+VERBS = {"malloc": "(?:free|realloc)", "new": "delete", "new[]": r"delete\[\]"}
+# Every maker once with a freer of each other kind, and every freer with a maker of each other kind.
+WRONG = sorted(
+    {
+        (made_by, maker, freed_as, freer)
+        for made_by, makers in MAKERS.items()
+        for freed_as, freers in FREERS.items()
+        for maker in makers
+        for freer in freers
+        if made_by != freed_as and (maker == makers[0] or freer == freers[0])
+    }
+)
+RIGHT = [(maker, freer) for kind, makers in MAKERS.items() for maker in makers for freer in FREERS[kind]]
+
+
+def run_pair(run_program: Run, mode: str, *words: str, **options: str) -> Result:
+    return run_program(HERE / "pairs.cc", mode, args=words, env=HARDENED | options, stats=False)
+
+
+@pytest.mark.parametrize("mode", ["preload", "static-debug"])
+def test_the_wrong_way_is_told(mode: str, run_program: Run) -> None:
+    for made_by, maker, freed_as, freer in WRONG:
+        for size in SIZES:
+            result = run_pair(run_program, mode, maker, freer, size)
+            line = (
+                rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
+                rf"by {re.escape(made_by)} \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
+            )
+            assert result.returncode == -signal.SIGABRT, (maker, freer, size, result)
+            assert re.fullmatch(line, result.stderr.splitlines()[0]), (maker, freer, result.stderr)
+
+
+def test_the_right_way_is_silent(run_program: Run) -> None:
+    for maker, freer in RIGHT:
+        for size in SIZES:
+            result = run_pair(run_program, "preload", maker, freer, size)
+            assert (result.returncode, result.stderr) == (0, ""), (maker, freer, size)
+
+
+def test_warned_of_once_and_freed_all_the_same(run_program: Run) -> None:
+    for _, maker, _, freer in WRONG:
+        result = run_pair(run_program, "static", maker, freer, "5000", HAKMEM_ON_MISUSE="warn")
+        assert result.returncode == 0, (maker, freer, result.stderr)
+        said = [line for line in result.stderr.splitlines() if line.startswith("hakmem: mismatched")]
+        assert len(said) == 1, (maker, freer, result.stderr)
+
+
+@pytest.mark.parametrize("options", [{"HAKMEM_HARDEN_OPERATORS": "0"}, {"HAKMEM_HARDEN": "0"}])
+def test_programs_may_be_let_mix(options: dict[str, str], run_program: Run) -> None:
+    for _, maker, _, freer in WRONG:
+        result = run_pair(run_program, "preload", maker, freer, "60", **options)
+        assert (result.returncode, result.stderr) == (0, ""), (maker, freer)
+
+
+def test_a_program_with_its_own_operators_may_have_some_of_ours(run_program: Run) -> None:
+    result = run_program(HERE / "own_operators.cc", "preload", env=HARDENED, stats=False)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,0 +1,65 @@
+"""Hardened mode: what is found is told with the call stack of who found it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from misuse.test_hardened import HERE as HARDENED
+from misuse.test_hardened import LINES
+from misuse.test_misuse import FAULTS, PROGRAMS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+Run = Callable[..., "Result"]
+
+HERE = Path(__file__).resolve().parent / "stacks"
+HARDEN = {"HAKMEM_HARDEN": "1"}
+# The names of functions can be found, and each has a frame.
+NAMED = ("-rdynamic", "-fno-optimize-sibling-calls", "-fno-inline")
+FRAME = r"hakmem:     #(\d+) 0x[0-9a-f]+ (\S+)\+0x[0-9a-f]+(?: \((\w+)\+0x[0-9a-f]+\))?"
+# What is found when main is over; whether any frame is left then is the C library's business.
+WITHOUT_MAIN = {"misaligned_at_thread_exit", "double_free_at_thread_exit", "double_free_of_ended_thread"}
+
+
+def functions_of(lines: list[str]) -> list[str]:
+    """Of the stack that begins with the first of these lines; the frames are numbered."""
+    assert re.fullmatch(r"hakmem:   \w+(?:\[\])? by thread \d+:", lines[0]), lines
+    frames = [re.fullmatch(FRAME, line) for line in lines[1:]]
+    assert all(frames), lines
+    assert [int(frame[1]) for frame in frames if frame] == list(range(len(frames)))
+    return [frame[3] for frame in frames if frame]
+
+
+CASES = [*(HARDENED / f"{name}.c" for name in LINES), *PROGRAMS.values()]
+
+
+@pytest.mark.parametrize(
+    "program", [path for path in CASES if path.stem not in WITHOUT_MAIN], ids=lambda path: path.stem
+)
+def test_the_stack_follows_the_line(program: Path, run_program: Run) -> None:
+    result = run_program(program, "linked", *NAMED, env=HARDEN, stats=False)
+    functions = functions_of(result.stderr.splitlines()[1:])
+    by_thread = "by_another" in program.stem or "by_two" in program.stem
+    assert by_thread or "main" in functions, result.stderr
+    assert "free" not in functions[:1], "the library's own functions are left out"
+
+
+def test_no_stack_by_default(run_program: Run) -> None:
+    """Nothing is loaded for it there: a process pays for what is on its way."""
+    assert "free_of_stack" in FAULTS
+    result = run_program(PROGRAMS["free_of_stack"], "linked", *NAMED, stats=False)
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_nobody_waits_for_ever(mode: str, run_program: Run) -> None:
+    env = HARDEN | {"HAKMEM_ON_MISUSE": "warn"}
+    result = run_program(HERE / "while_loading.c", mode, *NAMED, env=env, stats=False, timeout=60)
+    assert result.returncode == 0
+    assert result.stderr.count("hakmem: double free of ") == 200
+    assert result.stderr.count("(misuse+") >= 190, "now and then another thread holds the heap just then"
