@@ -316,11 +316,15 @@ static int know_the_thread(const void *unused) {
   return 0;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { HAS_CALLS_OF_ITS_OWN = true }; /* the sanitizer, which a filter might meet */
+#else
+enum { HAS_CALLS_OF_ITS_OWN = false };
+#endif
+
 static void test_confinement(void **state) {
   (void)state;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  assert_child_succeeds(look_under_a_filter, NULL);
-#endif
+  if (!HAS_CALLS_OF_ITS_OWN) assert_child_succeeds(look_under_a_filter, NULL);
   assert_child_succeeds(know_the_thread, NULL);
 }
 
