@@ -28,8 +28,9 @@ enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 
 
 /* Of the directory below: 1 TiB of the window each, 256 TiB together, which is more than a process has addresses. */
 enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 };
+typedef ATOMIC(uint64_t) directory_word;
 struct pieces {
-  ATOMIC(ATOMIC(uint64_t) *) words[DIRECTORY_PIECES]; /* NULL where no SuperSlab ever was */
+  ATOMIC(directory_word *) words[DIRECTORY_PIECES]; /* NULL where no SuperSlab ever was */
 };
 
 /* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
