@@ -7,6 +7,7 @@ kernels.py with all of programs.py (ONLY=regex for some of them).
 from __future__ import annotations
 
 import os
+import platform
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,8 @@ def test_kernel(
     tmp_path: Path,
     tally: Callable[[int, str], None],
 ) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip(f"the kernels are x86-64's, this machine's programs are for {platform.machine()}")
     try:
         image = fetch(kernel)
     except CannotFetchError as error:
