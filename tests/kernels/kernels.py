@@ -93,7 +93,7 @@ def fetch(kernel: Kernel) -> Path:
     if image := _image_in(folder):
         return image
     options = _apt_options(kernel.suite, folder)
-    _run("apt-get", *options, "-qq", "update")
+    _run("apt-get", *options, "-qq", "--error-on=any", "update")
     relations = [f"--no-{kind}" for kind in OTHER_RELATIONS]
     depended = _run("apt-cache", *options, "depends", "--recurse", *relations, ANY_KERNEL)
     wanted = IMAGE_PACKAGES.findall(depended)

@@ -65,7 +65,7 @@ def huge_page_programs() -> Iterator[Program]:
         for what in ("small", "sparse", "dense"):
             is_telling = mode == "always" or what == "sparse"
             yield Program("kernels/huge_pages.c", (what, mode), DECAY, is_telling, huge_pages=mode)
-    for how, options in (("helper", HELPER), ("next-call", DECAY), ("trim", NEVER)):
+    for how, options in (("helper", HELPER), ("trim", NEVER)):
         yield Program("memory/memory_comes_back.c", (how, "threads"), options, huge_pages="always")
     for name in ("api/malloc_trim", "memory/realloc_doubling", "concurrency/key_destructors"):
         yield Program(f"{name}.c", huge_pages="always")
@@ -81,7 +81,6 @@ PROGRAMS = (
     Program("memory/realloc_doubling.c", is_telling=True),
     Program("memory/realloc_doubling.c", environment=HARDENED),
     Program("memory/memory_comes_back.c", ("helper", "main"), HELPER, is_telling=True),
-    Program("memory/memory_comes_back.c", ("next-call", "threads"), DECAY),
     Program("memory/memory_comes_back.c", ("trim", "sleepers"), NEVER, is_telling=True),
     *(
         Program("memory/freed_by_others.c", ("ended", size, size), NEVER)
