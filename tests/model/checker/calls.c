@@ -18,7 +18,8 @@ static bool rule_matches(const struct model_rule *rule, const struct model_site 
 
 /* What only counts decides nothing, and would make all threads depend on each other. */
 static bool is_boring(const struct model_site *site) {
-  return strstr(site->object, "counters->value[") || strstr(site->object, "totals.");
+  return strstr(site->object, "counters->value[") || strstr(site->object, "totals.") ||
+         strcmp(site->object, "peak") == 0; /* base/counters.h: count_peak */
 }
 
 static void find_rule(struct model_site *site) {
