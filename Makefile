@@ -7,11 +7,11 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool run test fuzz soak bench lab fresh install format lint clean \
-        tools-build tools-test tools-fuzz tools-bench
+.PHONY: help build release debug tool run test test-kernels fuzz soak bench lab fresh install format lint clean \
+        tools-build tools-test tools-kernels tools-fuzz tools-bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
@@ -33,7 +33,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-test tools-fuzz tools-bench: tools-%:
+tools-build tools-test tools-kernels tools-fuzz tools-bench: tools-%:
 	@scripts/install-tools $*
 
 # The command reaches the script through the environment, untouched by make and the shell.
@@ -41,14 +41,18 @@ run: export HAK_RUN_COMMAND := $(value CMD)
 run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: build $(VENV)/ready | tools-test ## all tests (ARGS='tests/api -k name' for some)
+test: build $(VENV)/ready | tools-test tools-kernels ## all tests (ARGS='tests/api -k name' for some)
 	@$(VENV)/bin/python scripts/test $(ARGS)
+
+test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
+	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
 fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz
 
-soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30)
+soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
+	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
 
 # What is missing and cannot be installed is left out, and named below the tables.
 bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; ARGS='...')

@@ -1,5 +1,5 @@
 """python -m hakmem."""
 
-from hakmem.cli import run_main
+from hakmem.entry import main
 
-run_main()
+raise SystemExit(main())

@@ -18,6 +18,11 @@ SCOPE_ADVICE = {
 }
 
 
+def has_yama() -> bool:
+    """Whether the kernel has the module: where it has not, its setting is not there to be changed."""
+    return PTRACE_SCOPE.exists()
+
+
 def ptrace_scope() -> int:
     """Yama's setting; 0, its most open one, where the kernel has no Yama."""
     try:
@@ -37,14 +42,15 @@ def _why(pid: int) -> str:
         owner = None
     scope = ptrace_scope()
     if _may_trace():
-        return f"a security module (SELinux, AppArmor, Yama: kernel.yama.ptrace_scope is {scope}) forbids it"
+        yama = f", Yama: kernel.yama.ptrace_scope is {scope}" if has_yama() else ""
+        return f"a security module (SELinux, AppArmor{yama}) forbids it"
     if os.geteuid() == 0:
         return "root lacks CAP_SYS_PTRACE here; start the container with --cap-add SYS_PTRACE"
     if owner is not None and int(owner) != os.geteuid():
         return (
             f"it belongs to {_user(int(owner))}, you are {_user(os.geteuid())}; run the tool as its user "
-            f"(sudo -u {_user(int(owner))} hakmem …) or with sudo (CAP_SYS_PTRACE); "
-            f"kernel.yama.ptrace_scope is {scope}"
+            f"(sudo -u {_user(int(owner))} hakmem …) or with sudo (CAP_SYS_PTRACE)"
+            + (f"; kernel.yama.ptrace_scope is {scope}" if has_yama() else "")
         )
     if scope in SCOPE_ADVICE:
         return f"kernel.yama.ptrace_scope is {scope}: {SCOPE_ADVICE[scope]}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hakmem.elf import ElfFile
-from hakmem.errors import NotHakmemError
+from hakmem.errors import DamagedFileError, NotHakmemError
 from hakmem.locate import executable_of, file_of, find_in_process
 from hakmem.memory import ProcessMemory
 from hakmem.process import Mapping, Process
@@ -67,11 +67,14 @@ def detect(process: Process) -> Allocator:
     if name := _first(LIBRARIES, names):
         return Allocator(name)
     executable = _executable(process, maps)
-    if executable and (name := bundled_in(executable)):
-        return Allocator(name, is_bundled=True)
-    if name := _first(C_LIBRARIES, names):
-        return Allocator(name)
-    return Allocator(STATIC if executable and executable.is_static else UNKNOWN)
+    try:
+        if executable and (name := bundled_in(executable)):
+            return Allocator(name, is_bundled=True)
+        if name := _first(C_LIBRARIES, names):
+            return Allocator(name)
+        return Allocator(STATIC if executable and executable.is_static else UNKNOWN)
+    except DamagedFileError:
+        return Allocator(UNKNOWN)
 
 
 def hakmem_in(process: Process, maps: Sequence[Mapping]) -> Head | None:

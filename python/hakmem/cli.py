@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 
 import click
 
 from hakmem import __version__
 from hakmem.errors import HakmemError
-
-INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 # Name → what it does.  Each lives in commands/NAME.py as the click command `command`.
 COMMANDS = {
@@ -43,6 +40,7 @@ Exit status:
   3  the kernel refuses access to the process
   4  no such process, or it ended while it was being read
   5  tool and library are of versions that do not understand each other
+  128 + N  signal N ended it: 130 after Ctrl-C, 141 when a pipe's reader left
   `hakmem run` ends with the program's own status; 126 and 127 as in shells.
 """
 
@@ -79,8 +77,6 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except HakmemError as error:
             raise Told(error) from None
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -90,8 +86,3 @@ def main() -> None:
 
     Nothing is changed, restarted or stopped: the tool reads the process's memory as the kernel allows it.
     """
-
-
-def run_main(arguments: Sequence[str] | None = None) -> None:
-    """What the console script calls."""
-    main(args=list(arguments) if arguments is not None else None, prog_name="hakmem")

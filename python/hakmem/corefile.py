@@ -21,12 +21,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 from numpy.typing import NDArray
 
-from hakmem.elf import ElfFile, open_elf
-from hakmem.errors import HakmemError, UnreadableError
+from hakmem.elf import PARSER_ERRORS, ElfFile, open_elf, parsing
+from hakmem.errors import DamagedFileError, HakmemError, UnreadableError
 from hakmem.memory import PAGE_BYTES, Addresses, Bytes, Memory
 from hakmem.process import Mapping
 
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
+READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
 PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_AUXV"
 
 
@@ -40,15 +41,16 @@ class CoreMemory(Memory):
         self._libraries = list(libraries)
         self._data = _mapped(path)
         core = _core(path, self._data)
-        self._segments = sorted(
-            (Piece(s) for s in core.iter_segments() if s["p_type"] == "PT_LOAD"),
-            key=lambda piece: piece.start,
-        )
-        self._starts = np.array([piece.start for piece in self._segments], np.uint64)
-        notes = _notes(core)
-        self.pid = _pid(notes)
-        self.command = _command(notes)
-        self._files = _file_mappings(notes)
+        with parsing(str(path)):
+            self._segments = sorted(
+                (Piece(s) for s in core.iter_segments() if s["p_type"] == "PT_LOAD"),
+                key=lambda piece: piece.start,
+            )
+            self._starts = np.array([piece.start for piece in self._segments], np.uint64)
+            notes = _notes(core)
+            self.pid = _pid(notes)
+            self.command = _command(notes)
+            self._files = _file_mappings(notes)
         self.maps = self._all_maps()
         self.executable_path = self._guess_executable()
         self.is_cut = any(piece.offset + piece.file_bytes > len(self._data) for piece in self._segments)
@@ -56,6 +58,8 @@ class CoreMemory(Memory):
     # ---- reading -----------------------------------------------------------------------------------
 
     def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+        if sum(counts.tolist()) > READ_BYTES_MAX:
+            raise UnreadableError(int(addresses[0]), "more is asked for than any heap needs; it is damaged")
         parts = [
             self._piece(int(a), int(n)) for a, n in zip(addresses.tolist(), counts.tolist(), strict=True)
         ]
@@ -170,9 +174,18 @@ def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has 
     try:
         core = ELFFile(data)
     except ELFError:
-        raise HakmemError(f"{path} is no core dump: it is no ELF file") from None
+        raise HakmemError(
+            f"{path} is no core dump: it is no ELF file, or cut off in its first lines"
+        ) from None
+    except PARSER_ERRORS as error:
+        raise DamagedFileError(str(path), error) from error
     if core["e_type"] != "ET_CORE":
         raise HakmemError(f"{path} is no core dump but a program or library; name the core file")
+    if core.elfclass != 64 or not core.little_endian:
+        raise HakmemError(f"{path} is the core dump of another kind of machine: hakmem's are 64-bit ones")
+    with parsing(str(path)):
+        if core["e_phoff"] + core.num_segments() * core["e_phentsize"] > len(data):
+            raise ValueError("its table of segments lies behind its end")
     return core
 
 

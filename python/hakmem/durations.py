@@ -7,14 +7,15 @@ import re
 import click
 
 SECONDS_BY_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+PIECE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+LONGEST_S = 366 * SECONDS_BY_UNIT["d"]
 EXAMPLES = "60s, 5m, 500ms, 1h30m"
 
 
 def parse_duration_s(text: str) -> float:
     """Seconds that `text` names; ValueError with a sentence for the user otherwise."""
     compact = text.strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?", compact):
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", compact):
         return float(compact)
     pieces = PIECE.findall(compact)
     if not pieces or "".join(number + unit for number, unit in pieces) != compact:
@@ -52,4 +53,6 @@ class Duration(click.ParamType):
         if seconds < self.min_s or seconds <= 0:
             least = duration_text(self.min_s) if self.min_s else "more than nothing"
             self.fail(f"{value!r} is too short; it has to be {least} at least", param, ctx)
+        if seconds > LONGEST_S:
+            self.fail(f"{value!r} is too long; it has to be a year at most", param, ctx)
         return seconds

@@ -7,6 +7,8 @@ million of them.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,10 +16,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment, NoteSegment
 from numpy.typing import NDArray
 
+from hakmem.errors import DamagedFileError
 from hakmem.memory import PAGE_BYTES
 from hakmem.process import Mapping
 
@@ -30,6 +34,29 @@ UNDEFINED_SECTION = 0
 DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 FLAGS_1_PIE = 0x08000000
 CACHED_FILES = 1024
+# What pyelftools and numpy make of headers that lead nowhere; neither promises to raise less.
+PARSER_ERRORS = (
+    ELFError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ConstructError,  # most come as ELFError, not all
+    LookupError,
+    MemoryError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def parsing(name: str) -> Iterator[None]:
+    """Whatever goes wrong with a file's headers in here is a DamagedFileError."""
+    try:
+        yield
+    except PARSER_ERRORS as error:
+        raise DamagedFileError(name, error) from error
 
 
 @dataclass(frozen=True)
@@ -72,9 +99,12 @@ class SymbolTable:
 
 
 class ElfFile:
-    """An ELF file; symbols are those of 64-bit little-endian ones.  `open_elf` makes one."""
+    """An ELF file; symbols are those of 64-bit little-endian ones.  `open_elf` makes one.
+
+    Only the first header is read at once; everything else may raise DamagedFileError."""
 
     def __init__(self, file: BinaryIO) -> None:
+        self.name = str(file.name)
         self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._elf: Any = ELFFile(self._data)
         self.machine: str = self._elf["e_machine"]  # EM_X86_64 …
@@ -83,28 +113,31 @@ class ElfFile:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        return [
-            Segment(s["p_vaddr"], s["p_offset"], s["p_filesz"], s["p_memsz"])
-            for s in self._elf.iter_segments()
-            if s["p_type"] == "PT_LOAD"
-        ]
+        with parsing(self.name):
+            return [
+                Segment(s["p_vaddr"], s["p_offset"], s["p_filesz"], s["p_memsz"])
+                for s in self._elf.iter_segments()
+                if s["p_type"] == "PT_LOAD"
+            ]
 
     @cached_property
     def interpreter(self) -> str | None:
         """The dynamic loader; None for static programs and for most libraries."""
-        for segment in self._elf.iter_segments():
-            if isinstance(segment, InterpSegment):
-                return str(segment.get_interp_name())
+        with parsing(self.name):
+            for segment in self._elf.iter_segments():
+                if isinstance(segment, InterpSegment):
+                    return str(segment.get_interp_name())
         return None
 
     @cached_property
     def dynamic(self) -> dict[str, list[str]]:
         """needed, rpath and runpath."""
         found: dict[str, list[str]] = {name: [] for name in DYNAMIC_LISTS.values()}
-        for tag in self._dynamic_tags():
-            if tag.entry.d_tag in DYNAMIC_LISTS:
-                value = getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower())
-                found[DYNAMIC_LISTS[tag.entry.d_tag]].append(value)
+        with parsing(self.name):
+            for tag in self._dynamic_tags():
+                if tag.entry.d_tag in DYNAMIC_LISTS:
+                    value = getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower())
+                    found[DYNAMIC_LISTS[tag.entry.d_tag]].append(value)
         return found
 
     @property
@@ -114,7 +147,8 @@ class ElfFile:
 
     @cached_property
     def _is_static_pie(self) -> bool:
-        flags = (tag.entry.d_val for tag in self._dynamic_tags() if tag.entry.d_tag == "DT_FLAGS_1")
+        with parsing(self.name):
+            flags = [tag.entry.d_val for tag in self._dynamic_tags() if tag.entry.d_tag == "DT_FLAGS_1"]
         return any(value & FLAGS_1_PIE for value in flags)
 
     def _dynamic_tags(self) -> list[Any]:
@@ -125,16 +159,20 @@ class ElfFile:
 
     @cached_property
     def build_id(self) -> str | None:
-        for segment in self._elf.iter_segments():
-            if isinstance(segment, NoteSegment):
-                for note in segment.iter_notes():
-                    if note["n_type"] == "NT_GNU_BUILD_ID":
-                        return str(note["n_desc"])
+        with parsing(self.name):
+            for segment in self._elf.iter_segments():
+                if isinstance(segment, NoteSegment):
+                    for note in segment.iter_notes():
+                        if note["n_type"] == "NT_GNU_BUILD_ID":
+                            return str(note["n_desc"])
         return None
 
+    @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same ones
     def symbol(self, name: str) -> int | None:
         """The address, before loading, of a symbol that this file defines."""
-        for table in self._symbol_tables:
+        with parsing(self.name):
+            tables = self._symbol_tables
+        for table in tables:
             symbols = table.named(name.encode())
             defined = symbols[symbols["section"] != UNDEFINED_SECTION]
             if len(defined):
@@ -144,22 +182,24 @@ class ElfFile:
     def slots_of(self, name: str) -> list[int]:
         """Addresses of the GOT slots through which it calls another file's function."""
         slots: list[int] = []
-        for section in self._sections:
-            if section["sh_type"] == "SHT_RELA" and self.is_ours:
-                symbols = self._sections[section["sh_link"]]
-                if symbols["sh_type"] == "SHT_DYNSYM":
-                    numbers = self._symbol_table(symbols).numbers_of(name.encode())
-                    rows = self._rows(section, RELOCATION)
-                    slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
+        with parsing(self.name):
+            for section in self._sections:
+                if section["sh_type"] == "SHT_RELA" and self.is_ours:
+                    symbols = self._sections[section["sh_link"]]
+                    if symbols["sh_type"] == "SHT_DYNSYM":
+                        numbers = self._symbol_table(symbols).numbers_of(name.encode())
+                        rows = self._rows(section, RELOCATION)
+                        slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
         return slots
 
     @cached_property
     def code(self) -> list[CodeSection]:
-        return [
-            CodeSection(s["sh_addr"], self._data[s["sh_offset"] : s["sh_offset"] + s["sh_size"]])
-            for s in self._sections
-            if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
-        ]
+        with parsing(self.name):
+            return [
+                CodeSection(s["sh_addr"], self._data[s["sh_offset"] : s["sh_offset"] + s["sh_size"]])
+                for s in self._sections
+                if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
+            ]
 
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
@@ -177,7 +217,10 @@ class ElfFile:
     @cached_property
     def _sections(self) -> list[Any]:
         """The headers alone: pyelftools reads all of a hash table when asked for the section."""
-        return [self._elf._get_section_header(number) for number in range(self._elf.num_sections())]
+        count, begin = self._elf.num_sections(), self._elf["e_shoff"]
+        if begin + count * self._elf["e_shentsize"] > len(self._data):
+            raise ValueError("its table of sections lies behind its end")
+        return [self._elf._get_section_header(number) for number in range(count)]
 
     @cached_property
     def _symbol_tables(self) -> list[SymbolTable]:
@@ -207,7 +250,9 @@ def _open_elf(path: str, device: int, inode: int, time_ns: int) -> ElfFile | Non
     try:
         with Path(path).open("rb") as file:
             return ElfFile(file)
-    except (ELFError, ValueError):  # an empty file cannot be mapped: ValueError
+    except OSError:
+        raise
+    except PARSER_ERRORS:  # an empty file cannot be mapped: ValueError
         return None
 
 

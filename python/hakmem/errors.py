@@ -45,6 +45,13 @@ class UnreadableError(HakmemError):
         self.address = address
 
 
+class DamagedFileError(HakmemError):
+    """A file that is not what its own headers say."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"{name} is damaged or cut off: {type(error).__name__}: {error or 'in its headers'}")
+
+
 class AccessRefusedError(HakmemError):
     """The kernel does not let us look into the process."""
 

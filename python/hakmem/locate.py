@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hakmem.elf import ElfFile, open_elf
-from hakmem.errors import NotHakmemError, ProcessGoneError, UnreadableError
+from hakmem.errors import DamagedFileError, NotHakmemError, ProcessGoneError, UnreadableError
 from hakmem.memory import Memory
 from hakmem.process import Mapping, Process
 from hakmem.schema import FORMAT, MAGIC, Head
@@ -126,11 +126,15 @@ def _files(maps: Iterable[Mapping]) -> dict[str, list[Mapping]]:
 
 
 def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
+    """None, too, for a file whose headers are damaged: others may have it."""
     file = file_of(mapping)
-    value = file.symbol(SYMBOL) if file else None
-    if file is None or value is None:
+    try:
+        value = file.symbol(SYMBOL) if file else None
+        if file is None or value is None:
+            return None
+        bias = file.load_bias(mapping)
+    except DamagedFileError:
         return None
-    bias = file.load_bias(mapping)
     return None if bias is None else bias + value
 
 

@@ -17,7 +17,7 @@ from hakmem.process import DetailedMapping, Mapping, Process
 from hakmem.reading import Reading, read
 from hakmem.residency import Residency, measure
 from hakmem.structures import Window
-from hakmem.target import Target
+from hakmem.target import Target, making_sense
 
 STEADY_SHARE = 0.001
 STEADY_BYTES = 16 * PAGE_BYTES
@@ -42,10 +42,10 @@ class Look:
 
 def look_at(target: Target, process: Process) -> Look:
     """Mappings, pages and structures, one directly after the other; RSS again at the end."""
-    try:
-        return read_look(target, process)
-    finally:
-        target.check_same()  # it ended: that is the better answer
+    with making_sense(target):
+        look = read_look(target, process)
+    target.check_same()
+    return look
 
 
 def read_look(target: Target, process: Process) -> Look:
@@ -131,6 +131,7 @@ def is_library(mapping: Mapping) -> bool:
 def look_at_core(target: Target) -> Look:
     """The window's part only.  A core does not tell what was resident: pages of zeros, which include those
     never touched, are taken for absent."""
-    begin, end = window_bounds(target)
-    residency = measure(reading := read(target), core_page_map(target.memory, begin, end))
+    with making_sense(target):
+        begin, end = window_bounds(target)
+        residency = measure(reading := read(target), core_page_map(target.memory, begin, end))
     return Look(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)

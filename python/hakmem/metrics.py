@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from hakmem.errors import HakmemError
 from hakmem.figures import ClassFigures, Snapshot
-from hakmem.files import write_atomically
+from hakmem.files import Output
 from hakmem.fleet import Fleet
 from hakmem.schema import FieldMeta
 from hakmem.snapshot import Detail, take
@@ -237,13 +237,15 @@ def serve(host: str, port: int, detail: Detail) -> int:
     """Answers GET /metrics in threads of its own, in the format that the client asks for; the port."""
     try:
         server, _ = start_http_server(port, host, registry(detail))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a host's name may be none: "..", "a" * 64
+        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
         raise HakmemError(
-            f"cannot listen on {host}:{port}: {error.strerror}; name another address with --listen"
+            f"cannot listen on {host}:{port}: {reason}; name another address with --listen"
         ) from None
     return int(server.server_port)
 
 
 def write_textfile(path: Path, metrics: CollectorRegistry) -> None:
     """For the textfile collector of node_exporter, which may read at any time."""
-    write_atomically(path, generate_latest(metrics).decode())
+    with Output(path) as output:  # whether it can be written is told before the work
+        output.write(generate_latest(metrics).decode())

@@ -18,7 +18,7 @@ from hakmem.errors import HakmemError
 from hakmem.figures import Snapshot, ThreadFigures
 from hakmem.rates import OS_CALL_NAMES, Rates, between
 from hakmem.recording import Recording
-from hakmem.sizes import bytes_text, count_text, share_text
+from hakmem.sizes import bytes_text, count_text, counted, share_text
 
 CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
@@ -60,9 +60,8 @@ class Timeline:
 
     def __init__(self, recording: Recording) -> None:
         if len(recording.samples) < 2:
-            raise HakmemError(
-                f"the recording holds {len(recording.samples)} sample(s), a page needs two; record for longer"
-            )
+            held = counted(len(recording.samples), "sample")
+            raise HakmemError(f"the recording holds {held}, a page needs two; record for longer")
         self.recording = recording
         self.samples = recording.samples
         began_s = self.samples[0].monotonic_s

@@ -19,6 +19,11 @@ def count_text(count: float) -> str:
     return scaled(count, 1000, DECIMAL_UNITS)
 
 
+def counted(count: int, thing: str, things: str = "") -> str:
+    """1 thread, 2 threads; `things` where an s is not enough."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
 def scaled(value: float, step: int, units: Sequence[str]) -> str:
     """`value` in the largest unit that leaves at least 1."""
     sign, rest, unit = ("-" if value < 0 else ""), abs(value), 0

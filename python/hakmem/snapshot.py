@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hakmem.errors import HakmemError
 from hakmem.figures import (
     TIERS,
     BigFigures,
@@ -21,7 +20,7 @@ from hakmem.figures import (
 )
 from hakmem.measure import take_counters, take_full
 from hakmem.structures import Progress, no_progress
-from hakmem.target import Target, open_core, open_process
+from hakmem.target import Target, making_sense, open_core, open_process
 
 __all__ = [
     "TIERS",
@@ -41,8 +40,5 @@ Detail = Literal["full", "counters"]
 
 def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
     """Raises ProcessGoneError when the process ends, or becomes another program, meanwhile."""
-    try:
+    with making_sense(target):
         return take_counters(target) if detail == "counters" else take_full(target, progress)
-    except (HakmemError, ValueError, IndexError, MemoryError, OverflowError):
-        target.check_same()  # it ended, or runs another program: that is the better answer
-        raise

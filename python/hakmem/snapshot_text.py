@@ -11,8 +11,8 @@ from rich.text import Text
 from hakmem.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
 from hakmem.process import ProcessFigures
 from hakmem.schema import FieldMeta
-from hakmem.screen import console, print_json, progress_bar, table
-from hakmem.sizes import bytes_text, count_text
+from hakmem.screen import console, one_line, print_json, progress_bar, table
+from hakmem.sizes import bytes_text, count_text, counted
 from hakmem.snapshot import Target, take
 
 THREADS_SHOWN = 20
@@ -65,7 +65,7 @@ def show_snapshot(target: Target, name: str, *, as_json: bool, everything: bool)
 def _headline(snapshot: Snapshot) -> Text:
     line = Text()
     line.append(f"PID {snapshot.pid}", "bold")
-    line.append(f"  {shlex.join(snapshot.command)}  ")
+    line.append(f"  {one_line([shlex.join(snapshot.command)])}  ")
     line.append(f"hakmem {snapshot.version}", "cyan")
     return line
 
@@ -200,7 +200,9 @@ def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     rest = by_size[len(shown) :]
     if rest:
         cached = bytes_text(sum(thread.cached_bytes for thread in rest))
-        parts.append(Text(f"… and {len(rest)} more heaps that cache {cached} (--all shows them)", "dim"))
+        parts.append(
+            Text(f"… and {counted(len(rest), 'more heap')} with {cached} in caches (--all shows them)", "dim")
+        )
     return Group(*parts)
 
 
@@ -236,7 +238,7 @@ def _counters(
             if everything or counters[name]
         ]
         if rows:
-            yield table(group, ["count", "<counter", "<what it counts"], rows)
+            yield table(group, ["count", "<counter", "<what it counts"], rows, key=1)
 
 
 def grouped(names: Iterable[str]) -> dict[str, list[str]]:
@@ -262,7 +264,7 @@ def _os_calls(totals: Mapping[str, int]) -> RenderableType:
     purged, refaulted = totals.get("purged_bytes", 0), totals.get("refaulted_bytes", 0)
     line = f"given back {bytes_text(purged)}, of which {bytes_text(refaulted)} were taken into use again"
     if totals.get("os_failures"):
-        line += f"; the system refused {totals['os_failures']:,} calls"
+        line += f"; the system refused {counted(totals['os_failures'], 'call')}"
     return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
 
 
@@ -276,5 +278,5 @@ def _ms(time_ns: int, calls: int) -> str:
 def _process(process: ProcessFigures) -> Text:
     return Text(
         f"Page faults: {process.minor_faults:,} served from memory, {process.major_faults:,} from disk; "
-        f"{process.threads:,} threads; {process.cpu_s:,.2f} s of CPU time"
+        f"{counted(process.threads, 'thread')}; {process.cpu_s:,.2f} s of CPU time"
     )

@@ -153,8 +153,21 @@ class Window:
 
     @cached_property
     def owner_map(self) -> NDArray[np.uint32]:
-        """Per granule: tag << map_tag_shift | class; 0 where no block begins."""
-        return self._memory.array(int(self._record["owner_map"]), np.dtype("u4"), self.granule_count)
+        """Per granule: tag << map_tag_shift | class; 0 where no block begins.
+
+        Read where chunks have records: terabytes of others' memory may lie between them."""
+        entries = np.zeros(self.granule_count, np.uint32)
+        chunks = np.flatnonzero(self.chunk_map)
+        runs = [(int(chunks[first]), int(chunks[last - 1]) + 1) for first, last in _runs(chunks)]
+        bounds = np.array(runs, np.uint64).reshape(-1, 2) * np.uint64(self.granules_per_chunk)
+        size = np.uint64(entries.itemsize)
+        addresses = bounds[:, 0] * size + np.uint64(int(self._record["owner_map"]))
+        read = self._memory.gather(addresses, (bounds[:, 1] - bounds[:, 0]) * size).view(np.uint32)
+        done = 0
+        for begin, end in bounds.tolist():
+            entries[begin:end] = read[done : done + end - begin]
+            done += end - begin
+        return entries
 
     @cached_property
     def chunk_map(self) -> Words:

@@ -6,7 +6,8 @@ target = open_core(Path("core"))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,28 @@ class Target:
             return self.memory.read(self.address, len(MAGIC)) == MAGIC
         except UnreadableError:
             return False
+
+
+# What numpy and Python make of figures that cannot be: lengths below 0, addresses of nowhere.
+NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def making_sense(target: Target) -> Iterator[None]:
+    """The target is read in here.  When that fails, and it has ended or runs another program by now, that is
+    the better answer; figures that cannot be are a HakmemError."""
+    try:
+        yield
+    except HakmemError:
+        target.check_same()
+        raise
+    except NONSENSE as error:
+        target.check_same()
+        what = f"process {target.pid}" if target.process else "the core dump"
+        raise HakmemError(
+            f"hakmem's structures in {what} make no sense ({type(error).__name__}: {error}): its memory is "
+            "damaged, or changed while it was read; try again, or find what damages it with HAKMEM_HARDEN=1"
+        ) from error
 
 
 def open_process(pid: int) -> Target:

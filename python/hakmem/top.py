@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -9,66 +10,34 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.screen import ModalScreen
-from textual.widgets import DataTable, Footer, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import DataTable, Static
 from textual.worker import get_current_worker
 
 from hakmem.durations import duration_text
 from hakmem.errors import HakmemError, ProcessGoneError
-from hakmem.sizes import bytes_text, sparkline
+from hakmem.screen import one_line
+from hakmem.sizes import counted
 from hakmem.target import Target
-from hakmem.watching import GAUGES, HISTORY, VIEWS, Gauge, Moment, Watch
+from hakmem.top_parts import COMMAND_SHOWN, ChooseProcess, GaugeTile, flowed
+from hakmem.watching import GAUGES, VIEWS, Moment, Watch
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
 INTERVAL_STEP = 2.0
-COMMAND_SHOWN = 70
+GAUGE_COLUMNS, GAUGE_LINES = 15, 3  # "remote frees", and a gap
+KEYS = (
+    "q leave",
+    "b processes",
+    "Tab 1-5 tables",
+    "← → scroll",
+    "s sort",
+    "r reverse",
+    "p pause",
+    "+ - pace",
+)
 
-
-class GaugeTile(Static):
-    """A figure, its value, its course."""
-
-    def __init__(self, gauge: Gauge) -> None:
-        super().__init__(classes="gauge")
-        self.gauge = gauge
-
-    def show(self, history: Sequence[Moment]) -> None:
-        """The newest value, and bars as wide as there is room for."""
-        values = [self.gauge.pick(moment) for moment in history]
-        width = max(1, min(HISTORY, self.content_size.width))
-        text = Text(self.gauge.name, style="dim")
-        text.append(f"\n{self.gauge.text(values[-1])}", style="bold not dim")
-        self.update(text.append(f"\n{sparkline(values, width)}", style="cyan not dim"))
-
-
-class ChooseProcess(ModalScreen[Target | None]):
-    """Asks which process to watch."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape", "leave", "Leave")]
-
-    def __init__(self, targets: Sequence[Target]) -> None:
-        super().__init__()
-        self.targets = targets
-
-    def compose(self) -> ComposeResult:
-        yield Static("Which process?  ↑ ↓ and Enter; q leaves", id="question")
-        yield OptionList(*(Option(option_text(target)) for target in self.targets))
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self.targets[event.option_index])
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-
-def option_text(target: Target) -> str:
-    """A process in the list."""
-    try:
-        size = bytes_text(target.process.figures().rss_bytes) if target.process else ""
-    except ProcessGoneError:
-        size = "ended"
-    return f"{target.pid:>8}  {size:>9}  {' '.join(target.command)[:COMMAND_SHOWN]}"
+ListTargets = Callable[[], Sequence[Target]]
 
 
 class TopApp(App[None]):
@@ -77,10 +46,11 @@ class TopApp(App[None]):
     TITLE = "hakmem top"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #head { height: 1; padding: 0 1; background: $panel; }
-    #gauges { height: 4; padding: 0 1; }
-    .gauge { width: 1fr; margin: 0 2 0 0; }
-    #views { height: 1; padding: 0 1; }
+    #head { height: auto; padding: 0 1; background: $panel; }
+    #gauges { layout: grid; grid-gutter: 0 2; height: 4; padding: 0 1; }
+    .gauge { width: 1fr; height: auto; }
+    #views { height: auto; padding: 0 1; }
+    #keys { height: auto; padding: 0 1; dock: bottom; background: $panel; color: $text-muted; }
     #ended { display: none; height: auto; padding: 0 1; background: $warning; color: $background; }
     #ended.shown { display: block; }
     DataTable { height: 1fr; background: $background; }
@@ -92,8 +62,11 @@ class TopApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Leave"),
         Binding("ctrl+c", "quit", "Leave", show=False, priority=True),
-        Binding("tab,right", "next_view(1)", "Next view", key_display="Tab", priority=True),
-        Binding("shift+tab,left", "next_view(-1)", "View before", show=False, priority=True),
+        Binding("tab", "next_view(1)", "Next view", priority=True),
+        Binding("shift+tab", "next_view(-1)", "View before", priority=True),
+        Binding("right", "scroll(1)", "Scroll a wide table", priority=True),
+        Binding("left", "scroll(-1)", "Scroll back", priority=True),
+        Binding("b", "choose", "Back to the choice of a process"),
         *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(VIEWS)),
         Binding("s", "sort", "Sort by next column"),
         Binding("r", "reverse", "Reverse"),
@@ -102,9 +75,15 @@ class TopApp(App[None]):
         Binding("minus", "pace(2.0)", "Slower", key_display="-"),
     ]
 
-    def __init__(self, targets: Sequence[Target], interval_s: float) -> None:
+    def __init__(
+        self, targets: Sequence[Target], interval_s: float, list_targets: ListTargets | None = None
+    ) -> None:
+        """`list_targets` finds the processes that there are when the user wants another one."""
         super().__init__()
         self.targets = targets
+        self.list_targets = list_targets or (lambda: list(targets))
+        self.stopped_by: int | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.interval_s = interval_s
         self.watch_: Watch | None = None
         self.view_number = 0
@@ -119,16 +98,17 @@ class TopApp(App[None]):
     def compose(self) -> ComposeResult:
         yield Static(id="head")
         yield Static(id="ended")
-        with Horizontal(id="gauges"):
+        with Container(id="gauges"):
             for gauge in GAUGES:
                 yield GaugeTile(gauge)
         yield Static(id="views")
-        yield DataTable(cursor_type="row", zebra_stripes=False)
-        yield Footer()
+        yield DataTable(cursor_type="row", zebra_stripes=False, fixed_columns=1)
+        yield Static(id="keys")
 
     def on_mount(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self.timer = self.set_interval(self.interval_s, self.tick)
-        self.query_one(DataTable).focus()
+        self.main.query_one(DataTable).focus()
         self.show_head()
         self.show_views()
         if len(self.targets) == 1:
@@ -136,12 +116,33 @@ class TopApp(App[None]):
         else:
             self.push_screen(ChooseProcess(self.targets), self.begin)
 
+    def stop(self, number: int) -> None:
+        """A signal came: may be called at any moment, of the main thread."""
+        self.stopped_by = number
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.exit)
+
+    def _print_error_renderables(self) -> None:
+        """textual's tracebacks: the tool tells its errors itself, in a line."""
+        self._exit_renderables.clear()
+
+    def raise_error(self) -> None:
+        """What went wrong inside, after the terminal is as it was."""
+        if self._exception is not None:
+            raise self._exception
+
     def begin(self, target: Target | None) -> None:
-        """Watches this process from now on; without one there is nothing to do."""
+        """Watches this process from now on; None: the one before, and without that there is nothing to do."""
         if target is None:
-            self.exit()
+            if self.watch_ is None:
+                self.exit()
+            return
+        if self.watch_ is not None and target is self.watch_.target and not self.ended_why:
             return
         self.watch_, self.began_s = Watch(target), time.monotonic()
+        self.ended_why = None
+        self.main.query_one("#ended").remove_class("shown")
+        self.main.query_one(DataTable).clear()
         self.show_head()
         self.tick()
 
@@ -156,47 +157,60 @@ class TopApp(App[None]):
 
     def look(self) -> None:
         """In a thread of its own."""
-        assert self.watch_ is not None
+        watch = self.watch_
+        assert watch is not None
         try:
-            moment = self.watch_.look()
+            moment = watch.look()
         except ProcessGoneError:
-            self.tell(self.end, f"Process {self.watch_.target.pid} has ended")
+            self.tell(self.end, watch, f"Process {watch.target.pid} has ended")
         except HakmemError as error:
-            self.tell(self.end, str(error))
+            self.tell(self.end, watch, str(error))
         else:
-            self.tell(self.show, moment)
+            self.tell(self.show, watch, moment)
 
-    def tell(self, method: Callable[..., None], what: Moment | str | None) -> None:
+    def tell(self, method: Callable[..., None], *what: object) -> None:
         """Goes on in the app's own thread, unless the user has left meanwhile."""
         if not get_current_worker().is_cancelled:
-            self.call_from_thread(method, what)
+            self.call_from_thread(method, *what)
 
-    def show(self, moment: Moment | None) -> None:
+    def show(self, watch: Watch, moment: Moment | None) -> None:
         """A new moment is there."""
         self.is_looking = False
         if self.is_closing:
+            return
+        if watch is not self.watch_:  # of the process that was watched before
+            self.tick()
             return
         if moment is None:
             self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates come soon
             return
         self.show_all()
 
-    def end(self, why: str) -> None:
+    def end(self, watch: Watch, why: str) -> None:
         """The process is gone: what was seen last stays."""
         self.is_looking = False
         if self.is_closing:
             return
+        if watch is not self.watch_:
+            self.tick()
+            return
         self.ended_why = why
         watched = duration_text(time.monotonic() - self.began_s)
-        bar = self.query_one("#ended", Static)
-        bar.update(f"{why}, after {watched} of watching. The last figures stay here; q leaves.")
+        bar = self.main.query_one("#ended", Static)
+        said = f"{why}, after {watched} of watching. The last figures stay here; q leaves."
+        bar.update(Text(f"{said} b offers other processes."))
         bar.add_class("shown")
         self.show_head()
 
     @property
+    def main(self) -> Screen[object]:
+        """The screen with the figures, the choice of a process on top of it or not."""
+        return self.screen_stack[0]
+
+    @property
     def is_closing(self) -> bool:
         """Whether the user has left while a look was under way: nothing is there to show it in."""
-        return not self.query("#head")
+        return not self.is_running or not self.main.query("#head")
 
     # ---- showing ----
 
@@ -205,14 +219,30 @@ class TopApp(App[None]):
         if self.watch_ is None or not self.watch_.history:
             return
         self.show_head()
-        for tile in self.query(GaugeTile):
-            tile.show(self.watch_.history)
+        for tile in self.main.query(GaugeTile):
+            tile.show(self.watch_.history, self.gauge_columns == 1)
         self.show_table()
+
+    @property
+    def gauge_columns(self) -> int:
+        """As many as have room beside each other."""
+        return next((n for n in (6, 3, 2) if self.size.width >= n * GAUGE_COLUMNS + 2), 1)
+
+    def on_resize(self) -> None:
+        """Gauges stand in one row, in more, or, in a very narrow terminal, in a line each."""
+        if self.is_closing:
+            return
+        gauges, columns = self.main.query_one("#gauges"), self.gauge_columns
+        gauges.styles.grid_size_columns = columns
+        rows = -(-len(GAUGES) // columns)
+        gauges.styles.height = rows if columns == 1 else rows * GAUGE_LINES + 1
+        self.show_names()
+        self.show_all()
 
     def show_head(self) -> None:
         """Which process, how it is, how often we look."""
         if self.watch_ is None:
-            self.query_one("#head", Static).update("hakmem top")
+            self.main.query_one("#head", Static).update("hakmem top")
             return
         target = self.watch_.target
         state = (
@@ -223,22 +253,18 @@ class TopApp(App[None]):
             else f"every {duration_text(self.interval_s)}"
         )
         text = Text(f"{target.pid} ", style="bold").append(
-            " ".join(target.command)[:COMMAND_SHOWN], style="not bold"
+            one_line(target.command, COMMAND_SHOWN), style="not bold"
         )
         text.append(f"  hakmem {target.schema.version} · {state}", style="dim")
         if self.watch_.history and (process := self.watch_.history[-1].snapshot.process):
             cpu = self.watch_.history[-1].rates.cpu_share
-            text.append(f" · {process.threads} threads · {cpu:.0%} CPU", style="dim")
-        self.query_one("#head", Static).update(text)
+            text.append(f" · {counted(process.threads, 'thread')} · {cpu:.0%} CPU", style="dim")
+        self.main.query_one("#head", Static).update(text)
 
     def show_views(self) -> None:
         """The names of the tables; the columns of the one that is shown."""
-        text = Text()
-        for number, view in enumerate(VIEWS):
-            style = "reverse" if number == self.view_number else "dim"
-            text.append(f" {number + 1} {view.name} ", style=style).append(" ")
-        self.query_one("#views", Static).update(text)
-        table = self.query_one(DataTable)
+        self.show_names()
+        table = self.main.query_one(DataTable)
         table.clear(columns=True)
         for place, name in enumerate(VIEWS[self.view_number].columns):
             mark = (
@@ -250,12 +276,22 @@ class TopApp(App[None]):
                 Text(name.removeprefix("<") + mark, justify="left" if name.startswith("<") else "right")
             )
 
+    def show_names(self) -> None:
+        """Of the views and the keys, in as many lines as they need."""
+        width = self.size.width - 2
+        names = [
+            Text(f" {number + 1} {view.name} ", style="reverse" if number == self.view_number else "dim")
+            for number, view in enumerate(VIEWS)
+        ]
+        self.main.query_one("#views", Static).update(flowed(names, " ", width))
+        self.main.query_one("#keys", Static).update(flowed([Text(key) for key in KEYS], " · ", width))
+
     def show_table(self) -> None:
         """The rows of the last moment; the place where the reader is stays."""
         if self.watch_ is None or not self.watch_.history:
             return
-        number, table = self.view_number, self.query_one(DataTable)
-        view, place = VIEWS[number], table.scroll_offset
+        number, table = self.view_number, self.main.query_one(DataTable)
+        view, place = VIEWS[number], (table.scroll_target_x, table.scroll_target_y)
         cursor = table.cursor_row
         rows = view.sorted_rows(
             self.watch_.history[-1],
@@ -272,7 +308,7 @@ class TopApp(App[None]):
                 )
             )
         table.move_cursor(row=min(cursor, max(0, len(rows) - 1)), scroll=False)
-        table.scroll_to(place.x, place.y, animate=False)
+        table.scroll_to(*place, animate=False)
 
     # ---- keys ----
 
@@ -285,6 +321,33 @@ class TopApp(App[None]):
     def action_next_view(self, step: int) -> None:
         """Shows the table beside this one."""
         self.action_view((self.view_number + step) % len(VIEWS))
+
+    def action_scroll(self, step: int) -> None:
+        """Shows what is beside the right border; the first column stays."""
+        table = self.main.query_one(DataTable)
+        wanted = table.scroll_target_x + step * max(8, table.size.width // 3)
+        table.scroll_to(x=min(table.max_scroll_x, max(0, wanted)), animate=False)
+
+    def action_choose(self) -> None:
+        """Offers the processes that there are now."""
+        if not isinstance(self.screen, ChooseProcess):
+            self.notify("Looking for processes …", timeout=2)
+            self.run_worker(self.find_choices, thread=True, exclusive=True, group="choices")
+
+    def find_choices(self) -> None:
+        """In a thread of its own: it looks into every process."""
+        try:
+            targets: Sequence[Target] = self.list_targets()
+        except HakmemError as error:
+            self.tell(self.notify, str(error))
+            return
+        self.tell(self.offer, targets)
+
+    def offer(self, targets: Sequence[Target]) -> None:
+        """The choice, over what is shown."""
+        if not self.is_closing and not isinstance(self.screen, ChooseProcess):
+            current = self.watch_.target if self.watch_ else None
+            self.push_screen(ChooseProcess(targets, current), self.begin)
 
     def action_sort(self) -> None:
         """Sorts by the next column."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hakmem.sizes import bytes_text, share_text
+from hakmem.screen import one_line
+from hakmem.sizes import bytes_text, counted, share_text
 from hakmem.why import Explanation, Line
 
 BAR_CELLS = 12
+TABLE_FROM_COLUMNS = 44  # narrower ones have no room for figures and words side by side
+BAR_FROM_COLUMNS = 72  # narrower terminals have no room for a picture of the share beside it
+COMMAND_SHOWN = 60
+FIGURE_COLUMNS = 8  # "1023 KiB"
 ADVISED_SHARE = 0.05  # of RSS: lines from here on get their advice without --all
 DETAILS_SHOWN = 3
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -25,7 +31,10 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
         f"[bold]{what} process {explanation.pid}[/] ({escape(short_command(explanation.command))}): "
         f"[bold]{bytes_text(explanation.rss_bytes)}[/]\n"
     )
-    console.print(lines_table(explanation, everything))
+    if console.width >= TABLE_FROM_COLUMNS:
+        console.print(lines_table(explanation, everything, console.width >= BAR_FROM_COLUMNS))
+    else:
+        console.print(lines_list(explanation, everything))
     console.print(f"[dim]{'':>2}≈ estimated; all others are exact.[/]\n")
     for note in explanation.notes:
         console.print(f"[yellow]{escape(note)}[/]")
@@ -34,38 +43,52 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
 
 def short_command(words: list[str]) -> str:
     """The command line, bounded."""
-    text = " ".join(words)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return one_line(words, COMMAND_SHOWN)
 
 
-def lines_table(explanation: Explanation, everything: bool) -> Table:
-    """One row per line; large ones explain themselves."""
+def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> Table:
+    """One row per line; large ones explain themselves.  Nothing is cut where it is narrow: texts wrap."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("bytes", justify="right", no_wrap=True)
+    table.add_column("bytes", justify="right", overflow="fold", min_width=FIGURE_COLUMNS)
     table.add_column("", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, width=BAR_CELLS)
+    table.add_column("share", justify="right", overflow="fold", min_width=5)
+    if has_bars:
+        table.add_column("", no_wrap=True, width=BAR_CELLS)
     table.add_column("what it is, and what could be done", overflow="fold")
     rss_bytes = explanation.rss_bytes
     for line in explanation.lines:
-        is_large = everything or line.bytes >= ADVISED_SHARE * rss_bytes
         table.add_row(
             bytes_text(line.bytes),
             "" if line.exact else "≈",
             share_text(line.bytes, rss_bytes),
-            Text(bar(line.bytes / rss_bytes if rss_bytes else 0), style="cyan"),
-            description(line, is_large, len(line.details) if everything else DETAILS_SHOWN),
+            *([Text(bar(line.bytes / rss_bytes if rss_bytes else 0), style="cyan")] if has_bars else []),
+            description(line, rss_bytes, everything),
         )
     total = sum(line.bytes for line in explanation.lines)
     table.add_section()
-    table.add_row(
-        bytes_text(total), "", share_text(total, rss_bytes), "", Text("sum of the lines", style="dim")
-    )
+    gap = [""] if has_bars else []
+    whole = Text("sum of the lines", style="dim")
+    table.add_row(bytes_text(total), "", share_text(total, rss_bytes), *gap, whole)
     return table
 
 
-def description(line: Line, is_large: bool, details: int) -> Text:
+def lines_list(explanation: Explanation, everything: bool) -> Group:
+    """The same, the words below the figures."""
+    rss_bytes = explanation.rss_bytes
+    parts: list[RenderableType] = []
+    for line in explanation.lines:
+        sign = "" if line.exact else "≈ "
+        parts.append(Text(f"{sign}{bytes_text(line.bytes)}, {share_text(line.bytes, rss_bytes)}"))
+        parts.append(Padding(description(line, rss_bytes, everything), (0, 0, 0, 2)))
+    total = sum(line.bytes for line in explanation.lines)
+    parts.append(Text(f"{bytes_text(total)}, {share_text(total, rss_bytes)}: sum of the lines"))
+    return Group(*parts)
+
+
+def description(line: Line, rss_bytes: int, everything: bool) -> Text:
     """The name; for large lines the largest details and the advice."""
+    is_large = everything or line.bytes >= ADVISED_SHARE * rss_bytes
+    details = len(line.details) if everything else DETAILS_SHOWN
     text = Text(line.name, style="bold" if is_large else "")
     if not is_large:
         return text
@@ -99,7 +122,7 @@ def detail_text(detail: dict[str, Any]) -> str:
 
 def slab_count(count: int) -> str:
     """1 slab, 2 slabs."""
-    return f"{count:,} slab" + ("s" if count != 1 else "")
+    return counted(count, "slab")
 
 
 def bar(share: float) -> str:

@@ -40,7 +40,7 @@ INLINE void count_add(struct counters *counters, enum counter which, uint64_t am
 /* The most that a figure has been; another thread may be raising it, too. */
 INLINE void count_peak(ATOMIC(uint64_t) *peak, uint64_t now) {
   uint64_t before = load_relaxed(peak);
-  /* relaxed would do: the figure alone matters. */
+  /* No order is needed: the figure alone matters. */
   while (UNLIKELY(now > before) && !cas_weak_acq_rel(peak, &before, now)) {
   }
 }

@@ -1,5 +1,7 @@
 #include "config/limits.h"
 
+#include "base/scan.h"
+#include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -30,19 +32,57 @@ static uint64_t part_of_cgroup(const char *name, const char *text, unsigned perc
   return 0;
 }
 
-static uint64_t read_limit(const char *name, const char *text) {
+/* Less than this cannot be meant: hakmem's own records and a slab for each size take as much. */
+#define LIMIT_LEAST_BYTES ((uint64_t)1 << 20)
+
+static bool is_percentage(const char *text) {
+  return *text && scan_for_last(text, '%') && !scan_for_last(text, '%')[1];
+}
+
+/* What the option says; 0, after a word about it, when that cannot be a limit. */
+static uint64_t parse_limit(const char *name, const char *text) {
   uint64_t bytes;
-  if (!*text) return 0;
   unsigned percent = parse_percent(text);
   if (percent) return part_of_cgroup(name, text, percent);
-  if (options_parse_number(text, &bytes)) return bytes;
-  warn_malformed_option(name, text, "a number of bytes (K, M, G) or a percentage from 1% to 100%");
+  if (is_percentage(text) || !bytes_parse(text, &bytes)) {
+    warn_limit(name, text,
+               "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%",
+               "it does not hold");
+  } else if (!bytes) {
+    warn_limit(name, text, "is zero, which would allow nothing", "it does not hold");
+  } else if (bytes < LIMIT_LEAST_BYTES) {
+    warn_limit(name, text, "is less than 1 MiB, which hakmem needs for itself", "it does not hold");
+  } else {
+    return bytes;
+  }
   return 0;
 }
 
+/* A limit that nothing can reach is a mistake in its unit, most often. */
+static void warn_if_beyond_all(const char *name, const char *text, uint64_t bytes) {
+  uint64_t cgroup = memory_limit(os_cgroup_read()), machine = os_memory_bytes();
+  if (bytes > cgroup)
+    warn_limit_beyond(name, text, "cgroup's limit", cgroup);
+  else if (bytes > machine)
+    warn_limit_beyond(name, text, "machine's memory", machine);
+}
+
+static uint64_t read_limit(const char *name, const char *text) {
+  uint64_t bytes = *text ? parse_limit(name, text) : 0;
+  if (bytes) warn_if_beyond_all(name, text, bytes);
+  return bytes;
+}
+
 void limits_read(void) {
-  store_relaxed(&limits.soft_bytes, read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft));
+  uint64_t soft = read_limit("HAKMEM_LIMIT_SOFT", options.limit_soft);
   limits.hard_bytes = read_limit("HAKMEM_LIMIT_HARD", options.limit_hard);
+  if (soft && limits.hard_bytes && soft > limits.hard_bytes) {
+    warn_limit("HAKMEM_LIMIT_SOFT", options.limit_soft,
+               "is above HAKMEM_LIMIT_HARD, which is met first", "the hard limit alone holds");
+    soft = 0;
+  }
+  store_relaxed(&limits.soft_bytes, soft);
+  if (options.confined) os_confine(); /* after the limits, which may be in files */
 }
 
 /* ---- the cgroup ---------------------------------------------------------------------------------------- */
@@ -93,6 +133,7 @@ static const struct os_cgroup *look_at_limits(void) {
 
 void limits_look(void) {
   static const struct os_cgroup *cgroup;
+  if (os_is_confined()) return; /* what is known stays known */
   if (!cgroup) cgroup = look_at_limits();
   uint64_t limit = memory_limit(cgroup);
   if (limit == OS_CGROUP_NONE) return;

@@ -2,6 +2,7 @@
 
 #include "base/scan.h"
 #include "base/text.h"
+#include "config/bytes.h"
 #include "os/os.h"
 #include "report/report.h"
 
@@ -91,6 +92,12 @@ bool options_parse_number(const char *text, uint64_t *number) {
   return true;
 }
 
+/* The unit stands last in the name. */
+static bool is_in_bytes(const struct option_row *row) {
+  const char *unit = scan_for_last(field_of(row), '_');
+  return unit && scan_equals(unit, "_bytes");
+}
+
 static void warn_malformed(const struct option_row *row, const char *value) {
   char name_bytes[64], expected_bytes[96];
   struct text name, expected;
@@ -103,6 +110,9 @@ static void warn_malformed(const struct option_row *row, const char *value) {
     text_string(&expected, "0 or 1");
   } else if (row->kind == OPTION_TEXT) {
     text_string(&expected, "a text of at most 4000 bytes");
+  } else if (is_in_bytes(row)) {
+    text_format(&expected, "a size (64M, 64MiB, 64MB, 1.5G) from %zu to %zu bytes", row->minimum,
+                row->maximum);
   } else {
     text_format(&expected, "a whole number from %zu to %zu", row->minimum, row->maximum);
   }
@@ -130,8 +140,8 @@ static void set(const struct option_row *row, const char *value) {
   uint64_t number;
   if (row->kind == OPTION_TEXT) {
     set_text(row, value);
-  } else if (!options_parse_number(value, &number) || number < row->minimum ||
-             number > row->maximum) {
+  } else if (!(is_in_bytes(row) ? bytes_parse : options_parse_number)(value, &number) ||
+             number < row->minimum || number > row->maximum) {
     warn_malformed(row, value);
   } else if (row->kind == OPTION_FLAG) {
     *(bool *)target_of(row) = number != 0;

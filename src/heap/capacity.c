@@ -127,9 +127,10 @@ static void give_array(struct heap *heap, void **array, unsigned slots) {
   heap->spare_arrays[kind] = (void **)array;
 }
 
+/* With a hard limit a Large block is counted as far as it was asked for, which a magazine does not look at. */
 static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
   int64_t bytes = (int64_t)(slots * class_bytes(class));
-  if (slots > SLOTS_MAX) return false;
+  if (slots > SLOTS_MAX || (is_large(class) && limits.hard_bytes)) return false;
   if (!is_large(class) && bytes <= (int64_t)MODEST_BYTES) return true;
   return heap->capacity_bytes[is_large(class)] + bytes / 2 <= budget_bytes(heap, class);
 }

@@ -39,7 +39,8 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct reuse {
   void *watched;    /* what lies in that slot unless an own block was freed; NULL: not watched */
   uint16_t slot;    /* of the magazine */
-  uint16_t streak;  /* times in a row that it was still there */
+  uint8_t streak;   /* times in a row that it was still there */
+  bool turns;       /* a lease has begun or ended: the block freed before went the other way */
   uint16_t lease;   /* so many more blocks may be reused */
   uint16_t granted; /* the lease when it was set last */
 };
@@ -84,6 +85,8 @@ struct heap {
   uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
   uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
   bool has_waiting_pages;        /* that look left some */
+  ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
+  ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
   struct heap *next_parked;      /* under the lock of the list of heaps */
   struct sampler sampler;
 
@@ -100,6 +103,15 @@ INLINE uint32_t heap_tag(const struct heap *heap) { return load_relaxed(&heap->t
 #else
 INLINE uint32_t heap_tag(const struct heap *heap) { return heap->tag; }
 #endif
+
+/* Makes the next free of the heap's thread come the slow way, wherever that thread is now. */
+INLINE void heap_divert(struct heap *heap) {
+  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
+}
+INLINE bool heap_is_diverted(const struct heap *heap) {
+  /* relaxed: a divert that is seen late is one at the next free. */
+  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
+}
 
 extern THREAD_LOCAL struct heap *heap_of_thread;
 extern const struct heap empty_heap; /* of a thread that has not allocated yet */

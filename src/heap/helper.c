@@ -33,9 +33,11 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
+/* A round says NONE while it looks, and at its end what it has left. */
 static bool has_work(void) {
-  return gives_back() &&
-         load_seq(&purge_state) != PURGE_NONE; /* seq: after `rest` announced itself */
+  if (!gives_back()) return false;
+  if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
+  return scavenge_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
 }
 
 static bool is_over(void) {
@@ -43,6 +45,7 @@ static bool is_over(void) {
   uint32_t threads = load_seq(&program_threads);
   if (threads == 0) return load_relaxed(&has_begun);
   if (options.helper_thread == HELPER_ALWAYS) return false;
+  if (os_is_confined()) return false; /* a filter may kill a thread that ends */
   return threads == 1 && !has_work();
 }
 

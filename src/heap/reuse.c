@@ -5,6 +5,7 @@ enum { LEASE_FIRST = 32, LEASE_MIN = 64, STREAK_MAX = 9 };
 static bool is_tiny(unsigned class) { return class < TINY_CLASS_COUNT; }
 
 static void grant(struct reuse *reuse, unsigned lease) {
+  reuse->turns |= !reuse->lease;
   reuse->lease = reuse->granted = (uint16_t)lease;
 }
 

@@ -13,9 +13,9 @@
 
 #include "heap/heap.h"
 
-/* The first block under a lease, and the one that ends it: the free before may have put the same block elsewhere. */
-INLINE bool reuse_turns(const struct reuse *reuse) {
-  return reuse->lease == reuse->granted || reuse->lease == 1;
+/* A block was reused under the lease. */
+INLINE void reuse_spend(struct reuse *reuse) {
+  if (UNLIKELY(!--reuse->lease)) reuse->turns = true;
 }
 /* A refill: before the magazine is filled, and after it. */
 void reuse_judge(struct heap *heap, unsigned class);

@@ -8,19 +8,15 @@
 
 bool sampler_wants_ticks(void) { return options.guard && sampled_fits(0, 1); }
 
-static void divert(struct owner *owner) {
-  if (load_relaxed(&owner->state) == OWNER_RUNNING)
-    store_relaxed(&heap_of_owner(owner)->tag_for_ticker, MAP_TAG_UNOWNED);
-}
-
 void sampler_tick(void) {
   static struct owner *last; /* of the helper thread alone */
   last = last && last->next_of_all ? last->next_of_all : owners_first();
-  if (last) divert(last);
+  if (last && load_relaxed(&last->state) == OWNER_RUNNING) heap_divert(heap_of_owner(last));
 }
 
 void sampler_reopen(struct heap *heap, unsigned class) {
   store_relaxed(&heap->tag_for_ticker, heap->owner.tag);
+  if (!options.guard) return;
   batch_flush_whole(heap, class);
   heap->sampler.countdown = 1;
 }

@@ -17,12 +17,8 @@ INLINE void *sampler_take(struct heap *heap, const struct allocation *allocation
   return UNLIKELY(options.guard) ? sampler_take_slow(heap, allocation) : NULL;
 }
 
-/* True when the ticker made this free come the slow way.  Call sampler_reopen after the block was taken
- * in, with its class. */
-INLINE bool sampler_has_diverted(const struct heap *heap) {
-  /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
-}
+/* A diverted thread has come, with a block of the class: straight on from now, and in guard mode the next request for such
+ * a block is sampled. */
 void sampler_reopen(struct heap *heap, unsigned class);
 
 /* The ticker is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the

@@ -45,6 +45,26 @@ static uint32_t page_decay_ms(void) {
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
 
+/* A thread that finds all it wants in its magazines comes to no slow path, and what it does not want lies there as well.
+ * It is called once it is dormant; one that sleeps answers when it frees again.  True while answers may come: what they
+ * free is to go back as well, and who answers may come to no other slow path. */
+enum { ANSWER_DECAYS = 2 };
+static uint64_t answers_until_ms; /* under the lock */
+
+static bool call_idle_threads(const struct heap *self, uint64_t now_ms) {
+  if (options.harden) return false; /* no magazines */
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    struct heap *heap = heap_of_owner(owner);
+    if (heap == self || load_relaxed(&owner->state) != OWNER_DORMANT) continue;
+    if (heap_is_diverted(heap) || load_relaxed(&owner->slow_paths) < load_relaxed(&heap->settled))
+      continue;
+    store_relaxed(&heap->is_called, true); /* relaxed: seen late, it is called in vain */
+    heap_divert(heap);
+    answers_until_ms = now_ms + ANSWER_DECAYS * decay_ms();
+  }
+  return now_ms < answers_until_ms;
+}
+
 static void run(struct heap *heap, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
   count(counters, COUNT_purges);
@@ -52,6 +72,7 @@ static void run(struct heap *heap, struct purge *purge) {
   store_seq(&purge_state, PURGE_NONE);
   owners_sweep(&heap->owner, purge);
   purge->work_remains |= heap->has_waiting_pages;
+  purge->work_remains |= call_idle_threads(heap, os_now_coarse_ms());
   large_purge(purge, counters);
   big_purge(purge, counters);
   slab_pool_purge(purge);
@@ -64,6 +85,9 @@ static void run(struct heap *heap, struct purge *purge) {
 /* A process that has stayed small is not worth the files of its cgroup. */
 enum { LOOK_MIN_CHUNKS = 8 };
 static ATOMIC(bool) has_looked;
+
+/* seq: between two looks at `purge_state`; pairs with `run`, which has set that before the lock is given. */
+bool scavenge_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 /* With the lock. */
 static void look_if_large(void) {
@@ -134,6 +158,19 @@ static void trim_when_due(struct heap *heap, uint64_t now_ms) {
       (options.decay_ms && now_ms >= heap->next_trim_ms + decay_ms()) || commit_is_too_much();
   heap->next_trim_ms = now_ms + scavenge_interval_ms();
   if (has_time) trim(heap, is_idle);
+}
+
+/* What it gives back is worth a second call, when it has had time to fill its magazines with what it does not want; else it is
+ * left alone until it has done something. */
+#define CALL_WORTH_BYTES ((int64_t)32 << 10)
+enum { SETTLED_SLOW_PATHS = 64 };
+
+NOINLINE static void answer_call(struct heap *heap) {
+  store_relaxed(&heap->is_called, false);
+  int64_t bytes = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  trim(heap, true);
+  uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
+  store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);
 }
 
 /* ---- free pages in slabs of the own thread -------------------------------------------------------------- */
@@ -253,34 +290,40 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   run_unless_running(heap, &purge);
 }
 
-void scavenge_caches_when_due(struct heap *heap) {
+uint64_t scavenge_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) squeeze_when_due(heap);
-  if (LIKELY(load_relaxed(&purge_state) == PURGE_NONE) || !heap_is_real(heap)) return;
-  trim_when_due(heap, os_now_coarse_ms());
+  if (!heap_is_real(heap)) return 0;
+  if (UNLIKELY(load_relaxed(&heap->is_called))) {
+    answer_call(heap);
+    return 0;
+  }
+  if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
+  uint64_t now_ms = os_now_coarse_ms();
+  trim_when_due(heap, now_ms);
+  return now_ms;
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state) {
+NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
   uint64_t excess_bytes = range_excess_bytes();
   if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
   if (slab_pool_is_over_limit()) purge_kept();
-  uint64_t now_ms = os_now_coarse_ms();
+  if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   if (heap_is_real(heap)) look_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-void scavenge_rest_when_due(struct heap *heap) {
+void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
-  look_what_is_due(heap, state);
+  look_what_is_due(heap, state, now_ms);
 }
 
 void scavenge_when_due(struct heap *heap) {
-  scavenge_caches_when_due(heap);
-  scavenge_rest_when_due(heap);
+  scavenge_rest_when_due(heap, scavenge_caches_when_due(heap));
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {

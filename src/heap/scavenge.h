@@ -9,8 +9,8 @@
 void scavenge_when_due(struct heap *heap);
 /* The same in two parts.  Where a free pushes its block on a magazine the caches come before, which they may empty: the
  * block stays the youngest, and if the next free is of it again, it is seen. */
-void scavenge_caches_when_due(struct heap *heap);
-void scavenge_rest_when_due(struct heap *heap);
+uint64_t scavenge_caches_when_due(struct heap *heap); /* the time in ms, if it was asked for; else 0 */
+void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms);
 
 /* A round now: what is older than the decay time, or with `force` everything free, the calling thread's
  * caches included.  Returns the bytes given back. */
@@ -19,6 +19,8 @@ size_t scavenge_now(struct heap *heap, bool force);
 /* The system refused memory: gives back everything, addresses too. */
 void scavenge_under_pressure(struct heap *heap);
 
+/* Whether a thread is at a round now. */
+bool scavenge_is_running(void);
 /* Between two rounds. */
 uint64_t scavenge_interval_ms(void);
 

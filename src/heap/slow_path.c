@@ -11,6 +11,7 @@
 #include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
+#include "heap/feasible.h"
 #include "heap/helper.h"
 #include "heap/life.h"
 #include "heap/nursery.h"
@@ -43,6 +44,7 @@ static void *large_allocate(struct heap *heap, unsigned class, struct allocation
                             enum range_source source) {
   struct large_request request = {
       .class = class,
+      .bytes = allocation->size,
       .alignment_bytes = allocation->alignment,
       .site = allocation->site,
       .tag = heap->owner.tag,
@@ -108,11 +110,15 @@ static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   return pop(magazine);
 }
 
+static bool is_big_request(const struct allocation *allocation) {
+  return allocation->size > LARGE_MAX_BYTES || allocation->alignment > LARGE_MAX_BYTES;
+}
+
 static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
-  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  bool is_big = is_big_request(allocation);
   unsigned class = is_big ? CLASS_COUNT : aligned_class(size, alignment);
   if (class < SLAB_CLASS_COUNT) return slab_allocate(heap, class, size);
   void *block = allocate_roomy(heap, class, allocation);
@@ -132,9 +138,11 @@ COLD static void *fail_without_memory(struct heap *heap) {
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   void *block = sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
+  if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
+    return fail_without_memory(heap);
   heap_enter(heap);
   block = try_allocate(heap, allocation);
-  if (UNLIKELY(!block)) {
+  if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
     scavenge_under_pressure(heap);
     block = try_allocate(heap, allocation);
   }
@@ -222,7 +230,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
 }
 
 static void leave(struct heap *heap, unsigned class) {
-  if (sampler_has_diverted(heap)) sampler_reopen(heap, class);
+  if (heap_is_diverted(heap)) sampler_reopen(heap, class);
   heap_leave(heap);
 }
 
@@ -233,14 +241,14 @@ static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  scavenge_caches_when_due(heap);
+  uint64_t now_ms = scavenge_caches_when_due(heap);
   heap_enter(heap);
   if (is_own || class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
   leave(heap, class);
-  scavenge_rest_when_due(heap);
+  scavenge_rest_when_due(heap, now_ms);
 }
 
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
@@ -254,12 +262,12 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
  * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
  * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
- * The free before the first and the last block of a lease went the other way: it may have been of the same. */
+ * When that turns, the free before went the other way, and may have been of the same block. */
 static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   struct reuse *reuse = &heap->reuse[class];
-  if (reuse->lease && reuse_turns(reuse)) {
-    reuse->lease--;
+  if (reuse->turns) {
+    reuse->turns = false;
     if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
                  outbox_had(heap, (uintptr_t)block))) {
       pointer_fail("free", (uintptr_t)block);
@@ -336,17 +344,19 @@ static NOINLINE void free_the_long_way(void *block, enum maker maker) {
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */
 static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
-  if (UNLIKELY(magazine->top == magazine->end || magazine_ends_with(magazine, block)))
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block)))
     return false; /* those of the constant heaps are full always */
-  magazine_push(magazine, magazine->top, block);
+  magazine_push(magazine, top, block);
   return true;
 }
 
 static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   struct reuse *reuse = &heap->reuse[class];
+  if (UNLIKELY(reuse->turns)) return false;
   if (!reuse->lease) return outbox_try_add(heap, (uintptr_t)block);
-  if (UNLIKELY(reuse_turns(reuse)) || !push_for_reuse(heap, class, block)) return false;
-  reuse->lease--;
+  if (!push_for_reuse(heap, class, block)) return false;
+  reuse_spend(reuse);
   return true;
 }
 
@@ -355,7 +365,7 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || sampler_has_diverted(heap))
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || heap_is_diverted(heap))
     return false;
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
@@ -402,6 +412,12 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   report_size_mismatch("free", address, size, &block);
 }
 
+/* What a Large or Big block was made for, whether a hard limit counts all of it or not. */
+static size_t range_made_bytes(uintptr_t block, uint32_t entry) {
+  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(block)
+                                     : class_bytes(entry & MAP_CLASS_MASK);
+}
+
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */
 static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
                       size_t usable_bytes) {
@@ -409,6 +425,9 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT)
+    usable_bytes = range_made_bytes((uintptr_t)block, entry);
   return usable_bytes == usable_bytes_for(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
@@ -472,6 +491,15 @@ static bool was_just_freed(uint32_t entry, const void *block) {
   return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 
+/* The program may have what a hard limit counts. */
+static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
+  const struct range_info *info = range_info(granule_of(block));
+  if (UNLIKELY(info->uncounted))
+    return ((size_t)info->granules << GRANULE_SHIFT) - range_uncounted_bytes(info) -
+           info->colour_bytes;
+  return range_made_bytes(block, entry);
+}
+
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
@@ -486,7 +514,7 @@ enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_byt
                                                                             : BLOCK_OWN;
   }
   if (UNLIKELY(!range_block_begins_at(address))) return no_block(verb, address);
-  *usable_bytes = entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(address) : class_bytes(class);
+  *usable_bytes = range_usable_bytes(address, entry);
   return BLOCK_OWN;
 }
 

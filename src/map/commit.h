@@ -1,7 +1,8 @@
 /* commit.h: how much memory hakmem holds that is resident, or may be; and the hard limit on it.
  *
  * Counted are slots and ranges from when their pages may first be touched until they are given back to the
- * system, whether the program has them or they are free, and hakmem's own records.  Only slow paths count:
+ * system, whether the program has them or they are free, and hakmem's own records.  With a hard limit the last pages of a
+ * fresh range are not counted as long as what was asked for ends before them (pool/range.h).  Only slow paths count:
  * a slab, a range or a record at a time.
  *
  *   law: taken before the memory may be touched, given after it is gone; so totals.committed_bytes is never
@@ -12,7 +13,8 @@
 #include "base/counters.h"
 #include "config/limits.h"
 
-/* With a hard limit. */
+/* With a hard limit; the second counts a refusal. */
+bool commit_take_if_allowed(size_t bytes);
 bool commit_take_within_limit(size_t bytes);
 
 /* False when the hard limit forbids so much more. */

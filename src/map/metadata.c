@@ -1,7 +1,6 @@
 #include "map/metadata.h"
 
 #include "base/counters.h"
-#include "config/options.h"
 #include "map/commit.h"
 #include "map/window.h"
 #include "os/os.h"
@@ -18,10 +17,9 @@ static size_t room_at(uintptr_t address) {
 static bool grow(uintptr_t seen) {
   size_t chunk = window_grow_for_records();
   if (chunk == NO_CHUNK) return false;
-  if (options.harden) window_skip(); /* no record lies a mebibyte in front of a block */
   uintptr_t start = record_chunk_address(chunk);
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start)) os_unmap((void *)start, RECORD_CHUNK_BYTES);
+  if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back_records(chunk);
   return true;
 }
 

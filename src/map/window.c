@@ -1,5 +1,6 @@
 #include "map/window.h"
 
+#include "config/options.h"
 #include "os/os.h"
 
 /* Until window_init has run the bound is 0 and every address is foreign. */
@@ -245,12 +246,6 @@ static size_t take_addresses(size_t count) {
   return first;
 }
 
-/* After a refused mapping: puts the addresses back unless somebody took the next ones already. */
-static void give_addresses_back(size_t first, size_t count) {
-  size_t expected = first + count;
-  cas_strong_acq_rel(&window.frontier_chunk, &expected, first);
-}
-
 /* `count` chunks are others', or lie between theirs: the window ends so much later. */
 static void note_others(size_t count) {
   size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
@@ -262,10 +257,17 @@ static void note_others(size_t count) {
   } while (!cas_weak_acq_rel(&window.chunk_limit, &limit, wanted));
 }
 
-/* The chunks that are wanted, and how much of their addresses stays unmapped at both ends. */
+/* Chunks that could not be used: puts their addresses back, unless somebody took the next ones already. */
+static void give_addresses_back(size_t first, size_t count) {
+  size_t expected = first + count;
+  if (!cas_strong_acq_rel(&window.frontier_chunk, &expected, first)) note_others(count);
+}
+
+/* The chunks that are wanted, how many behind them stay unmapped, and how much of their own addresses at both ends. */
 struct piece {
-  size_t count, margin_bytes;
+  size_t count, guard_count, margin_bytes;
 };
+static size_t piece_chunks(struct piece piece) { return piece.count + piece.guard_count; }
 
 static void *piece_address(size_t first, struct piece piece) {
   return (void *)(chunk_address(first) + piece.margin_bytes); /* NOLINT */
@@ -283,11 +285,15 @@ static enum os_map_result map_piece(size_t first, struct piece piece) {
   return os_map_at(piece_address(first, piece), piece_bytes(piece));
 }
 
+static void unmap_piece(size_t first, struct piece piece) {
+  os_unmap(piece_address(first, piece), piece_bytes(piece));
+}
+
 /* Mapped and known to the maps, or neither. */
 static enum os_map_result open_piece(size_t first, struct piece piece) {
   enum os_map_result result = map_piece(first, piece);
   if (result != OS_MAPPED || cover(first, first + piece.count)) return result;
-  os_unmap(piece_address(first, piece), piece_bytes(piece));
+  unmap_piece(first, piece);
   return OS_NO_MEMORY;
 }
 
@@ -305,21 +311,37 @@ static NOINLINE size_t pass_over(size_t count, size_t passed) {
 static size_t grow(struct piece piece) {
   size_t passed = 0;
   for (unsigned attempt = 0; attempt < OCCUPIED_ATTEMPTS; attempt++) {
-    size_t first = take_addresses(piece.count);
+    size_t first = take_addresses(piece_chunks(piece));
     if (first == NO_CHUNK) return NO_CHUNK;
     enum os_map_result result = open_piece(first, piece);
     if (result == OS_MAPPED) return first;
     if (result == OS_NO_MEMORY) {
-      give_addresses_back(first, piece.count);
+      give_addresses_back(first, piece_chunks(piece));
       return NO_CHUNK;
     }
-    passed = pass_over(piece.count, passed);
+    passed = pass_over(piece_chunks(piece), passed);
   }
   return NO_CHUNK;
 }
 
-size_t window_grow(size_t count) { return grow((struct piece){count, 0}); }
+static void give_back(size_t first, struct piece piece) {
+  unmap_piece(first, piece);
+  give_addresses_back(first, piece_chunks(piece));
+}
 
-size_t window_grow_for_records(void) { return grow((struct piece){1, RECORD_MARGIN_BYTES}); }
+static struct piece data_piece(size_t count, size_t guard_count) {
+  return (struct piece){count, guard_count, 0};
+}
+static struct piece record_piece(void) {
+  return (struct piece){1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
+}
 
-void window_skip(void) { take_addresses(1); }
+size_t window_grow(size_t count, size_t guard_count) {
+  return grow(data_piece(count, guard_count));
+}
+void window_give_back(size_t first, size_t count, size_t guard_count) {
+  give_back(first, data_piece(count, guard_count));
+}
+
+size_t window_grow_for_records(void) { return grow(record_piece()); }
+void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }

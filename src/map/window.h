@@ -94,19 +94,21 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
 }
 
 /* Takes `count` neighbouring never-used chunks and maps them; the first one's number, or
- * NO_CHUNK when address space or memory is refused.  Lock-free. */
+ * NO_CHUNK when address space or memory is refused.  Lock-free.  Of their addresses so many chunks behind them
+ * as `guard_count` says stay unmapped for ever. */
 #define NO_CHUNK SIZE_MAX
-size_t window_grow(size_t count);
-/* Leaves the next chunk unmapped for ever, as a guard. */
-void window_skip(void);
+size_t window_grow(size_t count, size_t guard_count);
+/* Unmaps chunks that window_grow has just taken; nothing has been published of them. */
+void window_give_back(size_t first, size_t count, size_t guard_count);
 
 /* A chunk for records: of its addresses the first and the last ones stay unmapped, so that no block lies next to a
- * record.  They are more than 64 KiB, as a stride may be as large. */
+ * record.  They are more than 64 KiB, as a stride may be as large; in hardened mode the next chunk is left out, too. */
 enum {
   RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
   RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
 };
 size_t window_grow_for_records(void);
+void window_give_back_records(size_t chunk);
 INLINE uintptr_t record_chunk_address(size_t chunk) {
   return chunk_address(chunk) + RECORD_MARGIN_BYTES;
 }

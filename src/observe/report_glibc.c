@@ -31,6 +31,7 @@ void glibc_figures_take(struct glibc_figures *figures) {
   range_look_at_dirty(&figures->ranges, &stray_counters);
   figures->free_blocks = figures->ranges.ranges;
   for (unsigned number = 0; number < CLASS_COUNT; number++) add_class(figures, number);
+  figures->in_use_bytes = what_is_left(figures->in_use_bytes, snapshot.uncounted_bytes);
   uint64_t held_bytes = what_is_left(snapshot.committed_bytes, snapshot.big_live_bytes);
   uint64_t not_live_bytes = what_is_left(held_bytes, figures->in_use_bytes);
   figures->cached_bytes =

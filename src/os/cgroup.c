@@ -180,6 +180,14 @@ const struct os_cgroup *os_cgroup_read(void) {
   return &cgroup;
 }
 
+uint64_t os_memory_bytes(void) {
+  os_read_file("/proc/meminfo", file, sizeof file);
+  const char *kibibytes = scan_past(file, "MemTotal:");
+  while (kibibytes && *kibibytes == ' ') kibibytes++;
+  uint64_t count = kibibytes ? number_at(kibibytes) : OS_CGROUP_NONE;
+  return count < OS_CGROUP_NONE >> 10 ? count << 10 : OS_CGROUP_NONE;
+}
+
 /* Pages of files are dropped before anybody goes without: a cgroup that reads much is always full of them. */
 uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes) {
   const char *directory = cgroup->memory_path;

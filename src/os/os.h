@@ -31,6 +31,8 @@ bool os_commit(void *address, size_t bytes);
 bool os_is_occupied(const void *address, size_t bytes);
 /* Fresh zeroed memory at exactly `address`, never over an existing mapping. */
 enum os_map_result os_map_at(void *address, size_t bytes);
+/* Whether the kernel would map so many bytes now, wherever.  Nothing stays mapped. */
+bool os_could_map(size_t bytes);
 /* Gives address space and memory back.  False when the kernel refused: to cut a mapping in two needs one more
  * than there may be (vm.max_map_count); then all of it is mapped, each page with its content or empty. */
 bool os_unmap(void *address, size_t bytes);
@@ -39,7 +41,8 @@ bool os_unmap(void *address, size_t bytes);
 bool os_purge(void *address, size_t bytes);
 /* Populates pages ahead of use, as far as the kernel can. */
 void os_populate(void *address, size_t bytes);
-/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell, or of more than 4 MiB. */
+/* How many of its bytes are resident, in whole pages; all of them when the kernel does not tell or cannot be asked, or of
+ * more than 4 MiB. */
 size_t os_resident_bytes(void *address, size_t bytes);
 /* Asks for (or refuses) transparent huge pages. */
 void os_advise_huge(void *address, size_t bytes, bool want);
@@ -66,7 +69,7 @@ uint64_t os_address_space_limit(void);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept.  Read once,
  * at the first call. */
 bool os_overcommit_is_strict(void);
-/* True when the kernel gives huge pages without being asked. */
+/* True when the kernel gives huge pages without being asked, and when it does not tell. */
 bool os_huge_pages_always(void);
 /* Highest address + 1 that user mappings may have, a power of two. */
 uintptr_t os_user_address_end(void);
@@ -83,6 +86,16 @@ bool os_is_multi_threaded(void);
 /* The first bytes of a small file as text; "" when it cannot be read. */
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes);
 
+/* ---- confinement --------------------------------------------------------------------------------- */
+
+/* The program is about to install a filter of system calls, which may end the process.  From now on only mmap, munmap,
+ * mremap, mprotect, madvise, futex, brk and getrandom are called, and to report write: files read as empty, threads
+ * cannot be had, what is resident is not known, processor time is that of the clock. */
+void os_confine(void);
+bool os_is_confined(void);
+/* The program calls prctl with this option: with those that announce a filter it is confined. */
+void os_note_prctl(int option);
+
 /* ---- the cgroup (cgroup.c) --------------------------------------------------------------------- */
 
 #define OS_CGROUP_NONE UINT64_MAX
@@ -97,6 +110,8 @@ struct os_cgroup {
   char memory_path[OS_CGROUP_PATH_BYTES]; /* where the tightest memory limit was found */
   bool is_v1;
 };
+/* The machine's memory; OS_CGROUP_NONE when it is not told.  One thread at a time, as the next. */
+uint64_t os_memory_bytes(void);
 /* Reads them.  One thread at a time; what it returns is overwritten by the next call. */
 const struct os_cgroup *os_cgroup_read(void);
 /* What the cgroup with that limit uses.  Pages of files, which the kernel can drop, are left out when it is more
@@ -125,11 +140,11 @@ bool os_take_word(ATOMIC(uint32_t) *word);
 bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
-/* By a thread of ours, first of all: its name (15 bytes at most), no real-time priority, and the processors that the process had
+/* By every thread of ours, first of all: its name (15 bytes at most), no real-time priority, and the processors that the process had
  * when os_note_processors was called, instead of its maker's.  Each as far as the kernel lets it. */
 void os_thread_settle(const char *name);
 void os_note_processors(void);
-/* Whether the kernel still has that thread of this process. */
+/* Whether the kernel still has that thread of this process; false too when it cannot be asked. */
 bool os_thread_exists(uint32_t thread_id);
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to
@@ -158,7 +173,7 @@ int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
-/* Copies memory of this process that may be unmapped; false then. */
+/* Copies memory of this process that may be unmapped, unless another thread unmaps it meanwhile; false then. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
 

@@ -123,6 +123,35 @@ static void check_preconditions(const void *address, size_t bytes) {
   if (!bytes || bytes % os_fake.page_bytes || (uintptr_t)address % os_fake.page_bytes) abort();
 }
 
+/* ---- huge pages ---------------------------------------------------------------------------------------------
+ *
+ * Of each aligned 2 MiB of the window (it is smaller than all that are told apart here): whether the kernel was told to
+ * keep huge pages out since they were mapped. */
+
+#define HUGE_PAGE_BYTES ((uintptr_t)2 << 20)
+enum { HUGE_PAGES_TOLD_APART = 1 << 16 };
+static ATOMIC(bool) without_huge_page[HUGE_PAGES_TOLD_APART];
+
+static ATOMIC(bool) *has_no_huge_page(uintptr_t address) {
+  return &without_huge_page[address / HUGE_PAGE_BYTES % HUGE_PAGES_TOLD_APART];
+}
+
+bool os_fake_keeps_huge_pages_out(const void *address) {
+  return load_relaxed(has_no_huge_page((uintptr_t)address));
+}
+
+static void note_mapped(void *address, size_t bytes) {
+  uintptr_t first = round_up((uintptr_t)address, HUGE_PAGE_BYTES), end = (uintptr_t)address + bytes;
+  for (uintptr_t at = first; at + HUGE_PAGE_BYTES <= end; at += HUGE_PAGE_BYTES)
+    store_relaxed(has_no_huge_page(at), false);
+}
+
+static void look_for_leak(uintptr_t edge) {
+  bool may_leak = os_fake.are_huge_pages_always && edge % HUGE_PAGE_BYTES;
+  if (may_leak && !load_relaxed(has_no_huge_page(edge)))
+    fetch_add_relaxed(&os_fake.huge_page_leaks, 1);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 size_t os_page_bytes(void) { return os_fake.page_bytes; }
@@ -233,7 +262,10 @@ enum os_map_result os_map_at(void *address, size_t bytes) {
     return OS_NO_MEMORY;
   }
   enum os_map_result result = map_charged(address, bytes, PROT_READ | PROT_WRITE);
-  if (result == OS_MAPPED) return OS_MAPPED;
+  if (result == OS_MAPPED) {
+    note_mapped(address, bytes);
+    return OS_MAPPED;
+  }
   discharge(&os_fake.charged_bytes, bytes);
   discharge(&os_fake.address_bytes, bytes);
   return result;
@@ -246,6 +278,14 @@ static void drop(void *address, size_t bytes) {
 /* A mapping that was lost is whole again. */
 static void fill_first_half(void *address, size_t bytes) {
   if (!map(address, half_of(bytes), PROT_READ | PROT_WRITE, MAP_FIXED)) abort();
+}
+
+bool os_could_map(size_t bytes) {
+  if (!charge_address_space(bytes)) return false;
+  bool could = charge_commit(bytes);
+  if (could) discharge(&os_fake.charged_bytes, bytes);
+  discharge(&os_fake.address_bytes, bytes);
+  return could;
 }
 
 bool os_unmap(void *address, size_t bytes) {
@@ -263,6 +303,8 @@ bool os_unmap(void *address, size_t bytes) {
 
 bool os_purge(void *address, size_t bytes) {
   check_preconditions(address, bytes);
+  look_for_leak((uintptr_t)address);
+  look_for_leak((uintptr_t)address + bytes);
   if (is_refused(OS_CALL_PURGE)) {
     drop(address, half_of(bytes));
     return false;
@@ -281,8 +323,11 @@ size_t os_resident_bytes(void *address, size_t bytes) {
 }
 
 void os_advise_huge(void *address, size_t bytes, bool want) {
-  (void)want;
   check_preconditions(address, bytes);
+  fetch_add_relaxed(&os_fake.huge_advices, 1);
+  uintptr_t first = (uintptr_t)address - (uintptr_t)address % HUGE_PAGE_BYTES;
+  for (uintptr_t at = first; at < (uintptr_t)address + bytes; at += HUGE_PAGE_BYTES)
+    store_relaxed(has_no_huge_page(at), !want);
 }
 
 /* What is left of a mapping that a call has lost: the first half is not there, and nothing can be mapped there now.  Its
@@ -311,7 +356,9 @@ enum os_change os_move_pages(void *target, void *source, size_t bytes) {
 enum os_change os_remap(void *address, size_t bytes) {
   check_preconditions(address, bytes);
   if (is_refused(OS_CALL_REMAP)) return lose(address, bytes);
-  return map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) ? OS_DONE : OS_REFUSED;
+  if (!map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED)) return OS_REFUSED;
+  note_mapped(address, bytes);
+  return OS_DONE;
 }
 
 void *os_reserve_closed(size_t bytes) {
@@ -351,7 +398,7 @@ void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
     if (strcmp(*file, path) == 0) strncat(buffer, file[1], buffer_bytes - 1);
 }
 
-bool os_huge_pages_always(void) { return false; }
+bool os_huge_pages_always(void) { return os_fake.are_huge_pages_always; }
 
 uintptr_t os_user_address_end(void) {
 #ifdef __SANITIZE_THREAD__
@@ -367,6 +414,10 @@ uint32_t os_thread_id(void) { return (uint32_t)gettid(); }
 uint32_t os_process_id(void) { return (uint32_t)getpid(); }
 char **os_environment(void) { return os_fake.environment; }
 bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
+
+void os_confine(void) { os_fake.is_confined = true; }
+bool os_is_confined(void) { return os_fake.is_confined; }
+void os_note_prctl(int option) { (void)option; }
 
 /* ---- time ----------------------------------------------------------------------------------------- */
 

@@ -43,7 +43,9 @@ struct os_fake {
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
   uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
   bool is_overcommit_strict;
+  bool are_huge_pages_always;
   bool is_multi_threaded;
+  bool is_confined;
   size_t page_bytes;
   uint64_t random; /* what os_random returns next; then counts up */
   char **environment;
@@ -61,6 +63,9 @@ struct os_fake {
   ATOMIC(uint64_t) refused_calls;
   ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */
   ATOMIC(uint64_t) files_read;
+  ATOMIC(uint64_t) huge_advices; /* calls of os_advise_huge */
+  ATOMIC(uint64_t)
+  huge_page_leaks; /* a part of 2 MiB went back that may have a huge page: it may come again */
   ATOMIC(uint64_t) address_bytes; /* mapped and reserved now */
   ATOMIC(uint64_t) charged_bytes; /* writable now: what strict overcommit counts */
   size_t written_bytes;
@@ -78,5 +83,7 @@ void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed);
 void os_fake_fail_none(void);
 void os_fake_advance_ms(uint64_t milliseconds);
 void os_fake_forget_written(void);
+/* The aligned 2 MiB of this address were told to have no huge page. */
+bool os_fake_keeps_huge_pages_out(const void *address);
 
 #endif

@@ -1,5 +1,5 @@
 /* os_linux.c: the contract of os.h on Linux: process and machine, time, threads and output.  The rest is beside it, by subject:
- * os_linux_memory.c, os_linux_crash.c and os_linux_symbols.c. */
+ * os_linux_memory.c, os_linux_move.c, os_linux_confined.c, os_linux_crash.c and os_linux_symbols.c. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -9,24 +9,28 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "os/os_linux.h"
 
 /* No function here is a cancellation point: a thread that ended inside would take with it what it holds.  So what is one
  * in the C library (open, read, write, fcntl, nanosleep, ...) is asked of the kernel itself; syscall() is none. */
 
 static int open_file(const char *path, int flags) {
+  if (os_is_confined()) return -1;
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
+
+int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 uint64_t os_address_space_limit(void) {
   struct rlimit limit;
@@ -37,7 +41,7 @@ uint64_t os_address_space_limit(void) {
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int saved_errno = errno;
   long length = 0;
-  int descriptor = open_file(path, O_RDONLY);
+  int descriptor = os_open_to_read(path);
   if (descriptor >= 0) {
     do {
       length = syscall(SYS_read, descriptor, buffer, buffer_bytes - 1);
@@ -63,7 +67,7 @@ bool os_huge_pages_always(void) {
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
     if (*at == '[') return at[1] == 'a';
-  return false;
+  return true; /* a process that must not read it is better off without them */
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
@@ -91,7 +95,7 @@ uintptr_t os_user_address_end(void) {
 
 unsigned os_processor_count(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  if (os_is_confined() || sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   unsigned count = 0;
   for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
     count += CPU_ISSET(processor, &set) != 0;
@@ -107,7 +111,23 @@ uint64_t os_random(void) {
   return value;
 }
 
-uint32_t os_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+#if defined(__GLIBC__)
+/* Who has a mutex is written in it. */
+uint32_t os_thread_id_of_libc(void) {
+  pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  if (pthread_mutex_lock(&mutex) != 0) return 0;
+  uint32_t thread_id = (uint32_t)mutex.__data.__owner;
+  pthread_mutex_unlock(&mutex);
+  return thread_id;
+}
+#else
+uint32_t os_thread_id_of_libc(void) { return 0; }
+#endif
+
+uint32_t os_thread_id(void) {
+  uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
+  return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
+}
 uint32_t os_process_id(void) { return (uint32_t)syscall(SYS_getpid); }
 
 char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
@@ -127,16 +147,23 @@ uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
 
-uint64_t os_processor_ms(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000; }
+uint64_t os_processor_ms(void) {
+  return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
+}
 
-void os_yield(void) { syscall(SYS_sched_yield); }
+/* On a word that nobody wakes: of all calls of the system that sleep, filters let this one pass. */
+static void sleep_for(struct timespec time) {
+  static ATOMIC(uint32_t) nobody_wakes;
+  int saved_errno = errno;
+  syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+  errno = saved_errno;
+}
+
+void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
 
 void os_sleep_ms(uint64_t milliseconds) {
-  int saved_errno = errno;
-  struct timespec time = {.tv_sec = (time_t)(milliseconds / 1000),
-                          .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-  syscall(SYS_nanosleep, &time, NULL);
-  errno = saved_errno;
+  sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
+                              .tv_nsec = (long)(milliseconds % 1000) * 1000000});
 }
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
@@ -173,7 +200,18 @@ bool os_give_word(ATOMIC(uint32_t) *word) {
 /* Room for the program's static TLS and what the sanitizers need. */
 enum { HELPER_STACK_BYTES = 512 << 10 };
 
+/* Threads that have been started and have not settled: the C library does for them what a filter may not list. */
+static ATOMIC(uint32_t) threads_beginning;
+
+void os_await_threads(void) {
+  enum { ATTEMPTS = 1000 };
+  /* acquire: pairs with os_thread_settle. */
+  for (unsigned attempt = 0; load_acquire(&threads_beginning) && attempt < ATTEMPTS; attempt++)
+    os_sleep_ms(1);
+}
+
 bool os_thread_start(void *(*body)(void *), void *argument) {
+  if (os_is_confined()) return false;
   int saved_errno = errno;
   sigset_t all, before;
   sigfillset(&all);
@@ -183,15 +221,17 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
+  fetch_add_relaxed(&threads_beginning, 1);
   bool started = pthread_create(&thread, &attributes, body, argument) == 0;
+  if (!started) fetch_sub_relaxed(&threads_beginning, 1);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   errno = saved_errno;
   return started;
 }
 
-/* As many processors as the kernel's own limit on x86-64 allows. */
-enum { PROCESSORS_MAX = 8192 };
+/* On a machine with more nothing is known, and a thread of ours has its maker's. */
+enum { PROCESSORS_MAX = 1024 };
 struct processors {
   long bytes; /* that the kernel has written; -1 when it did not */
   unsigned char mask[PROCESSORS_MAX / 8];
@@ -213,7 +253,7 @@ static bool are_same(const struct processors *one, const struct processors *othe
 }
 
 /* Asked for only where it is not so already: a filter may kill who asks. */
-void os_thread_settle(const char *name) {
+static void settle(const char *name) {
   struct sched_param no_priority = {0};
   struct processors own;
   syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
@@ -225,9 +265,16 @@ void os_thread_settle(const char *name) {
     syscall(SYS_sched_setaffinity, 0, processors_at_load.bytes, processors_at_load.mask);
 }
 
+void os_thread_settle(const char *name) {
+  if (!os_is_confined()) settle(name);
+  fetch_sub_seq(&threads_beginning,
+                1); /* release: what it has asked for before; pairs with os_await_threads */
+}
+
 bool os_thread_exists(uint32_t thread_id) {
   int saved_errno = errno;
-  bool exists = syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH;
+  bool exists = !os_is_confined() &&
+                (syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
   errno = saved_errno;
   return exists;
 }
@@ -281,13 +328,24 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
+/* Whether the kernel can read a word there, which it does to compare it; it waits for nothing. */
+static bool can_read(uintptr_t address) {
+  struct timespec no_time = {0};
+  uintptr_t word = round_down(address, sizeof(uint32_t));
+  long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &no_time, NULL, 0);
+  return result == 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR;
+}
+
 bool os_read_safely(void *target, const void *source, size_t bytes) {
   int saved_errno = errno;
-  struct iovec local = {target, bytes};
-  struct iovec remote = {(void *)(uintptr_t)source, bytes};
-  long read = syscall(SYS_process_vm_readv, os_process_id(), &local, 1, &remote, 1, 0);
+  uintptr_t first = (uintptr_t)source, last = first + bytes - 1, page_bytes = os_page_bytes();
+  bool is_readable = last >= first;
+  for (uintptr_t at = first; is_readable && at <= last;
+       at = round_down(at, page_bytes) + page_bytes)
+    is_readable = can_read(at);
+  if (is_readable) memcpy(target, source, bytes);
   errno = saved_errno;
-  return read == (long)bytes;
+  return is_readable;
 }
 
 NORETURN void os_abort(void) { abort(); }

@@ -10,6 +10,13 @@ bool os_close_holes(char *address, size_t bytes);
 /* Lets the kernel write one random byte there; false too when it does not say. */
 bool os_can_write(void *page);
 
+/* A descriptor, or -1. */
+int os_open_to_read(const char *path);
+/* Waits for threads that os_thread_start has started, until they have settled. */
+void os_await_threads(void);
+/* The kernel's number of this thread as the C library knows it, without a call of the system; 0 when it does not say. */
+uint32_t os_thread_id_of_libc(void);
+
 /* True for code of the shared library; false when it is linked into the program, where all is one. */
 bool os_is_in_library(uintptr_t instruction);
 

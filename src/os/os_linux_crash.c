@@ -169,6 +169,7 @@ void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
 }
 
 void os_watch_first(void) {
+  if (os_is_confined()) return;
   int saved_errno = errno;
   struct sigaction now;
   bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;

@@ -114,6 +114,14 @@ bool os_close_holes(char *address, size_t bytes) {
   return !half || (os_close_holes(address, half) && os_close_holes(address + half, bytes - half));
 }
 
+bool os_could_map(size_t bytes) {
+  int saved_errno = errno;
+  void *mapped = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+  if (mapped) munmap(mapped, bytes);
+  errno = saved_errno;
+  return mapped != NULL;
+}
+
 bool os_unmap(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
@@ -138,18 +146,6 @@ void os_populate(void *address, size_t bytes) {
   int saved_errno = errno;
   madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels say EINVAL */
   errno = saved_errno;
-}
-
-size_t os_resident_bytes(void *address, size_t bytes) {
-  enum { PAGES_MAX = 1024 };
-  unsigned char is_resident[PAGES_MAX];
-  int saved_errno = errno;
-  size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes, resident = 0;
-  bool is_told = pages <= PAGES_MAX && mincore(address, bytes, is_resident) == 0;
-  errno = saved_errno;
-  if (!is_told) return bytes;
-  for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
-  return resident * page_bytes;
 }
 
 void os_advise_huge(void *address, size_t bytes, bool want) {

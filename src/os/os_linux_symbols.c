@@ -111,6 +111,7 @@ enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), count
 /* Where the break began: it is placed at random above the program's data. */
 static uintptr_t break_start(void) {
   char stat[1024];
+  if (os_is_confined()) return getauxval(AT_PHDR); /* of the program, which lies below it */
   os_read_file("/proc/self/stat", stat, sizeof stat);
   const char *at = scan_for_last(stat, ')'); /* the name before it may contain anything */
   if (!at || !at[1]) return UINTPTR_MAX;

@@ -9,6 +9,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
+#include "map/huge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -116,6 +117,25 @@ static void note_refaults(size_t first, size_t granules) {
     chunk->purged &= ~mask;
   }
   if (again) fetch_add_relaxed(&totals.refaulted_bytes, again * GRANULE_BYTES);
+}
+
+static void refuse_huge(size_t granule) {
+  struct range_chunk *chunk = chunk_if_any(granule);
+  if (load_relaxed(&chunk->may_be_huge))
+    huge_refuse(granule / GRANULES_PER_CHUNK, &chunk->may_be_huge);
+}
+
+/* The range is going to be used, or given back, apart from what lies beside it in the chunks at its ends. */
+static void refuse_huge_at_ends(size_t first, size_t granules) {
+  size_t end = first + granules;
+  if (LIKELY(!huge.is_always && !options.thp)) return;
+  if (first % GRANULES_PER_CHUNK) refuse_huge(first);
+  if (end % GRANULES_PER_CHUNK) refuse_huge(end - 1);
+}
+
+/* A range of fresh pages, at its end at least; who asked for huge pages (HAKMEM_THP) has them there too. */
+static void settle_fresh(size_t first, size_t granules) {
+  if (UNLIKELY(huge.is_always) && !options.thp) refuse_huge_at_ends(first, granules);
 }
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
@@ -351,6 +371,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
            first = arena->is_ready ? take_joined_from(arena, granules, &fresh) : NO_GRANULE;
     lock_give(&arena->lock);
     if (first == NO_GRANULE) continue;
+    settle_fresh(first, granules);
     offset_growth(arena, fresh, counters);
     return first;
   }
@@ -370,6 +391,13 @@ static size_t take_from_arenas(enum range_kind kind, const struct range_request 
     if (first != NO_GRANULE) return first;
   }
   return NO_GRANULE;
+}
+
+/* What was mapped anew has no huge pages, and no chunk that it belongs to. */
+static void keep_huge_out(size_t first, size_t granules) {
+  huge_keep_out(granule_address(first), granules << GRANULE_SHIFT);
+  for (size_t at = first, end = first + granules; at < end; at = next_chunk(at))
+    store_relaxed(&chunk_if_any(at)->may_be_huge, false);
 }
 
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
@@ -451,7 +479,10 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
     size_t first = take_from_arenas(RANGE_UNMAPPED, request, 0, counters);
     if (first == NO_GRANULE) return NO_GRANULE;
     enum os_map_result result = map_range_again(first, request->granules);
-    if (result == OS_MAPPED) return first;
+    if (result == OS_MAPPED) {
+      keep_huge_out(first, request->granules);
+      return first;
+    }
     if (result == OS_NO_MEMORY) {
       put_back(first, RANGE_UNMAPPED, counters);
       return NO_GRANULE;
@@ -464,11 +495,17 @@ static NOINLINE size_t take_unmapped(const struct range_request *request,
 
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
-static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count) {
+/* All of them get records, or none. */
+static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
+                           bool may_be_huge) {
   for (size_t index = 0; index < chunk_count; index++) {
     struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
-    if (!chunk) return false;
+    if (!chunk) {
+      while (index) chunk_publish(first_chunk + --index, NULL);
+      return false;
+    }
     chunk->arena = (uint8_t)(arena - arenas);
+    store_relaxed(&chunk->may_be_huge, may_be_huge);
     chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
   }
   return true;
@@ -487,18 +524,26 @@ COLD static bool close_fresh(void *address, size_t bytes) {
   return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
 }
 
+/* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
+static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
+  bool is_wanted = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
+  if (is_wanted && !options.harden) return huge_let_in(chunk, chunk_count);
+  huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
+  return false;
+}
+
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
-static bool add_chunks(struct arena *arena, size_t chunk_count, struct counters *counters) {
-  size_t chunk = window_grow(chunk_count);
+static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
+                       struct counters *counters) {
+  size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
   if (chunk == NO_CHUNK) return false;
-  void *address = (void *)chunk_address(chunk);
-  if (!publish_chunks(arena, chunk, chunk_count)) {
-    os_unmap(address, chunk_count << CHUNK_SHIFT);
+  bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
+  if (!publish_chunks(arena, chunk, chunk_count, may_be_huge)) {
+    window_give_back(chunk, chunk_count, guards);
     return false;
   }
-  if (options.harden) window_skip(); /* nothing lies behind it */
-  if (options.thp) os_advise_huge(address, chunk_count << CHUNK_SHIFT, true);
-  bool is_closed = UNLIKELY(options.harden) && close_fresh(address, chunk_count << CHUNK_SHIFT);
+  bool is_closed =
+      UNLIKELY(options.harden) && close_fresh((void *)chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   size_t granules = chunk_count * GRANULES_PER_CHUNK;
   lock_take(&arena->lock, counters);
   ready(arena);
@@ -516,8 +561,8 @@ static bool grow_arena(const struct range_request *request, struct counters *cou
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
-  if (wanted > needed && add_chunks(arena, wanted, counters)) return true;
-  return add_chunks(arena, needed, counters);
+  if (wanted > needed && add_chunks(arena, wanted, granules, counters)) return true;
+  return add_chunks(arena, needed, granules, counters);
 }
 
 static size_t take_clean(const struct range_request *request, struct counters *counters) {
@@ -535,7 +580,49 @@ static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
+  info->uncounted = 0;
   store_relaxed(&info->site, 0);
+}
+
+/* What lies behind a block of `bytes`, wherever in its first page it begins; of a cached range that is larger not all. */
+static size_t bytes_beyond(size_t granules, size_t bytes) {
+  ASSERT(bytes <= size_of_granules(granules));
+  size_t beyond =
+      (granules << GRANULE_SHIFT) - round_up(bytes + COLOUR_ROOM_BYTES, os_page_bytes());
+  size_t most = GRANULE_BYTES - os_page_bytes();
+  return options.prefault ? 0 : beyond < most ? beyond : most;
+}
+
+static void set_uncounted(struct range_info *info, size_t bytes) {
+  fetch_add_relaxed(&totals.uncounted_bytes, (uint64_t)bytes - range_uncounted_bytes(info));
+  info->uncounted = (uint8_t)(bytes / COLOUR_ROOM_BYTES);
+}
+
+void range_count_whole(size_t granule) {
+  struct range_info *info = range_info(granule);
+  if (LIKELY(!info->uncounted)) return;
+  commit_settle(0, range_uncounted_bytes(info));
+  set_uncounted(info, 0);
+}
+
+/* Pages from `beyond` bytes before the end on have no memory any more; those of a fresh range have none yet. */
+static bool give_end_back(size_t granule, size_t beyond, size_t bytes) {
+  const struct range_info *info = range_info(granule);
+  uintptr_t end = granule_address(granule) + ((uintptr_t)info->granules << GRANULE_SHIFT);
+  return info->is_zero || os_purge((void *)(end - beyond), bytes); /* NOLINT */
+}
+
+bool range_count_within_limit(size_t granule, size_t bytes) {
+  struct range_info *info = range_info(granule);
+  size_t uncounted = range_uncounted_bytes(info), beyond = bytes_beyond(info->granules, bytes);
+  if (beyond < uncounted) {
+    if (!commit_take(uncounted - beyond)) return false;
+    set_uncounted(info, beyond);
+  } else if (beyond > uncounted && give_end_back(granule, beyond, beyond - uncounted)) {
+    set_uncounted(info, beyond);
+    commit_give(beyond - uncounted); /* last: nobody takes it while pages are there */
+  }
+  return true;
 }
 
 /* Room for the step that programs mostly grow by. */
@@ -560,6 +647,7 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
     commit_give(bytes);
     return NO_GRANULE;
   }
+  settle_fresh(first, request->granules);
   offset_growth(arena_of(first), request->granules, counters);
   describe(first, true);
   return first;
@@ -571,6 +659,7 @@ size_t range_take_fresh(const struct range_request *request, struct counters *co
 static COLD void give_pages_up(size_t first, size_t granules) {
   size_t bytes = granules << GRANULE_SHIFT;
   set_boundaries(first, granules, RANGE_BUSY);
+  refuse_huge_at_ends(first, granules);
   if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
 }
 
@@ -587,7 +676,27 @@ static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct c
   purge_want();
 }
 
+static enum range_kind give_back(size_t first, enum range_kind kind, bool give_addresses);
+
+/* A free range counts whole, as whoever takes it may touch all of it.  Where the limit forbids that, its pages go to
+ * the system now: true. */
+static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
+  struct range_info *info = range_info(first);
+  size_t uncounted = range_uncounted_bytes(info), bytes = (size_t)info->granules << GRANULE_SHIFT;
+  bool may_wait = commit_take_if_allowed(uncounted);
+  set_uncounted(info, 0);
+  if (may_wait) return false;
+  if (!arena_of(first) || give_back(first, RANGE_DIRTY, false) != RANGE_CLEAN) {
+    commit_settle(0, uncounted);
+    return false;
+  }
+  commit_give(bytes - uncounted);
+  put_back(first, RANGE_CLEAN, counters);
+  return true;
+}
+
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
+  if (UNLIKELY(record(granule)->info.uncounted) && give_back_uncounted(granule, counters)) return;
   give_part(granule, record(granule)->info.granules, stamp_ms, counters);
 }
 
@@ -650,6 +759,7 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
     set_boundaries(granule, new_granules, RANGE_LIVE);
   }
   lock_give(&arena->lock);
+  if (is_extended && clean) settle_fresh(granule, new_granules);
   if (is_extended) offset_growth(arena, clean, counters);
   return is_extended;
 }
@@ -737,10 +847,14 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
   enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
   if (remapped != OS_REFUSED) {
     head->was_moved = head->info.is_closed = false;
-    if (remapped == OS_DONE) return RANGE_CLEAN;
+    if (remapped == OS_DONE) {
+      keep_huge_out(first, head->info.granules);
+      return RANGE_CLEAN;
+    }
     return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* what is left of it */
   }
   if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
+  refuse_huge_at_ends(first, head->info.granules);
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
 

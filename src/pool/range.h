@@ -19,6 +19,7 @@
 #define HAK_POOL_RANGE_H
 
 #include "base/counters.h"
+#include "config/limits.h"
 #include "map/window.h"
 #include "pool/purge.h"
 
@@ -32,6 +33,7 @@ struct range_info {
   uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
   bool is_zero;          /* reads as zero: no need to clear */
   bool is_closed;        /* hardened mode: all its pages are; false: some may be */
+  uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
 };
 
 /* Where memory for a block may come from. */
@@ -59,6 +61,23 @@ INLINE size_t range_take(const struct range_request *request, struct counters *c
   if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
   return range_take_fresh(request, counters);
 }
+
+/* ---- what a hard limit does not count ----
+ *
+ * A range is whole granules; what was asked for may end up to 60 KiB before.  Where a hard limit is set, the pages
+ * behind are not the program's (malloc_usable_size says so), have no memory, and are not counted as held: from when a
+ * range is taken for a block until the block grows into them or the range is free for others. */
+
+INLINE size_t range_uncounted_bytes(const struct range_info *info) {
+  return (size_t)info->uncounted * COLOUR_ROOM_BYTES;
+}
+/* A live or cached range is for a block of `bytes` from now on; false when the limit forbids it. */
+bool range_count_within_limit(size_t granule, size_t bytes);
+INLINE bool range_count_for(size_t granule, size_t bytes) {
+  return LIKELY(!limits.hard_bytes) || range_count_within_limit(granule, bytes);
+}
+/* Counts it whole, without asking. */
+void range_count_whole(size_t granule);
 
 /* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);

@@ -25,7 +25,8 @@ struct range {
 };
 
 struct range_chunk {
-  uint8_t arena;   /* whose lock guards what is below; changes in a forked child only */
+  uint8_t arena;            /* whose lock guards what is below; changes in a forked child only */
+  ATOMIC(bool) may_be_huge; /* a range covers it wholly, or it was never used (map/huge.h) */
   uint32_t purged; /* bit per granule: given back to the operating system and not used since */
   struct range ranges[GRANULES_PER_CHUNK];
 };

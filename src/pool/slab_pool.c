@@ -14,6 +14,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
+#include "map/huge.h"
 #include "map/metadata.h"
 #include "os/os.h"
 
@@ -24,8 +25,12 @@ ATOMIC(uint32_t) purge_helper_waits;
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
 
 enum { SLOT_COUNT_KINDS = 3, DIRECTORY_WORD_CHUNKS = 64 }; /* slabs of 1, 2 and 4 slots */
-enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 }; /* 256 TiB: more than user addresses */
-typedef ATOMIC(uint64_t) directory_word;
+
+/* Of the directory below: 1 TiB of the window each, 256 TiB together, which is more than a process has addresses. */
+enum { PIECE_WORDS = 1 << 13, DIRECTORY_PIECES = 1 << 8 };
+struct pieces {
+  ATOMIC(ATOMIC(uint64_t) *) words[DIRECTORY_PIECES]; /* NULL where no SuperSlab ever was */
+};
 
 /* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
 enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
@@ -40,6 +45,8 @@ static struct {
   /* Directory: bit per chunk, set while the SuperSlab there has UNUSED slots.  Its first word is here: a small
    * process needs no other. */
   CACHE_ALIGNED ATOMIC(uint64_t) first_open;
+  ATOMIC(uint64_t) *other_open; /* the other words of the first piece, and room for the first */
+  ATOMIC(struct pieces *) more; /* NULL while all SuperSlabs are in the window's first TiB */
   /* No open SuperSlab below this directory word has room for a slab of 1 << kind slots (a hint). */
   ATOMIC(size_t) first_open_word[SLOT_COUNT_KINDS];
 
@@ -48,9 +55,6 @@ static struct {
   struct tagged_stack occupied; /* of those, in whose addresses others have mapped something */
   ATOMIC(uint32_t) occupied_tried_ms;
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
-
-  /* The directory's other words, 1 TiB of the window in each piece; where none of our chunks lie there is none. */
-  ATOMIC(directory_word *) pieces[DIRECTORY_PIECES];
 } pool;
 
 /* ---- items of the stacks ----------------------------------------------------------------------- */
@@ -66,10 +70,12 @@ static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
 static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
 
 /* NULL where no SuperSlab ever was. */
-static directory_word *open_word(size_t index) {
+static ATOMIC(uint64_t) *open_word(size_t index) {
   if (!index) return &pool.first_open;
-  directory_word *piece = load_acquire(&pool.pieces[index / PIECE_WORDS]); /* pairs with has_word */
-  return piece ? &piece[index % PIECE_WORDS] : NULL;
+  if (LIKELY(index < PIECE_WORDS)) return &pool.other_open[index];
+  struct pieces *more = load_acquire(&pool.more); /* this and the next pair with make_word */
+  ATOMIC(uint64_t) *words = more ? load_acquire(&more->words[index / PIECE_WORDS]) : NULL;
+  return words ? &words[index % PIECE_WORDS] : NULL;
 }
 
 /* The next word after this one that may have any. */
@@ -79,22 +85,26 @@ static size_t next_word(size_t index) {
 
 /* The SuperSlabs of a word. */
 static uint64_t open_in_word(size_t index) {
-  const directory_word *word = open_word(index);
+  const ATOMIC(uint64_t) *word = open_word(index);
   return word ? load_acquire(word) : 0; /* pairs with directory_open */
 }
 
 /* The loser of a race leaves addresses unused: nobody waits for anybody. */
-static bool has_word(size_t index) {
-  if (open_word(index)) return true;
-  directory_word *none = NULL, *piece = metadata_allocate(PIECE_WORDS * sizeof *piece);
-  if (!piece) return false;
-  cas_strong_acq_rel(&pool.pieces[index / PIECE_WORDS], &none, piece); /* release: zeroed before */
-  return true;
+static NOINLINE bool make_word(size_t index) {
+  struct pieces *no_table = NULL, *table = load_acquire(&pool.more);
+  if (!table && !(table = metadata_allocate(sizeof *table))) return false;
+  /* release: zeroed before; here and below. */
+  if (!cas_strong_acq_rel(&pool.more, &no_table, table)) table = no_table;
+  ATOMIC(uint64_t) *no_words = NULL, *words = metadata_allocate(PIECE_WORDS * sizeof *words);
+  if (words) cas_strong_acq_rel(&table->words[index / PIECE_WORDS], &no_words, words);
+  return words != NULL;
 }
+
+static bool has_word(size_t index) { return LIKELY(open_word(index) != NULL) || make_word(index); }
 
 static void directory_close(const struct superslab *superslab) {
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  directory_word *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
+  ATOMIC(uint64_t) *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
   /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
    * of `unused` before it opens.  One of the two sees the other. */
   fetch_and_seq(word, ~bit);
@@ -104,7 +114,7 @@ static void directory_close(const struct superslab *superslab) {
 static void directory_open(const struct superslab *superslab) {
   size_t index = superslab->chunk / DIRECTORY_WORD_CHUNKS;
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
-  directory_word *word = open_word(index);
+  ATOMIC(uint64_t) *word = open_word(index);
   if (!(load_seq(word) & bit)) fetch_or_seq(word, bit);
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++) {
     size_t first = load_relaxed(&pool.first_open_word[kind]); /* relaxed: only a hint */
@@ -222,6 +232,8 @@ static enum os_map_result map_again(struct superslab *superslab) {
   enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
   if (result != OS_MAPPED) return result;
   if (UNLIKELY(options.harden)) close_others(superslab);
+  if (!load_relaxed(&superslab->may_be_huge))
+    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
   return OS_MAPPED;
@@ -255,10 +267,39 @@ static bool has_bits(struct superslab *record) {
 }
 
 static size_t grow_by_chunk(void) {
-  size_t chunk = window_grow(1);
+  size_t chunk = window_grow(1, 0);
   if (chunk == NO_CHUNK || has_word(chunk / DIRECTORY_WORD_CHUNKS)) return chunk;
-  os_unmap((void *)chunk_address(chunk), CHUNK_BYTES);
+  window_give_back(chunk, 1, 0);
   return NO_CHUNK;
+}
+
+/* A process that has so many and needs one more will use it up: then a huge page is less work, and no waste. */
+enum { SUPERSLABS_BEFORE_HUGE = 32 };
+
+static void allow_huge(struct superslab *superslab) {
+  bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
+  if (options.harden || (!options.thp && !will_be_full)) /* half of it is closed */
+    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+  else
+    store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
+}
+
+/* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
+ * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
+static NOINLINE void count_all_slots(struct superslab *superslab) {
+  uint32_t more = ~load_relaxed(&superslab->dirty), now_ms = (uint32_t)os_now_coarse_ms();
+  if (!commit_take(count_bits(more) * GRANULE_BYTES)) {
+    superslab_refuse_huge(superslab);
+    return;
+  }
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++)
+    store_relaxed(&superslab->slabs[slot].stamp_ms, now_ms);
+  store_relaxed(&superslab->dirty, ALL_SLOTS); /* ordered by return_slots */
+  purge_want();
+}
+
+static void count_huge(struct superslab *superslab) {
+  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
 }
 
 static struct superslab *make_superslab(void) {
@@ -279,7 +320,8 @@ static struct superslab *make_superslab(void) {
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
-  if (options.thp) os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, true);
+  allow_huge(superslab);
+  count_huge(superslab);
   return superslab;
 }
 
@@ -307,7 +349,10 @@ static NOINLINE struct superslab *take_clean(bool *is_refused) {
     if (number == NO_ITEM) return NULL;
     struct superslab *superslab = superslab_of_chunk(number);
     enum os_map_result result = map_again(superslab);
-    if (result == OS_MAPPED) return superslab;
+    if (result == OS_MAPPED) {
+      count_huge(superslab);
+      return superslab;
+    }
     *is_refused = result == OS_NO_MEMORY;
     tagged_stack_push(*is_refused ? &pool.clean : &pool.occupied, superslab_link, number);
     if (*is_refused) return NULL;
@@ -549,6 +594,7 @@ static void purge_held_slots(struct purge *purge, struct superslab *superslab, u
     unsigned length = lowest_bit(~((uint64_t)rest >> first));
     uint32_t mask = run_mask(first, length);
     size_t bytes = (size_t)length * GRANULE_BYTES;
+    if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
       uint32_t had_pages = fetch_and_relaxed(&superslab->dirty, ~mask) & mask;
       fetch_or_relaxed(&superslab->purged, mask);
@@ -654,7 +700,8 @@ static bool has_first_record(void) {
 
 bool slab_pool_init(void) {
   if (!has_first_record()) return false;
-  return has_word(1);
+  pool.other_open = metadata_allocate(PIECE_WORDS * sizeof(uint64_t));
+  return pool.other_open != NULL;
 }
 
 static void measure_open(struct slab_pool_sizes *sizes) {
@@ -672,7 +719,7 @@ static void measure_open(struct slab_pool_sizes *sizes) {
 void slab_pool_measure(struct slab_pool_sizes *sizes) {
   uint64_t mapped_count = load_relaxed(&totals.superslabs_mapped);
   *sizes = (struct slab_pool_sizes){.mapped_bytes = mapped_count * CHUNK_BYTES};
-  if (!load_relaxed(&pool.pieces[0])) return;
+  if (!pool.other_open) return;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     sizes->empty_bytes +=
         load_relaxed(&pool.empty[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;

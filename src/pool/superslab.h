@@ -2,7 +2,8 @@
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slab        1, 2 or 4 neighbouring slots that hold blocks of one size class
- *   record      `struct slab`, apart from the data: a fault in the program cannot reach it
+ *   record      `struct slab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped (map/window.h), so
+ *               who writes beyond a block's ends on and on meets those, and never a record
  *
  * Slot states (P3), kept in the record of the slab's first slot:
  *
@@ -23,6 +24,7 @@
 #define HAK_POOL_SUPERSLAB_H
 
 #include "base/atomic.h"
+#include "map/huge.h"
 #include "map/window.h"
 
 #define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
@@ -91,6 +93,7 @@ struct superslab {
   ATOMIC(uint32_t) link;        /* in the LRU or the stack of clean SuperSlabs */
   uint32_t stamp_ms;            /* when it became wholly free */
   bool is_mapped;               /* false: its address space was given back */
+  ATOMIC(bool) may_be_huge;     /* all its pages are resident, or will be soon (map/huge.h) */
   struct superslab *next_spare; /* of a record without a chunk */
   ATOMIC(uint64_t) *live;       /* in hardened mode LIVE_WORDS, else NULL */
   struct slab slabs[SLOTS_PER_SUPERSLAB];
@@ -103,6 +106,12 @@ struct superslab {
 INLINE struct wide_bitmaps *superslab_wide(struct superslab *superslab) {
   return (struct wide_bitmaps *)round_up((uintptr_t)superslab->wide_room,
                                          WIDE_ALIGNMENT); /* NOLINT */
+}
+
+/* Before a part of its pages is given back. */
+INLINE void superslab_refuse_huge(struct superslab *superslab) {
+  if (UNLIKELY(load_relaxed(&superslab->may_be_huge)))
+    huge_refuse(superslab->chunk, &superslab->may_be_huge);
 }
 
 /* The SuperSlab of a chunk that is one. */

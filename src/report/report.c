@@ -288,12 +288,22 @@ void warn_stats_file(const char *path) {
   say("warning: HAKMEM_STATS: cannot write %s; no report", path);
 }
 
+void warn_limit(const char *name, const char *value, const char *wrong, const char *holds) {
+  say("warning: %s=\"%s\" %s; %s", name, value, wrong, holds);
+}
+
+void warn_limit_beyond(const char *name, const char *value, const char *whose, uint64_t bytes) {
+  say("warning: %s=\"%s\" is above the %s of %zu MiB; it holds, but that is met first", name, value,
+      whose, (size_t)(bytes >> 20));
+}
+
 void warn_no_cgroup_limit(const char *name, const char *value) {
   say("warning: %s=%s: no memory limit of a cgroup is known to take a part of; ignored", name,
       value);
 }
 
 void warn_no_helper_thread(void) {
+  if (os_is_confined()) return; /* it could not be had, and who says so may be killed */
   say("warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
       " memory is given back by slow paths");
 }

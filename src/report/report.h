@@ -100,6 +100,9 @@ COLD void report_crash(const char *signal_name, uintptr_t instruction, uintptr_t
 COLD void warn_unknown_option(const char *name);
 COLD void warn_malformed_option(const char *name, const char *value, const char *expected);
 COLD void warn_stats_file(const char *path);
+/* What is wrong with a limit, and what holds now; or that there is less, and whose. */
+COLD void warn_limit(const char *name, const char *value, const char *wrong, const char *holds);
+COLD void warn_limit_beyond(const char *name, const char *value, const char *whose, uint64_t bytes);
 COLD void warn_no_cgroup_limit(const char *name, const char *value);
 COLD void warn_no_helper_thread(void);
 COLD void warn_no_guards(void);

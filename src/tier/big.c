@@ -24,16 +24,18 @@ static size_t take_granule(struct big_request *request, struct counters *counter
   if (request->alignment_bytes <= GRANULE_BYTES && request->source != FROM_ROOMY) {
     size_t cached = site_cache_take(&big_cache, request->site, granules,
                                     granules + granules / CACHE_SLACK_DIVISOR);
-    if (cached != NO_GRANULE) {
+    if (cached != NO_GRANULE && LIKELY(range_count_for(cached, request->bytes))) {
       count(counters, COUNT_big_cache_hits);
       return cached;
     }
+    if (UNLIKELY(cached != NO_GRANULE)) range_give(cached, range_info(cached)->stamp_ms, counters);
   }
   struct range_request range = {granules, alignment_granules(request->alignment_bytes),
                                 request->home, request->source};
   size_t granule = site_cache_take_range(&big_cache, &range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
+  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
   return granule;
 }
 

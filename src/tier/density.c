@@ -27,7 +27,7 @@ static uint32_t parts_of(size_t granule) {
 
 void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
-  if (ranges % LOOK_EVERY) return;
+  if ((ranges + 1) % LOOK_EVERY) return; /* not at the first: a short process is not worth a look */
   uint32_t before = load_relaxed(&parts_resident), parts = parts_of(granule);
   if (before) parts = (before * (WEIGHT_DIVISOR - 1) + parts) / WEIGHT_DIVISOR;
   store_relaxed(&parts_resident, parts ? parts : 1);

@@ -19,6 +19,10 @@ static size_t take_cached(const struct large_request *request, size_t granules,
       cached != NO_GRANULE && load_relaxed(&range_info(cached)->site) == request->site;
   if (cached == NO_GRANULE) cached = whole_cache_take(&whole, request->class);
   if (cached == NO_GRANULE) return NO_GRANULE;
+  if (UNLIKELY(!range_count_for(cached, request->bytes))) {
+    range_give(cached, range_info(cached)->stamp_ms, counters);
+    return NO_GRANULE;
+  }
   count(counters, COUNT_large_cache_hits);
   if (is_of_site) count(counters, COUNT_large_site_hits);
   return cached;
@@ -43,6 +47,7 @@ static size_t take_granule(struct large_request *request, struct counters *count
   size_t granule = take_range(&range, counters);
   if (granule == NO_GRANULE) return NO_GRANULE;
   request->is_zero = range_info(granule)->is_zero;
+  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
   return granule;
 }
 

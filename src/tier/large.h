@@ -13,6 +13,7 @@
 
 struct large_request {
   unsigned class;
+  size_t bytes;           /* as asked for */
   size_t alignment_bytes; /* a power of two */
   uint32_t site;
   uint32_t tag;  /* of the heap that may push the block onto its magazine */

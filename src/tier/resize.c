@@ -28,12 +28,23 @@ static int64_t account(uint32_t entry, const struct range_info *info, int sign) 
   return bytes;
 }
 
+/* What becomes of the pages at the end that a hard limit does not count. */
+static bool count_end(size_t granule, size_t size, size_t before, size_t after) {
+  size_t counted = size_of_granules(before) - range_uncounted_bytes(range_info(granule));
+  if (after > before) return range_count_for(granule, size_of_granules(before));
+  if (after == before) return size <= counted || range_count_for(granule, size);
+  range_count_whole(granule); /* they are free, with the rest */
+  return true;
+}
+
 bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,
                      struct counters *counters) {
   size_t granule = granule_of(block);
   const struct range_info *info = range_info(granule);
   uint32_t entry = owner_map_entry(block);
   size_t before = info->granules, after = granules_of_size(size);
+  *large_bytes = 0;
+  if (UNLIKELY(info->uncounted) && !count_end(granule, size, before, after)) return false;
   *large_bytes = account(entry, info, -1);
   bool is_resized = after <= before || range_extend(granule, after, counters);
   if (after < before) range_shrink(granule, after, counters);

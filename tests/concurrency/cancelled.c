@@ -3,10 +3,12 @@
  * Without an argument: the entries' names. */
 #define _GNU_SOURCE
 #include <malloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <threads.h>
 
@@ -195,9 +197,18 @@ static void call_thrd_create(void) {
   }
 }
 
+static void call_prctl(void) {
+  char name[16];
+  CHECK(prctl(PR_GET_NAME, name, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+}
+
 static void call___register_atfork(void) {
   CHECK(__register_atfork(no_handler, no_handler, no_handler, NULL) == 0);
 }
+
+static void call_unshare(void) { CHECK(unshare(0) == 0); }
+static void call_setns(void) { CHECK(setns(-1, 0) == -1); }
 
 /* ---- what is no entry of its own -------------------------------------------------------------------------- */
 
@@ -295,6 +306,9 @@ static const struct entry {
     ENTRY(pthread_create),
     ENTRY(thrd_create),
     ENTRY(__register_atfork),
+    ENTRY(unshare),
+    ENTRY(setns),
+    ENTRY(prctl),
     ENTRY(misuse),
     ENTRY(failing),
     ENTRY(exit),

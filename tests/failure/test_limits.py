@@ -38,6 +38,38 @@ def test_hard_limit(mode: str, mib: str, threads: str, run_program: Run) -> None
     assert report["totals"]["limit_hard_refusals"] > 0
 
 
+@pytest.mark.parametrize(("mode", "mib"), [("preload", "100"), ("preload-debug", "32"), ("static", "32")])
+def test_hard_limit_counts_what_is_asked_for(mode: str, mib: str, run_program: Run) -> None:
+    environment = {"HAKMEM_LIMIT_HARD": f"{mib}M"}
+    assert_quiet(run_program(HERE / "limit_counts.c", mode, args=[mib], env=environment, stats=False))
+
+
+@pytest.mark.parametrize("limit", ["32MiB", "33.554432MB", "0.03125G", "32768k"])
+def test_units_of_a_limit(limit: str, run_program: Run) -> None:
+    environment = {"HAKMEM_LIMIT_HARD": limit}
+    assert_quiet(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "says"),
+    [
+        ("", "12Q", 'HARD="12Q" is not a size '),
+        ("", "0", 'HARD="0" is zero, '),
+        ("64", "", 'SOFT="64" is less than 1 MiB, '),
+        ("", "4000T", 'HARD="4000T" is above the '),
+        ("2G", "1G", 'SOFT="2G" is above HAKMEM_LIMIT_HARD, '),
+    ],
+)
+def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Callable[..., Result]) -> None:
+    """In one line, which says what holds now; the program runs all the same."""
+    environment = {"HAKMEM_LIMIT_SOFT": soft, "HAKMEM_LIMIT_HARD": hard}
+    result = preload(["true"], env=environment, stats=False)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr.startswith(f"hakmem: warning: HAKMEM_LIMIT_{says}")
+    assert result.stderr.count("\n") == 1
+    assert "hold" in result.stderr.rpartition("; ")[2]
+
+
 @pytest.mark.parametrize("what", ["pass", "above"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_soft_limit(mode: str, what: str, run_program: Run) -> None:

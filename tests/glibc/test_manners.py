@@ -26,8 +26,8 @@ OPTIONS = {
     "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"},
 }
 IN_ALL = ["errno_values", "mallinfo_counts", "mallopt_answers", "natural_alignment", "realloc_stays"]
-# A hardened or guarded block is exactly as large as was asked for; there a smaller one may move.
-IN_DEFAULT = ["mallopt_keeps", "shrink_stays"]
+# A hardened or guarded block is as large as was asked for, so a smaller one moves; and it waits once freed.
+IN_DEFAULT = ["mallopt_keeps", "memalign_reuses", "shrink_stays"]
 ENVIRONMENT = {"mallopt_keeps": {"HAKMEM_DECAY_MS": "40"}}
 
 

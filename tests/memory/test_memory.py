@@ -31,6 +31,10 @@ def test_memory_comes_back(how: str, who: str, options: dict[str, str], run_prog
     assert_clean(run_program(HERE / "memory_comes_back.c", "preload", args=[how, who], env=options))
 
 
+def test_idle_magazines_of_a_busy_thread_go_back(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "idle_magazines.c", "preload", env=DECAY))
+
+
 @pytest.mark.parametrize("owner", ["sleeping", "ended", "awake"])
 @pytest.mark.parametrize("size", SIZES)
 def test_same_size_is_reused_at_once(size: str, owner: str, run_program: Run) -> None:

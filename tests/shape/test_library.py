@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 STATIC_TLS_MAX_BYTES = 16
-# What libhakmem.so alone replaces (override_threads.c).
-SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns"}
+# What libhakmem.so alone replaces (override_threads.c, override_prctl.c).
+SHARED_ONLY = {"pthread_create", "thrd_create", "__register_atfork", "unshare", "setns", "prctl"}
 
 
 def output_of(*words: str | Path) -> str:

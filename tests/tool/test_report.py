@@ -87,10 +87,10 @@ def test_page_tells_the_counters_of_the_recording(run: Path, page: Path) -> None
 
 def test_text_of_the_program_is_only_text(run: Path, tmp_path: Path) -> None:
     """A command line may hold anything."""
-    data = json.loads(run.read_text())
-    data["command"] = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
+    recording = Recording.read(run)
+    recording.command = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
     evil = tmp_path / "evil.json"
-    evil.write_text(json.dumps(data))
+    recording.write(evil)
     hakmem("report", evil)
     text = evil.with_suffix(".html").read_text()
     assert "<script>alert" not in text
@@ -98,10 +98,10 @@ def test_text_of_the_program_is_only_text(run: Path, tmp_path: Path) -> None:
 
 
 def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
-    data = json.loads(run.read_text())
-    data["samples"] = data["samples"][:1]
+    recording = Recording.read(run)
+    del recording.samples[1:]
     short = tmp_path / "short.json"
-    short.write_text(json.dumps(data))
+    recording.write(short)
     assert "record for longer" in hakmem("report", short, status=1).stderr
 
 

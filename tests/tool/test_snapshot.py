@@ -99,6 +99,15 @@ def test_live_blocks_match_a_shadow_count(
     check_shadow(stepper([compiled("blocks"), *remote, *ARGUMENTS], "begun", **QUIET))
 
 
+def test_behind_the_memory_of_others(compiled: Callable[..., Path], stepper: Callable[..., Stepper]) -> None:
+    """Terabytes of it lie between what is hakmem's."""
+    program = stepper([compiled("blocks"), "-w", "2", *ARGUMENTS], "begun", **QUIET)
+    check_shadow(program)
+    begin = time.monotonic()
+    snapshot_of(program.pid)
+    assert time.monotonic() - begin < 10  # what lies between is not read
+
+
 @pytest.mark.parametrize("who", ["same thread", "other thread"])
 def test_hardened_blocks_match_a_shadow_count(
     compiled: Callable[..., Path], stepper: Callable[..., Stepper], who: str

@@ -40,12 +40,12 @@ def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
 class Terminal:
     """A command in a terminal of its own."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], columns: int = COLUMNS, rows: int = ROWS) -> None:
         self.socket = f"hakmem-{uuid.uuid4().hex[:8]}"
         line = f"{shlex.join(command)}; echo status $?; sleep 60"
         environment = tool_environment() | {"TERM": "xterm-256color"}
         environment.pop("COLUMNS")  # the terminal knows its width itself
-        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), line, environment=environment)
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), line, environment=environment)
 
     def tmux(self, *words: str, environment: dict[str, str] | None = None) -> str:
         """One command of tmux."""

@@ -38,8 +38,8 @@ static uint64_t bytes_held(void) {
   }
   struct range_sizes ranges;
   range_measure(&ranges);
-  return slots * GRANULE_BYTES + ranges.mapped_bytes - ranges.clean_bytes +
-         load_relaxed(&totals.metadata_bytes);
+  return slots * GRANULE_BYTES + ranges.mapped_bytes - ranges.clean_bytes -
+         load_relaxed(&totals.uncounted_bytes) + load_relaxed(&totals.metadata_bytes);
 }
 
 static void require_exact(void) {
@@ -310,9 +310,9 @@ static void read_options_from(char *soft, char *hard) {
 
 static int read_bytes(const void *unused) {
   (void)unused;
-  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=3G"}, (char[]){"HAKMEM_LIMIT_HARD=12345"});
-  REQUIRE(load_relaxed(&limits.soft_bytes) == UINT64_C(3) << 30 && limits.hard_bytes == 12345);
-  REQUIRE(load_relaxed(&os_fake.files_read) == 0);
+  read_options_from((char[]){"HAKMEM_LIMIT_SOFT=2.5G"}, (char[]){"HAKMEM_LIMIT_HARD=5000MB"});
+  REQUIRE(load_relaxed(&limits.soft_bytes) == UINT64_C(5) << 29);
+  REQUIRE(limits.hard_bytes == 5000000000);
   return os_fake.written_bytes != 0;
 }
 
@@ -338,7 +338,7 @@ static int miss_the_cgroup(const void *unused) {
 
 static int refuse_nonsense(const void *unused) {
   (void)unused;
-  static const char *const values[] = {"0%", "101%", "%", "5%%", "-1", "x", "1.5G", "99999999999%"};
+  static const char *const values[] = {"0%", "101%", "%", "5%%", "-1", "x", "1.5", "99999999999%"};
   os_fake.files = tree;
   for (size_t index = 0; index < sizeof values / sizeof values[0]; index++) {
     char setting[64] = "HAKMEM_LIMIT_HARD=";
@@ -346,8 +346,60 @@ static int refuse_nonsense(const void *unused) {
     os_fake_forget_written();
     read_options_from(setting, NULL);
     REQUIRE(limits.hard_bytes == 0);
-    REQUIRE(strstr(os_fake.written, "is not a number of bytes (K, M, G) or a percentage"));
+    REQUIRE(strstr(os_fake.written,
+                   "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%; "
+                   "it does not hold\n"));
   }
+  return 0;
+}
+
+static void require_said(const char *line) {
+  if (strcmp(os_fake.written, line) != 0) fprintf(stderr, "%s", os_fake.written);
+  REQUIRE(strcmp(os_fake.written, line) == 0);
+  os_fake_forget_written();
+}
+
+/* What is wrong is said, and what holds now. */
+static int refuse_what_cannot_be_meant(const void *unused) {
+  (void)unused;
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=0"}, NULL);
+  REQUIRE(limits.hard_bytes == 0);
+  require_said(
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"0\" is zero, which would allow nothing; it does not "
+      "hold\n");
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=500K"}, NULL);
+  REQUIRE(limits.hard_bytes == 0);
+  require_said(
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"500K\" is less than 1 MiB, which hakmem needs for "
+      "itself; it does not hold\n");
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=100M"}, (char[]){"HAKMEM_LIMIT_SOFT=101M"});
+  REQUIRE(limits.hard_bytes == 100 * MIB && load_relaxed(&limits.soft_bytes) == 0);
+  require_said(
+      "hakmem: warning: HAKMEM_LIMIT_SOFT=\"101M\" is above HAKMEM_LIMIT_HARD, which is met first; "
+      "the hard limit alone holds\n");
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=100M"}, (char[]){"HAKMEM_LIMIT_SOFT=100M"});
+  REQUIRE(load_relaxed(&limits.soft_bytes) == 100 * MIB);
+  return os_fake.written_bytes != 0;
+}
+
+/* A limit that cannot be reached holds, but is most likely a mistake. */
+static int doubt_what_is_beyond_all(const void *unused) {
+  (void)unused;
+  static const char *const machine[] = {"/proc/meminfo", "MemTotal:        2097152 kB\n", NULL};
+  os_fake.files = machine;
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=2G"}, NULL);
+  REQUIRE(os_fake.written_bytes == 0);
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=2049M"}, NULL);
+  REQUIRE(limits.hard_bytes == 2049 * MIB);
+  require_said(
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"2049M\" is above the machine's memory of 2048 MiB; it "
+      "holds, but that is met first\n");
+  os_fake.files = tree;
+  read_options_from((char[]){"HAKMEM_LIMIT_HARD=101M"}, NULL);
+  REQUIRE(limits.hard_bytes == 101 * MIB);
+  require_said(
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"101M\" is above the cgroup's limit of 100 MiB; it "
+      "holds, but that is met first\n");
   return 0;
 }
 
@@ -465,6 +517,8 @@ CHILD_TEST(read_bytes)
 CHILD_TEST(read_percentages)
 CHILD_TEST(miss_the_cgroup)
 CHILD_TEST(refuse_nonsense)
+CHILD_TEST(refuse_what_cannot_be_meant)
+CHILD_TEST(doubt_what_is_beyond_all)
 CHILD_TEST(grow_keener)
 CHILD_TEST(follow_the_quota)
 CHILD_TEST(keep_a_quarter)
@@ -491,6 +545,8 @@ int main(void) {
       cmocka_unit_test(test_read_percentages),
       cmocka_unit_test(test_miss_the_cgroup),
       cmocka_unit_test(test_refuse_nonsense),
+      cmocka_unit_test(test_refuse_what_cannot_be_meant),
+      cmocka_unit_test(test_doubt_what_is_beyond_all),
       cmocka_unit_test(test_grow_keener),
       cmocka_unit_test(test_follow_the_quota),
       cmocka_unit_test(test_keep_a_quarter),

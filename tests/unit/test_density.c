@@ -17,12 +17,19 @@ static void come_back(size_t granule, unsigned untouched_parts) {
   for (unsigned round = 0; round < 1000; round++) density_note(granule);
 }
 
+/* Until the next look is done. */
+static void come_back_once(size_t granule) {
+  for (unsigned round = 0; round < 16; round++) density_note(granule);
+}
+
 static int take_the_first_at_its_word(const void *unused) {
   (void)unused;
   size_t granule = set_up();
   REQUIRE(density_parts() == DENSITY_PARTS);
   os_fake.untouched_parts = 200;
   density_note(granule);
+  REQUIRE(density_parts() == DENSITY_PARTS); /* a short process does not look */
+  come_back_once(granule);
   REQUIRE(density_parts() == DENSITY_PARTS - 200);
   return 0;
 }
@@ -31,7 +38,7 @@ static int judge_after_some_looks(const void *unused) {
   (void)unused;
   size_t granule = set_up();
   os_fake.untouched_parts = DENSITY_PARTS;
-  density_note(granule);
+  come_back_once(granule);
   REQUIRE(density_parts() == 1 && !density_is_low()); /* it may be the only one */
   come_back(granule, DENSITY_PARTS);
   REQUIRE(density_is_low());

@@ -23,6 +23,8 @@ static void require_laws(void) {
     const struct magazine *magazine = magazine_of(class);
     REQUIRE(magazine->base <= magazine->top && magazine->top <= magazine->end);
     REQUIRE(magazine_capacity(magazine) <= SLOTS_MAX);
+    REQUIRE(!magazine_capacity(magazine) ||
+            magazine_may_end_with(magazine->base, magazine->base[-1]));
   }
 }
 

@@ -1,8 +1,13 @@
 /* src/os/os_linux: the contract of os.h, on the real system. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "base/bits.h"
 #include "child.h"
@@ -259,6 +264,95 @@ static void test_resident_bytes(void **state) {
   assert_int_equal(os_resident_bytes(pages, bytes), bytes); /* the kernel does not tell */
 }
 
+/* Where a filter was before the program was, what is resident is in a file; what is confined is not asked. */
+static int look_under_a_filter(const void *unused) {
+  (void)unused;
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+  size_t page_bytes = os_page_bytes(), bytes = 1000 * page_bytes;
+  unsigned char *pages =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(pages != MAP_FAILED);
+  os_advise_huge(pages, bytes, false);
+  REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+  REQUIRE(os_resident_bytes(pages, bytes) == 0);
+  pages[0] = pages[page_bytes] = pages[bytes - 1] = 1;
+  REQUIRE(os_resident_bytes(pages, bytes) == 3 * page_bytes);
+  os_note_prctl(PR_SET_NAME);
+  REQUIRE(!os_is_confined());
+  os_note_prctl(PR_SET_SECCOMP);
+  REQUIRE(os_is_confined() && os_resident_bytes(pages, bytes) == bytes);
+  char text[8];
+  os_read_file("/proc/self/stat", text, sizeof text);
+  REQUIRE(!text[0] && os_create_file("/dev/null") == -1 && !os_thread_start(NULL, NULL));
+  return 0;
+}
+
+static void *compare_thread_ids(void *unused) {
+  REQUIRE(os_thread_id_of_libc() == (uint32_t)gettid());
+  return unused;
+}
+
+static int know_the_thread(const void *unused) {
+  (void)unused;
+  pthread_t thread;
+  if (!os_thread_id_of_libc()) return 0; /* this C library does not say */
+  compare_thread_ids(NULL);
+  REQUIRE(pthread_create(&thread, NULL, compare_thread_ids, NULL) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    compare_thread_ids(NULL);
+    _exit(0);
+  }
+  int status;
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  return 0;
+}
+
+static void test_confinement(void **state) {
+  (void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  assert_child_succeeds(look_under_a_filter, NULL);
+#endif
+  assert_child_succeeds(know_the_thread, NULL);
+}
+
+/* Another process's filter is not ours: a child of vfork shares the memory. */
+static void test_vfork_confines_itself(void **state) {
+  (void)state;
+  pid_t child = vfork();
+  if (child == 0) {
+    os_note_prctl(PR_SET_NO_NEW_PRIVS);
+    _exit(0);
+  }
+  int status;
+  assert_true(waitpid(child, &status, 0) == child && status == 0);
+  assert_false(os_is_confined());
+}
+
+static void test_read_safely(void **state) {
+  (void)state;
+  size_t page_bytes = os_page_bytes();
+  unsigned char *pages = free_place(3 * page_bytes), copy[64];
+  assert_int_equal(os_map_at(pages, page_bytes), OS_MAPPED);
+  memset(pages, 5, page_bytes);
+  errno = 77;
+  assert_true(os_read_safely(copy, pages + page_bytes - 63, 63) && copy[62] == 5);
+  assert_false(os_read_safely(copy, pages + page_bytes - 63, 64));
+  assert_false(os_read_safely(copy, pages + 2 * page_bytes, 1));
+  assert_false(os_read_safely(copy, (void *)8, 8));
+  assert_false(os_read_safely(copy, (void *)(UINTPTR_MAX - 7), 64));
+  assert_int_equal(errno, 77);
+  os_unmap(pages, page_bytes);
+}
+
 static void test_time(void **state) {
   (void)state;
   uint64_t before_ns = os_now_ns(), before_ms = os_now_coarse_ms();
@@ -321,6 +415,7 @@ static void test_no_key_left(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_confinement), /* first: what is known of filters stays known */
       cmocka_unit_test(test_reserve_and_commit),
       cmocka_unit_test(test_map_at),
       cmocka_unit_test(test_purge),
@@ -332,6 +427,8 @@ int main(void) {
       cmocka_unit_test(test_address_space_limit),
       cmocka_unit_test(test_machine),
       cmocka_unit_test(test_resident_bytes),
+      cmocka_unit_test(test_vfork_confines_itself),
+      cmocka_unit_test(test_read_safely),
       cmocka_unit_test(test_time),
       cmocka_unit_test(test_wait),
       cmocka_unit_test(test_no_key_left),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,12 +18,13 @@ def complete_pids(
 ) -> list[CompletionItem]:
     """PIDs with their programs' names, for shells that show both."""
     found = []
-    for path in Path("/proc").glob(f"{incomplete}*/comm"):
-        if path.parent.name.isdigit():
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name.startswith(incomplete):
             try:
-                found.append(CompletionItem(path.parent.name, help=path.read_text().strip()))
+                comm = Path("/proc", name, "comm").read_text(errors="replace")
             except OSError:
                 continue
+            found.append(CompletionItem(name, help=comm.strip()))
     return found
 
 

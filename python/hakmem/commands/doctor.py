@@ -51,6 +51,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
     from hakmem.screen import console, table
+    from hakmem.sizes import counted
 
     rows = [
         (
@@ -63,4 +64,8 @@ def print_findings(findings: Sequence[Finding]) -> None:
     out = console()
     out.print(table("", ["<verdict", "<what", "<found"], rows))
     counts = {name: sum(finding.verdict == name for finding in findings) for name in STYLES}
-    out.print(Text(f"\n{counts['ok']} ok, {counts['advice']} advice, {counts['problem']} problems", "dim"))
+    out.print(
+        Text(
+            f"\n{counts['ok']} ok, {counts['advice']} advice, {counted(counts['problem'], 'problem')}", "dim"
+        )
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ from hakmem.durations import Duration
 
 DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65535
+PORT = re.compile("[0-9]{1,5}")
 
 
 class Address(click.ParamType):
@@ -26,7 +29,7 @@ class Address(click.ParamType):
         if isinstance(value, tuple):
             return value
         host, colon, port = value.rpartition(":")
-        if not colon or not port.isdigit() or int(port) > PORT_MAX:
+        if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
             self.fail(f"{value!r} is no address; write one like 127.0.0.1:9100 or :9100", param, ctx)
         return host.strip("[]") or DEFAULT_HOST, int(port)
 
@@ -35,8 +38,8 @@ class Address(click.ParamType):
 @click.option("--listen", type=Address(), help="Answer GET /metrics at HOST:PORT, until Ctrl-C.")
 @click.option(
     "--textfile",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the metrics into this file, atomically.",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Write the metrics into this file, atomically; - is standard output.",
 )
 @click.option(
     "--every", "every_s", type=Duration(0.1), help="With --textfile: write again and again, until Ctrl-C."
@@ -56,8 +59,8 @@ def command(
       hakmem export --listen 127.0.0.1:9100
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
     """
-    from hakmem.files import check_writable
     from hakmem.metrics import registry, serve, write_textfile
+    from hakmem.signals import Stopped, ignore_broken_pipes, stoppable
 
     if (listen is None) == (textfile is None):
         raise click.UsageError("give either --listen ADDRESS or --textfile FILE")
@@ -66,15 +69,23 @@ def command(
     detail = "counters" if quick else "full"
     try:
         if listen is not None:
+            ignore_broken_pipes()
             port = serve(*listen, detail)
-            click.echo(f"listening on http://{listen[0]}:{port}/metrics; Ctrl-C ends it", err=True)
-            threading.Event().wait()
+            click.echo(f"listening on http://{authority(listen[0], port)}/metrics; Ctrl-C ends it", err=True)
+            with stoppable():
+                threading.Event().wait()
         elif textfile is not None:
-            check_writable(textfile)
             metrics = registry(detail)
             write_textfile(textfile, metrics)
-            while every_s is not None:
-                time.sleep(every_s)
-                write_textfile(textfile, metrics)
-    except KeyboardInterrupt:
-        return
+            with stoppable():
+                while every_s is not None:
+                    time.sleep(every_s)
+                    write_textfile(textfile, metrics)
+    except Stopped as stopped:
+        if stopped.number != signal.SIGINT:
+            raise
+
+
+def authority(host: str, port: int) -> str:
+    """As a URL has it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -102,7 +102,7 @@ def _line(process: Process) -> Line:
 
 def print_listing(found: Listing, everything: bool) -> None:
     from hakmem.allocators import HAKMEM
-    from hakmem.screen import console, table
+    from hakmem.screen import console, one_line, table
     from hakmem.sizes import bytes_text
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
@@ -113,7 +113,7 @@ def print_listing(found: Listing, everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
-            _shortened(line.command),
+            one_line(line.command, None if everything else COMMAND_SHOWN),
         )
         for line in [*ours, *shown]
     ]
@@ -127,11 +127,6 @@ def print_listing(found: Listing, everything: bool) -> None:
     if found.refused:
         helps = "" if os.geteuid() == 0 else " (sudo helps)"
         out.print(f"not looked into, as the kernel refuses: {found.refused}{helps}")
-
-
-def _shortened(command: list[str]) -> str:
-    """In one line, whatever is in the arguments."""
-    return " ".join(" ".join(command).split())[:COMMAND_SHOWN]
 
 
 def _allocator_text(line: Line) -> str:

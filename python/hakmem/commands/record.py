@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from hakmem.screen import console
-    from hakmem.sizes import bytes_text
+    from hakmem.sizes import bytes_text, counted
 
     columns = (
         TextColumn("{task.description}"),
@@ -40,9 +41,8 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
         def advance(sample: Snapshot) -> None:
             first.append(sample.monotonic_s)
             rss = bytes_text(sample.process.rss_bytes) if sample.process else "unknown"
-            progress.update(
-                task, completed=sample.monotonic_s - first[0], seen=f"{len(first)} samples, RSS {rss}"
-            )
+            seen = f"{counted(len(first), 'sample')}, RSS {rss}"
+            progress.update(task, completed=sample.monotonic_s - first[0], seen=seen)
 
         yield advance
 
@@ -63,35 +63,42 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     required=True,
     help="The file to write.",
 )
 def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     """Record process PID into a file for `hakmem report`.
 
-    Ends when the time is over, when the process ends, or on Ctrl-C; what was seen until then is kept. In
-    very large processes the slabs are walked less often than asked for, so that it takes a tenth of one
-    core at most.
+    Ends when the time is over, when the process ends, or on Ctrl-C. Each sample is kept at once, whatever
+    ends the recorder. In very large processes the slabs are walked less often than asked for, so that it
+    takes a tenth of one core at most.
+
+    FILE may be - or a FIFO; a recording that is there already is replaced by the first sample.
 
     \b
     Examples:
       hakmem record 1234 --for 60s -o run.json
       hakmem record $(pgrep -o redis-server) --for 1h --every 10s -o day.json
+      hakmem record 1234 -o - | hakmem report - -o run.html
     """
     from hakmem.durations import duration_text
-    from hakmem.files import check_writable
+    from hakmem.files import Output, is_standard_output
     from hakmem.recording import record
+    from hakmem.signals import die_of, stoppable
+    from hakmem.sizes import counted
     from hakmem.target import open_process
 
-    check_writable(output)
-    target = open_process(pid)
-    with recording_bar(f"recording {pid}", for_s) as progress:
-        recording = record(target, every_s, for_s, progress)
-    recording.write(output)
-    samples = recording.samples
-    seconds = samples[-1].monotonic_s - samples[0].monotonic_s if samples else 0.0
+    # A file is begun by the first sample; what is said of it must not come between its lines.
+    with stoppable(), Output(output) as file:
+        target = open_process(pid)
+        with recording_bar(f"recording {pid}", for_s) as progress:
+            recorded = record(target, every_s, for_s, file, progress)
+    if recorded.stopped_by not in (None, signal.SIGINT):
+        die_of(recorded.stopped_by)
+    hint = f" Look at it with: hakmem report {output} -o {output.with_suffix('.html')}"
+    length = f"{counted(recorded.samples, 'sample')} over {duration_text(recorded.seconds)}"
     click.echo(
-        f"{output}: {len(samples)} samples over {duration_text(seconds)}; ended because {recording.ended}. "
-        f"Look at it with: hakmem report {output} -o {output.with_suffix('.html')}"
+        f"{output}: {length}; ended because {recorded.ended}.{hint if output.is_file() else ''}",
+        err=is_standard_output(output),
     )

@@ -80,19 +80,26 @@ def command(
     Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
     127 if there is no such program.
     """
+    from hakmem.entry import DEBUG_VARIABLE
     from hakmem.errors import CommandError
     from hakmem.library import VARIABLE, find_library
     from hakmem.preload import examine
 
     if stats and json_file:
         raise click.UsageError("--stats and --json exclude each other: there is one report")
+    if json_file == "-":
+        raise click.UsageError(
+            "the report goes into a file, when the program has ended; standard output is the program's own. "
+            "For standard error: --env HAKMEM_STATS=json"
+        )
     library = find_library()
     examined = examine(words, library)
     if examined.fatal is not None:
         message = f"cannot run it on hakmem: {examined.fatal.what}. What helps: {examined.fatal.advice}"
         raise CommandError(message, CommandError.NOT_EXECUTABLE)
     environment = os.environ | settings
-    environment.pop(VARIABLE, None)  # ours, no option of the library
+    for name in (VARIABLE, DEBUG_VARIABLE):  # ours, no options of the library
+        environment.pop(name, None)
     libraries = [library]
     if harden is not None:
         environment[HARDEN_VARIABLE] = str(harden)
@@ -101,7 +108,7 @@ def command(
     if stats:
         environment[STATS_VARIABLE] = "1"
     if json_file:
-        environment[STATS_VARIABLE] = f"json:{Path(json_file).absolute()}"
+        environment[STATS_VARIABLE] = f"json:{absolute(json_file)}"
     launch(words, environment)
 
 
@@ -117,6 +124,16 @@ def hardened(library: Path, level: int) -> list[Path]:
             err=True,
         )
     return [fortify, library] if fortify is not None and level else [library]
+
+
+def absolute(name: str) -> Path:
+    """The program may go elsewhere before it ends."""
+    from hakmem.errors import HakmemError
+
+    try:
+        return Path(name).absolute()
+    except OSError as error:
+        raise HakmemError(f"cannot say where {name} is: the working directory: {error.strerror}") from None
 
 
 def preload_list(libraries: list[Path], present: str) -> str:

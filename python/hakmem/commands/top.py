@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from hakmem.commands.arguments import complete_pids
 from hakmem.durations import Duration
 
 if TYPE_CHECKING:
+    from hakmem.fleet import Fleet
     from hakmem.target import Target
 
 ROWS_SHOWN = 20
@@ -26,9 +28,10 @@ ROWS_SHOWN = 20
 def command(pid: int | None, interval_s: float, once: bool) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads.
 
-    Without PID the hakmem processes of this machine are offered. Keys: 1-5 or Tab switch tables, s sorts by
-    the next column, r reverses, p pauses, + and - change the pace, q leaves. Where standard output is no
-    terminal, the same as with --once.
+    Without PID the hakmem processes of this machine are offered, the largest first. Keys: 1-5 or Tab switch
+    tables, Left and Right scroll them, s sorts by the next column, r reverses, p pauses, + and - change the
+    pace, b goes back to the choice of a process, q leaves. Where there is no terminal, or a dumb one, the
+    same as with --once.
 
     \b
     Examples:
@@ -37,10 +40,12 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --once | head -20
     """
     from hakmem.errors import ProcessGoneError
+    from hakmem.fleet import Fleet
     from hakmem.target import open_process
 
-    targets = [open_process(pid)] if pid is not None else choices()
-    if once or not sys.stdout.isatty():
+    fleet = Fleet()  # the same for every choice: what is known of a process is not looked for again
+    targets = [open_process(pid)] if pid is not None else choices(fleet)
+    if once or not has_terminal():
         for target in targets:
             try:
                 print_once(target, interval_s)
@@ -49,16 +54,26 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
                     raise
         return
     from hakmem.top import TopApp
+    from hakmem.top_signals import leaving_in_order
 
-    TopApp(targets, interval_s).run()
+    app = TopApp(targets, interval_s, partial(choices, fleet))
+    with leaving_in_order(app):
+        app.run()
+    app.raise_error()
 
 
-def choices() -> list[Target]:
+def has_terminal() -> bool:
+    """One that moves its cursor, is written to, and is typed at: textual reads standard input and draws on
+    standard error."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return False
+    return all(os.isatty(number) for number in (0, 1, 2))
+
+
+def choices(fleet: Fleet) -> list[Target]:
     """All hakmem processes, or the error that there are none."""
     from hakmem.errors import HakmemError
-    from hakmem.fleet import Fleet
 
-    fleet = Fleet()
     targets = fleet.targets()
     if targets:
         return targets
@@ -70,7 +85,9 @@ def choices() -> list[Target]:
 
 def print_once(target: Target, interval_s: float) -> None:
     """The gauges and two tables, over one interval."""
-    from hakmem.screen import console, table
+    from rich.markup import escape
+
+    from hakmem.screen import console, one_line, table
     from hakmem.watching import CLASSES, COUNTERS, GAUGES, Watch
 
     watch = Watch(target)
@@ -79,7 +96,7 @@ def print_once(target: Target, interval_s: float) -> None:
         time.sleep(interval_s)
         moment = watch.look()
     out = console()
-    out.print(f"[bold]{target.pid}[/] {' '.join(target.command)}", soft_wrap=True, markup=True)
+    out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
     out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
     for view in (CLASSES, COUNTERS):
         rows = view.sorted_rows(moment, target.schema.counter_meta)

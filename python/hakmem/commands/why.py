@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from hakmem.commands.arguments import JSON, complete_pids
+
+PID = re.compile("[0-9]{1,19}")
 
 
 @click.command("why")
@@ -26,17 +29,18 @@ def command(target: str, as_json: bool, everything: bool) -> None:
       hakmem why core.1234
     """
     from hakmem.screen import console, print_json
-    from hakmem.target import open_core, open_process
+    from hakmem.target import making_sense, open_core, open_process
     from hakmem.why import explain
     from hakmem.why_text import print_explanation
 
-    if target.isdigit():
+    if PID.fullmatch(target):
         opened = open_process(int(target))
     elif Path(target).is_file():
         opened = open_core(Path(target))
     else:
         raise click.BadParameter(f"{target!r} is neither a PID nor a core file", param_hint="PID|CORE")
-    explanation = explain(opened)
+    with making_sense(opened):
+        explanation = explain(opened)
     if as_json:
         print_json(explanation.to_json())
     else:

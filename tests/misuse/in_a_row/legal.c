@@ -107,8 +107,7 @@ static int many_threads(void) {
   int broken = 0;
   for (int turn = 0; turn < 3; turn++) { /* others go on with the ended ones' heaps */
     pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-      pthread_create(&threads[i], NULL, replace, (void *)i);
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, replace, (void *)i);
     for (int i = 0; i < THREADS; i++) {
       void *result;
       pthread_join(threads[i], &result);

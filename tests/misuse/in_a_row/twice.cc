@@ -31,8 +31,8 @@ void by_delete_array(void *block) { ::operator delete[](block); }
 void by_nothrow_delete(void *block) { ::operator delete(block, std::nothrow); }
 void by_sized_delete(void *block) { ::operator delete(block, bytes); }
 void by_sized_delete_array(void *block) { ::operator delete[](block, bytes); }
-void by_aligned_delete(void *block) { ::operator delete(block, std::align_val_t{16}); }
-void by_sized_aligned_delete(void *block) { ::operator delete(block, bytes, std::align_val_t{1}); }
+void by_aligned_delete(void *block) { ::operator delete (block, std::align_val_t{16}); }
+void by_sized_aligned_delete(void *block) { ::operator delete (block, bytes, std::align_val_t{1}); }
 void by_free_sized(void *block) { free_sized ? free_sized(block, bytes) : free(block); }
 void by_free_aligned_sized(void *block) {
   free_aligned_sized ? free_aligned_sized(block, 1, bytes) : free(block);
@@ -198,7 +198,8 @@ bool is_handed_out_twice() {
 int main(int count, char **arguments) {
   if (count < 3) return 2;
   bytes = std::strtoul(arguments[2], nullptr, 0);
-  if (!run(arguments[1], count > 3 ? (unsigned)std::strtoul(arguments[3], nullptr, 0) : 0)) return 2;
+  if (!run(arguments[1], count > 3 ? (unsigned)std::strtoul(arguments[3], nullptr, 0) : 0))
+    return 2;
   if (bytes < 100000 && is_handed_out_twice()) (void)!write(1, "handed out twice\n", 17);
   _exit(0);
 }

@@ -45,6 +45,11 @@ bool os_is_occupied(const void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
 }
+bool os_could_map(size_t bytes) {
+  (void)bytes;
+  return true;
+}
+
 static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   if (is_known(address)) return OS_MAPPED;
   if (map(address, bytes, protection, MAP_FIXED_NOREPLACE) != address) return OS_NO_MEMORY;
@@ -117,6 +122,8 @@ void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
 }
 uint64_t os_random(void) { return 12345; }
 uint32_t os_process_id(void) { return 1; }
+void os_confine(void) {}
+bool os_is_confined(void) { return false; }
 uint32_t os_thread_id(void) { return (uint32_t)model_self() + 2; }
 char **os_environment(void) { return NULL; }
 bool os_is_multi_threaded(void) { return true; }

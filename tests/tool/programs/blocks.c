@@ -1,8 +1,10 @@
-/* blocks [-r] SIZE:COUNT ...: begun, allocated (COUNT blocks of each SIZE), freed (every second one; -r:
- * by another thread), aborted. */
+/* blocks [-r] [-w TIB] SIZE:COUNT ...: begun, allocated (COUNT blocks of each SIZE), freed (every second one; -r:
+ * by another thread), aborted.  -w: each size meets others' memory, so many TiB of it behind what hakmem has. */
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "steps.h"
 
@@ -16,10 +18,24 @@ struct list {
 static struct list lists[LISTS_MAX]; /* no memory of malloc */
 static int list_count;
 
+static size_t wall_bytes;
+static uintptr_t highest;
+
+/* Where nothing is behind the highest block. */
+static void build_wall(void) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  uintptr_t at = (highest | ((1 << 21) - 1)) + 1;
+  while (mmap((void *)at, wall_bytes, PROT_NONE, flags, -1, 0) != (void *)at) at += 1 << 21;
+}
+
 static void allocate(void) {
-  for (struct list *list = lists; list < lists + list_count; list++)
-    for (unsigned i = 0; i < list->count; i++)
+  for (struct list *list = lists; list < lists + list_count; list++) {
+    if (wall_bytes && highest) build_wall();
+    for (unsigned i = 0; i < list->count; i++) {
       if (!(list->blocks[i] = malloc(list->size))) abort();
+      if ((uintptr_t)list->blocks[i] > highest) highest = (uintptr_t)list->blocks[i];
+    }
+  }
 }
 
 static void *free_half(void *unused) {
@@ -35,7 +51,9 @@ static void free_half_in_thread(void) {
 
 int main(int argc, char **argv) {
   int is_remote = argc > 1 && !strcmp(argv[1], "-r");
-  for (int i = 1 + is_remote; i < argc && list_count < LISTS_MAX; i++, list_count++)
+  int is_walled = argc > 2 && !strcmp(argv[1], "-w");
+  if (is_walled) wall_bytes = strtoul(argv[2], NULL, 10) << 40;
+  for (int i = 1 + is_remote + 2 * is_walled; i < argc && list_count < LISTS_MAX; i++, list_count++)
     if (sscanf(argv[i], "%zu:%u", &lists[list_count].size, &lists[list_count].count) != 2) return 2;
   if (is_remote)
     free_half_in_thread(); /* nothing yet; what the C library allocates for a thread stays */

@@ -1,0 +1,30 @@
+/* override_prctl.c: a filter of system calls is announced by prctl, in libhakmem.so only.
+ *
+ * Linked with the archive the library does not see it: HAKMEM_CONFINED=1 says so instead (docs/decisions/0026). */
+#include <errno.h>
+#include <stdarg.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "os/os.h"
+
+typedef int prctl_function(int, unsigned long, unsigned long, unsigned long, unsigned long);
+
+int prctl(int option, ...);
+EXPORT int prctl(int option, ...) {
+  static ATOMIC(prctl_function *) next; /* relaxed: any thread finds the same */
+  unsigned long words[4];
+  va_list rest;
+  va_start(rest, option);
+  for (unsigned index = 0; index < 4; index++) words[index] = va_arg(rest, unsigned long);
+  va_end(rest);
+  os_note_prctl(option);
+  prctl_function *call = load_relaxed(&next);
+  if (!call) {
+    *(void **)&call = os_next_symbol("prctl");
+    store_relaxed(&next, call);
+  }
+  if (call) return call(option, words[0], words[1], words[2], words[3]);
+  errno = ENOSYS;
+  return -1;
+}

@@ -1,0 +1,40 @@
+#include "map/huge.h"
+
+#include "config/options.h"
+
+struct huge huge;
+
+/* A process may have 65,530 mappings (vm.max_map_count).  What would divide them further has no huge pages, and
+ * merges. */
+enum { DIVISIONS_MAX = 16384 };
+
+/* Written only where it is true: it may be the only word of its page that a small process writes. */
+void huge_init(void) {
+  if (os_huge_pages_always()) huge.is_always = true;
+}
+
+/* Two more, unless they follow what was let in last. */
+static bool may_divide(size_t chunk, size_t count) {
+  /* relaxed, and read and written apart: the number is one of thousands, and only bounds them. */
+  if (load_relaxed(&huge.let_in_end) != chunk) {
+    if (load_relaxed(&huge.divisions) >= DIVISIONS_MAX) return false;
+    fetch_add_relaxed(&huge.divisions, 2);
+  }
+  store_relaxed(&huge.let_in_end, chunk + count);
+  return true;
+}
+
+bool huge_let_in(size_t chunk, size_t count) {
+  void *address = (void *)chunk_address(chunk); /* NOLINT: the window is made of addresses */
+  if (options.thp) os_advise_huge(address, count << CHUNK_SHIFT, true);
+  if (options.thp || (huge.is_always && may_divide(chunk, count))) return true;
+  huge_keep_out(chunk_address(chunk), count << CHUNK_SHIFT);
+  return false;
+}
+
+/* First the kernel: whoever sees the flag cleared may give pages back. */
+void huge_refuse(size_t chunk, ATOMIC(bool) *may_be_huge) {
+  os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, false); /* NOLINT */
+  store_relaxed(may_be_huge, false);
+  fetch_add_relaxed(&huge.divisions, 2);
+}

@@ -1,0 +1,161 @@
+"""Programs under filters of system calls (seccomp): what docs/RELIABILITY.md lists is all that is asked."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+
+ANY_TIME = "any time"
+MODES: dict[str, dict[str, str]] = {
+    "default": {},
+    "rounds": {"HAKMEM_DECAY_MS": "1", "HAKMEM_HELPER_THREAD": "1"},
+    "limits": {"HAKMEM_LIMIT_SOFT": "20M", "HAKMEM_DECAY_MS": "10"},
+    "hardened": {"HAKMEM_HARDEN": "2"},
+    "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"},
+}
+# How the filter comes, and what the library must be told for it.
+WAYS: dict[str, dict[str, str]] = {
+    "prctl": {},
+    "tsync": {},
+    "fork": {},
+    "exec": {},
+    "raw": {"HAKMEM_CONFINED": "1"},
+}
+
+# Functions of the C library, and the calls that they are.
+CALLS = {
+    "clock_gettime": "clock_gettime",
+    "getrlimit": "prlimit64",
+    "madvise": "madvise",
+    "mincore": "mincore",
+    "mmap": "mmap",
+    "mprotect": "mprotect",
+    "mremap": "mremap",
+    "munmap": "munmap",
+    "sbrk": "brk",
+    "sched_getaffinity": "sched_getaffinity",
+    "sigaction": "rt_sigaction",
+    "pthread_sigmask": "rt_sigprocmask",
+    "pthread_create": "clone3",
+    "pthread_kill": "tgkill",
+    "abort": "tgkill",
+}
+NO_CALLS = set(
+    """
+    _ZSt15get_new_handlerv _ZSt17__throw_bad_allocv __environ environ __errno_location
+    __libc_single_threaded backtrace dladdr dlsym fprintf fputs fwrite getauxval memchr memcmp
+    memcpy memmove memset strlen sigfillset syscall pthread_attr_destroy pthread_attr_init
+    pthread_attr_setdetachstate pthread_attr_setstacksize pthread_attr_setinheritsched
+    pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_key_create pthread_setspecific
+    pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_setname_np
+    pthread_attr_setschedpolicy pthread_attr_setschedparam
+    """.split()
+)
+
+
+def listed_calls(root: Path) -> dict[str, str]:
+    """The table of system calls: name, and when it may come."""
+    text = (root / "docs/RELIABILITY.md").read_text()
+    section = text[text.index("## System calls") : text.index("## Limits")]
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([^|]+) \|", section, re.MULTILINE)
+    return {name: when for names, when in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def calls_of_sources(root: Path, lib: Path) -> set[str]:
+    text = "".join(path.read_text() for path in (root / "src/os").glob("os_linux*.c"))
+    made = set(re.findall(r"\bSYS_(\w+)", text))
+    made |= {"clone3"} if "pthread_create(" in text else set()  # which is the library's own first
+    lines = subprocess.run(
+        ["nm", "-D", "--undefined-only", lib], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for name in {line.split()[-1].split("@")[0] for line in lines} - NO_CALLS:
+        assert name in CALLS, f"{name}: which system call is it?"
+        made.add(CALLS[name])
+    return made
+
+
+def test_the_list_is_that_of_the_sources(root: Path, lib: Path) -> None:
+    assert set(listed_calls(root)) == calls_of_sources(root, lib)
+
+
+def test_no_call_is_made_elsewhere(root: Path) -> None:
+    others = [path for path in (root / "src").rglob("*.[ch]") if not path.name.startswith("os_linux")]
+    assert not [path for path in others if re.search(r"\bSYS_\w+|\bsyscall\(", path.read_text())]
+
+
+@pytest.fixture
+def allowed(root: Path) -> str:
+    return ",".join(name for name, when in listed_calls(root).items() if when == ANY_TIME)
+
+
+@pytest.fixture
+def program(compile_c: Callable[..., Path]) -> Path:
+    return compile_c(HERE / "confined.c", INCLUDE_TESTS)
+
+
+def test_at_any_time_come_those_of_every_malloc(
+    program: Path, allowed: str, plain: Callable[..., Result]
+) -> None:
+    """The program and its filters are right: the C library's malloc passes."""
+    for threads in ("single", "threads"):
+        assert plain([program, "kill", "prctl", threads, allowed]).returncode == 0
+
+
+def test_what_is_not_listed_ends_the_process(
+    program: Path, allowed: str, lib: Path, plain: Callable[..., Result]
+) -> None:
+    fewer = ",".join(name for name in allowed.split(",") if name != "madvise")
+    result = plain([program, "kill", "prctl", "single", fewer], env={"LD_PRELOAD": str(lib)})
+    assert result.returncode != 0
+
+
+@pytest.fixture
+def goes_through(
+    program: Path, allowed: str, lib: Path, plain: Callable[..., Result]
+) -> Callable[[str, str, str, dict[str, str]], None]:
+    def run(action: str, way: str, threads: str, mode: dict[str, str]) -> None:
+        environment = {"LD_PRELOAD": str(lib)} | WAYS[way] | mode
+        result = plain([program, action, way, threads, allowed], env=environment, timeout=60)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), threads
+
+    return run
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+def test_filters_that_kill(way: str, mode: str, goes_through: Callable[..., None]) -> None:
+    for threads in ("single", "threads"):
+        goes_through("kill", way, threads, MODES[mode])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("action", ["eperm", "enosys"])
+def test_filters_that_refuse(action: str, way: str, goes_through: Callable[..., None]) -> None:
+    for threads in ("single", "threads"):
+        goes_through(action, way, threads, MODES["rounds"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_have_ended_before(way: str, goes_through: Callable[..., None]) -> None:
+    """A helper thread that is still there must not end: that takes calls that the filter may not list."""
+    goes_through("kill", way, "ended", {"HAKMEM_DECAY_MS": "100"})
+
+
+def test_linked_with_the_archive(
+    static_lib: Path, allowed: str, compile_c: Callable[..., Path], plain: Callable[..., Result]
+) -> None:
+    program = compile_c(HERE / "confined.c", INCLUDE_TESTS, static_lib)
+    for action in ("kill", "eperm"):
+        result = plain([program, action, "prctl", "single", allowed], env={"HAKMEM_CONFINED": "1"})
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -1,0 +1,55 @@
+"""hakmem on other kernels than this machine's: programs of the other tests, on Debian's kernels, emulated.
+
+`make test` boots Debian 12's kernel, where those programs run that tell most; `make test-kernels` all of
+kernels.py with all of programs.py (ONLY=regex for some of them).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kernels import programs
+from kernels.kernels import KERNELS, CannotFetchError, Kernel, fetch
+from kernels.machine import Outcome, run_jobs
+
+pytestmark = pytest.mark.alone
+
+IS_FULL = os.environ.get("KERNELS") == "all"
+USUAL = "bookworm"
+TIMEOUT_S = 1800 if IS_FULL else 300
+ONLY = re.compile(os.environ.get("ONLY", ""))
+PROGRAMS = [p for p in programs.PROGRAMS if (IS_FULL or p.is_telling) and ONLY.search(p.name)]
+
+
+def wrong(outcome: Outcome) -> str:
+    """What a person has to know; nothing when all is right."""
+    if outcome.job.name == programs.OUTSIDE and outcome.status == 0:
+        return programs.wrong_outside(outcome.said)
+    return "" if outcome.is_clean else str(outcome)
+
+
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if IS_FULL or k.suite == USUAL], ids=lambda k: k.suite)
+def test_kernel(
+    kernel: Kernel,
+    compile_c: Callable[..., Path],
+    lib: Path,
+    tmp_path: Path,
+    tally: Callable[[int, str], None],
+) -> None:
+    try:
+        image = fetch(kernel)
+    except CannotFetchError as error:
+        pytest.skip(f"Linux {kernel.version} cannot be had: {error}")
+    jobs, files = programs.jobs(PROGRAMS, compile_c, lib), [lib]
+    if IS_FULL and ONLY.search(programs.OUTSIDE):
+        jobs.append(programs.outside_job(compile_c, lib))
+        files += programs.outside_files(compile_c, lib)
+    outcomes = run_jobs(image, jobs, files, tmp_path)
+    failed = [what for outcome in outcomes if (what := wrong(outcome))]
+    assert not failed, f"on {image.name}:\n" + "\n".join(failed)
+    tally(len(jobs), "kernels")

@@ -1,0 +1,160 @@
+"""What the fuzz tests of the tool share: processes, files and words that commands are pointed at.
+
+FUZZ_TOOL_SECONDS (5; `make soak` gives more) for each kind of input; FUZZ_TOOL_SEED for other cases."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tool.processes import hakmem, running
+
+SECONDS = float(os.environ.get("FUZZ_TOOL_SECONDS", "5"))
+SEED = os.environ.get("FUZZ_TOOL_SEED", "1")
+PROGRAMS = Path(__file__).parent / "programs"
+PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
+
+WORDS = (
+    *(
+        "",
+        " ",
+        "-",
+        "--",
+        "---",
+        "-x",
+        "--nosuch",
+        "0",
+        "1",
+        "-1",
+        "2",
+        "²",
+        "٣",
+        "9" * 30,
+        "9" * 5000,
+        "0x10",
+    ),
+    *("1e9", "nan", "inf", "1s", "0s", "10ms", "1d1d", "9" * 400 + "d", "-5s", "1.s", "s"),
+    *(
+        "/",
+        ".",
+        "..",
+        "/dev/null",
+        "/proc/self/mem",
+        "/proc/self/maps",
+        "/nonexistent/x",
+        "dir",
+        "empty",
+        "text",
+    ),
+    *(
+        "loop",
+        "x" * 300,
+        "a\nb",
+        "[red]x[/]",
+        "[/]",
+        "%s%n",
+        "\x1b[31m",
+        "\udcff",
+        "日本",
+        "e\u0301",
+        "\U0001f600",
+    ),
+    *(":80", "127.0.0.1:0x", "[::1]:99999", "a" * 70 + ":1", "..:1", "nosuchhost.invalid:1", "127.0.0.1:²"),
+    *(
+        "A=1",
+        "=",
+        "=x",
+        "A\x01=",
+        "HAKMEM_X=1",
+        "true",
+        "false",
+        "./text",
+        "./script",
+        "./closed",
+        "bash",
+        "fish",
+    ),
+)
+
+
+@dataclass
+class World:
+    """What commands are pointed at."""
+
+    folder: Path
+    busy: int
+    recording: Path
+    core: Path | None
+    chance: random.Random
+
+    def one_of(self, *things: object) -> str:
+        return str(self.chance.choice(things))
+
+    def word(self) -> str:
+        """Any argument."""
+        pids = (self.busy, os.getpid(), os.getppid(), 1, 2, PID_MAX, PID_MAX + 1, -self.busy)
+        files = (self.recording, self.core or "none", sys.executable, shutil.which("true"))
+        kind = self.chance.random()
+        if kind < 0.25:
+            return self.one_of(*pids)
+        return self.one_of(*files) if kind < 0.4 else self.one_of(*WORDS)
+
+
+@pytest.fixture(scope="module")
+def process(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    with running([compile_c(PROGRAMS / "busy.c"), "3000"], lib) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def made(process: subprocess.Popen[str], lib: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("fuzz")
+    run = folder / "run.json"
+    hakmem("record", process.pid, "--for", "300ms", "--every", "100ms", "-o", run)
+    core = None
+    if shutil.which("gcore"):
+        with running(["sh", "-c", "echo ready; sleep 60; true"], lib) as other:
+            words = ["gcore", "-o", str(folder / "core"), str(other.pid)]
+            subprocess.run(words, capture_output=True, check=True, timeout=60)
+            core = folder / "core.small"
+            # Dumps are mostly holes, which gdb fills.
+            words = ["cp", "--sparse=always", str(folder / f"core.{other.pid}"), str(core)]
+            subprocess.run(words, check=True)
+            (folder / f"core.{other.pid}").unlink()
+    return World(folder, process.pid, run, core, random.Random(SEED))
+
+
+@pytest.fixture
+def world(made: World, request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """In a folder of its own, with what words name in it."""
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("some text\n")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "script").write_text("#!/nonexistent/interpreter\n")
+    (tmp_path / "script").chmod(0o755)
+    (tmp_path / "closed").touch(0)
+    chance = random.Random(f"{SEED} {request.node.name}")
+    return World(tmp_path, made.busy, made.recording, made.core, chance)
+
+
+@contextmanager
+def counted(tally: Callable[[int, str], None]) -> Iterator[Callable[[], bool]]:
+    """`more()` until the time is over."""
+    until_s, cases = time.monotonic() + SECONDS, [0]
+
+    def more() -> bool:
+        cases[0] += 1
+        return time.monotonic() < until_s
+
+    yield more
+    tally(cases[0], "sequences")

@@ -1,0 +1,135 @@
+"""How the tool begins and ends: the one place where errors become lines, what the environment is made of, and
+what ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hakmem.streams import ALIKE, wants_plain_text
+from tool.conftest import Tool
+from tool.processes import tool_environment
+
+# Each guards a function that does this.
+GUARDED = "import sys; from hakmem.entry import guarded; sys.exit(guarded({function}))"
+RAISE = "lambda: (_ for _ in ()).throw({error})"
+
+
+def guarded(function: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", GUARDED.format(function=function)]
+    environment = tool_environment() | variables
+    encoding = variables.get("PYTHONIOENCODING", "utf-8")
+    return subprocess.run(
+        words, env=environment, capture_output=True, encoding=encoding, check=False, timeout=30
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            "ValueError('what it says')",
+            ("bug in the tool", "ValueError: what it says", "HAKMEM_TOOL_DEBUG=1"),
+        ),
+        ("RecursionError('deep')", ("bug in the tool", "RecursionError")),
+        ("MemoryError()", ("not enough memory", "ulimit -v")),
+        ("ImportError('no numpy')", ("a part of the tool cannot be loaded: no numpy", "install it again")),
+        ("OSError(5, 'two\\nlines')", ("bug in the tool", "two lines")),
+    ],
+)
+def test_unexpected_errors_are_a_line(error: str, words: Sequence[str]) -> None:
+    step = guarded(RAISE.format(error=error))
+    assert step.returncode == 1
+    assert len(step.stderr.splitlines()) == 1
+    assert step.stderr.startswith("hakmem: ")
+    assert all(word in step.stderr for word in words), step.stderr
+
+
+def test_the_traceback_is_shown_when_asked_for() -> None:
+    step = guarded(RAISE.format(error="ValueError('x')"), HAKMEM_TOOL_DEBUG="1")
+    assert "Traceback" in step.stderr
+    assert step.stderr.splitlines()[-1].startswith("hakmem: this is a bug in the tool")
+
+
+def test_signs_that_a_locale_has_not_are_replaced() -> None:
+    step = guarded("lambda: print('≈ █ … ✓ é \\udcff 日') or 0", LC_ALL="C")
+    assert step.stdout == "~ # ... + \\xe9 \\udcff \\u65e5\n"
+    step = guarded("lambda: print('≈ é \\udcff') or 0", PYTHONIOENCODING="latin-1")
+    assert (step.returncode, step.stdout, step.stderr) == (0, "~ é \\udcff\n", "")
+
+
+def test_what_looks_alike_is_ascii() -> None:
+    assert all(str(text).isascii() for text in ALIKE.values())
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_plain"),
+    [
+        ({}, False),
+        ({"LC_ALL": "C"}, True),
+        ({"LC_ALL": "POSIX"}, True),
+        ({"LANG": "C"}, True),
+        ({"LC_ALL": "", "LANG": "C"}, True),
+        ({"LC_ALL": "C.UTF-8", "LANG": "C"}, False),
+        ({"LC_CTYPE": "en_US.UTF-8", "LANG": "C"}, False),
+        ({"LC_ALL": "C", "PYTHONIOENCODING": "utf-8"}, False),
+        ({"LC_ALL": "C", "PYTHONUTF8": "1"}, False),
+    ],
+)
+def test_only_a_locale_that_is_named_is_plain(environment: dict[str, str], is_plain: bool) -> None:
+    assert wants_plain_text(environment) == is_plain
+
+
+@pytest.mark.parametrize("variables", [{}, {"LANG": "C"}])
+def test_programs_get_the_locale_that_the_user_has(variables: dict[str, str], tool: Tool) -> None:
+    """Python sets LC_CTYPE where there is none (PEP 538): `hakmem run` handed it on."""
+    environment = {"PATH": os.environ["PATH"], "HAKMEM_LIBRARY": str(tool.library), **variables}
+    words = [tool.path, "run", "--", "env"]
+    step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    names = {line.partition("=")[0] for line in step.stdout.splitlines()}
+    assert names & {"LC_CTYPE", "LC_ALL", "LANG", "HAKMEM_LIBRARY"} == set(variables)
+
+
+def test_the_entry_loads_nothing_before_signals_are_set() -> None:
+    """What comes before is not guarded against Ctrl-C: the package itself, and the module up to its first
+    lines."""
+    script = "import sys; old = set(sys.modules); import hakmem.entry; print(*sorted(set(sys.modules) - old))"
+    step = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert step.stdout.split() == ["hakmem", "hakmem.entry"]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_it_dies_of_the_signal(name: str, tmp_path: Path) -> None:
+    """Also in a stretch that puts things in order first."""
+    number = signal.Signals[name]
+    script = f"""
+import os, signal
+from hakmem.entry import main
+import hakmem.entry, hakmem.signals
+def command_line(_arguments):
+    with hakmem.signals.stoppable():
+        try:
+            os.kill(os.getpid(), {int(number)})
+            signal.pause()
+        finally:
+            open({str(tmp_path / "in order")!r}, "w").close()
+hakmem.entry.command_line = command_line
+main([])
+"""
+    step = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (step.returncode, step.stderr) == (-number, "")
+    assert (tmp_path / "in order").exists()
+
+
+def test_the_report_of_run_is_no_standard_output(tool: Tool, tmp_path: Path) -> None:
+    """It made a file that is called "-"."""
+    words = [str(tool.path), "run", "--json", "-", "--", "true"]
+    step = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30)
+    assert step.returncode == 2
+    assert "HAKMEM_STATS=json" in step.stderr
+    assert list(tmp_path.iterdir()) == []

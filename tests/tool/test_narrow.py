@@ -1,0 +1,163 @@
+"""Narrow terminals lose no data; a thing is one, others are many; names that do not exist are not named."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem import access
+from hakmem.recording import Recording
+from hakmem.screen import one_line, table
+from hakmem.sizes import counted
+from rich.cells import cell_len
+from rich.console import Console
+from tool.forked import forked
+from tool.processes import hakmem, running
+
+PROGRAMS = Path(__file__).parent / "programs"
+WIDE = 400
+WHOLE_FROM_COLUMNS = 33
+NARROW = (20, 25, 33, 45, 60, 80)
+
+
+@pytest.fixture(scope="module")
+def still(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    """One that has worked, and is stopped."""
+    with running([compile_c(PROGRAMS / "busy.c"), "300"], lib) as process:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        yield process
+
+
+def said(arguments: list[object], columns: int) -> str:
+    ending = forked([str(word) for word in arguments], environment={"COLUMNS": str(columns)})
+    assert ending.status in (0, 1), ending
+    assert "…" not in re.sub(r"…\s+and", "", ending.stdout)
+    return ending.stdout
+
+
+def tokens(text: str) -> set[str]:
+    """Figures and names, wherever lines were broken."""
+    return set(re.findall(r"[0-9][0-9.,]*(?: (?:[KMGT]iB|B|k|M|%)\b)?|[a-z]+_[a-z_]+", text))
+
+
+def without_breaks(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+@pytest.mark.parametrize("columns", NARROW)
+@pytest.mark.parametrize("command", ["stat", "stat --all", "why", "why --all"])
+def test_every_figure_is_there(still: subprocess.Popen[str], command: str, columns: int) -> None:
+    name, *options = command.split()
+    wide = said([name, still.pid, *options], WIDE)
+    narrow = said([name, still.pid, *options], columns)
+    assert max(cell_len(line.rstrip()) for line in narrow.splitlines()) <= columns
+    squeezed = without_breaks(narrow)
+    if columns >= WHOLE_FROM_COLUMNS:
+        assert [token for token in tokens(wide) if without_breaks(token) not in squeezed] == []
+    lost = Counter(re.sub("[^0-9]", "", wide)) - Counter(re.sub("[^0-9]", "", narrow))
+    assert not lost, "where a figure does not fit beside another, its digits are broken, but all there"
+
+
+@pytest.mark.parametrize("columns", NARROW)
+def test_processes_and_findings(still: subprocess.Popen[str], columns: int) -> None:
+    listed = said(["ps", "--all"], columns)
+    assert re.search(rf"^ *{still.pid}\b", listed, re.MULTILINE), "PIDs are whole, each in a line of its own"
+    assert max(cell_len(line.rstrip()) for line in listed.splitlines()) <= columns
+    assert max(cell_len(line.rstrip()) for line in said(["doctor"], columns).splitlines()) <= columns
+    once = said(["top", "--once", str(still.pid), "--interval", "100ms"], columns)
+    for word in "RSS remote frees page faults given back refills".split():
+        assert word in without_breaks(once)
+
+
+def rendered(columns: int, *words: str, key: int = 0) -> str:
+    console = Console(width=columns, force_terminal=False)
+    with console.capture() as capture:
+        console.print(table("Title", ["n", "<name", "value", "<text"], [words], key))
+    return capture.get()
+
+
+@pytest.mark.parametrize("columns", range(20, 90))
+def test_any_width(columns: int) -> None:
+    words = ("1234567", "a_long_name_of_it", "12.34 MiB", "words that may be broken anywhere they end")
+    text = rendered(columns, *words, key=1)
+    assert max(map(len, text.splitlines())) <= columns
+    squeezed = without_breaks(text)
+    for word in words[:3]:
+        assert word.replace(" ", "") in squeezed
+    assert all(word in squeezed for word in words[3].split())
+
+
+def test_a_part_begins_with_its_key() -> None:
+    text = rendered(30, "1234567", "a_long_name_of_it", "12.34 MiB", "text", key=1)
+    lines = [line for line in text.splitlines() if "a_long_name_of_it" in line]
+    assert len(lines) >= 2
+    assert any("1234567" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "x", "1", "99999999999999999999", "²", " 60"])
+def test_columns_that_are_none(columns: str) -> None:
+    ending = forked(["doctor"], environment={"COLUMNS": columns})
+    assert ending.status in (0, 1)
+    assert "libhakmem" in ending.stdout or "hakmem" in ending.stdout
+
+
+def test_commands_are_one_line_and_harmless() -> None:
+    """What steers a terminal is not for other people's programs to print."""
+    assert one_line(["a\x1b[31mred", "b\nc", "\x07\x9b2J", "d\u202ee"]) == "a [31mred b c 2J d e"
+    assert one_line(["0123456789"], 10) == "0123456789"
+    assert one_line(["0123456789x"], 10) == "012345678…"
+    assert cell_len(one_line(["漢字漢字漢字"], 8)) <= 8
+
+
+def test_a_commands_escapes_do_not_reach_the_terminal(lib: Path) -> None:
+    evil = ["sh", "-c", "echo ready; sleep 60; true", "\x1b]0;evil\x07\x1b[2J"]
+    with running(evil, lib) as process:
+        for command in (["ps", "--all"], ["stat", process.pid], ["why", process.pid]):
+            text = said(command, 200)
+            assert "\x1b" not in text
+            assert "\x07" not in text
+            assert str(process.pid) in text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 threads"), (1, "1 thread"), (2, "2 threads"), (1234, "1,234 threads")]
+)
+def test_one_and_many(count: int, text: str) -> None:
+    assert counted(count, "thread") == text
+
+
+def test_one_thread_one_sample_one_slab(lib: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with running(["sh", "-c", "echo ready; sleep 60; true"], lib) as process:
+        texts = [
+            hakmem("record", process.pid, "--for", "10ms", "--every", "1s", "-o", path).stdout,
+            hakmem("report", path, status=1).stderr,
+            said(["stat", process.pid], 100),
+            said(["why", process.pid, "--all"], 100),
+            said(["doctor"], 100),
+        ]
+    assert len(Recording.read(path).samples) == 1
+    assert "1 sample " in texts[0]
+    assert "holds 1 sample," in texts[1]
+    assert "; 1 thread;" in texts[2]
+    for text in texts:
+        assert not re.search(r"(?<![\d.,])1 (samples|threads|slabs|problems|heaps|calls|requests)\b", text)
+
+
+def test_yama_is_named_only_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from hakmem.checks import check_access
+
+    monkeypatch.setattr(access, "PTRACE_SCOPE", tmp_path / "none")
+    texts = [str(access.refused(os.getpid())), check_access().found]
+    assert not [text for text in texts if "ama" in text or "ptrace_scope" in text]
+    (tmp_path / "none").write_text("0\n")
+    assert "ptrace_scope is 0" in check_access().found

@@ -1,0 +1,197 @@
+"""What `hakmem record` has seen is kept, whatever ends it; a recording is read as far as it was written."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.errors import HakmemError
+from hakmem.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
+from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(scope="module")
+def busy(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    with running([compile_c(PROGRAMS / "busy.c"), "200"], lib) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def run(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short one."""
+    path = tmp_path_factory.mktemp("kept") / "run.json"
+    hakmem("record", busy.pid, "--for", "300ms", "--every", "100ms", "-o", path)
+    return path
+
+
+def recorder(pid: int, path: Path, **options: object) -> subprocess.Popen[str]:
+    words = [*TOOL, "record", str(pid), "--for", "60s", "--every", "20ms", "-o", str(path)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=tool_environment(), stdout=pipe, stderr=pipe, text=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def lines_of(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None:
+    path, number = tmp_path / "run.json", signal.Signals[name]
+    path.write_text("an old recording")
+    with recorder(busy.pid, path) as process:
+        wait_until(lambda: lines_of(path) > 5, "the recorder does not begin")
+        seen = lines_of(path)
+        process.send_signal(number)
+        said, errors = process.communicate(timeout=20)
+    assert process.returncode == (0 if number == signal.SIGINT else -number)
+    assert errors == ""
+    assert (ENDED_BY_USER in said) == (number == signal.SIGINT)
+    recording = Recording.read(path)
+    assert len(recording.samples) >= seen - 2
+    expected = {signal.SIGINT: ENDED_BY_USER, signal.SIGKILL: ENDED_CUT}
+    assert recording.ended == expected.get(number, f"stopped by {name}")
+    assert list(tmp_path.iterdir()) == [path]
+    hakmem("report", path)
+
+
+def test_a_hangup_that_is_ignored(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    """nohup hakmem record …"""
+    path = tmp_path / "run.json"
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    with recorder(busy.pid, path, preexec_fn=ignore) as process:
+        wait_until(lambda: lines_of(path) > 2, "the recorder does not begin")
+        process.send_signal(signal.SIGHUP)
+        seen = lines_of(path)
+        wait_until(lambda: lines_of(path) > seen + 3, "it ended")
+        process.kill()
+
+
+def test_nothing_is_replaced_before_there_is_a_sample(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("an old recording")
+    hakmem("record", os.getpid(), "-o", path, status=1)  # this Python does not run on hakmem
+    assert path.read_text() == "an old recording"
+
+
+def is_kept(process: subprocess.Popen[str], path: Path) -> None:
+    """The recorder said that there is no room, and all samples before can be read."""
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert errors.startswith(f"hakmem: cannot write {path}: ")
+    assert len(errors.splitlines()) == 1
+    recording = Recording.read(path)
+    assert recording.samples
+    assert f"; {len(recording.samples)} sample" in errors
+    assert path.read_bytes().endswith(b"}\n"), "no piece of a line is left"
+
+
+def test_a_limit_on_the_size_of_files(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # noqa: E731
+    with recorder(busy.pid, path, preexec_fn=limit) as process:
+        is_kept(process, path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+def test_a_full_disk(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    words = ["mount", "-t", "tmpfs", "-o", "size=128k", "hakmem-test", str(tmp_path)]
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"mount is refused here: {mounted.stderr.strip()}")
+    try:
+        with recorder(busy.pid, tmp_path / "run.json") as process:
+            is_kept(process, tmp_path / "run.json")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_reader_that_leaves_ends_it(busy: subprocess.Popen[str]) -> None:
+    words = " ".join([*TOOL, "record", str(busy.pid), "--every", "20ms", "-o", "-"])
+    step = subprocess.run(
+        ["bash", "-c", f"{words} | head -n 1; echo ${{PIPESTATUS[0]}}"],
+        env=tool_environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert step.stdout.splitlines()[-1] == str(128 + signal.SIGPIPE)
+    assert step.stderr == ""
+
+
+# ---- reading ----------------------------------------------------------------------------------------
+
+
+def test_cut_anywhere(run: Path, tmp_path: Path) -> None:
+    """Every length is read up to its last whole line; without a whole header it is no recording."""
+    data, path = run.read_bytes(), tmp_path / "cut.json"
+    ends = [place + 1 for place, byte in enumerate(data) if byte == ord("\n")]
+    near = {end + step for end in ends for step in range(-3, 3)}
+    for length in sorted({*range(0, len(data), 997), *near, len(data)} & set(range(len(data) + 1))):
+        path.write_bytes(data[:length])
+        whole = sum(end <= length for end in ends)
+        if whole == 0 and length != ends[0] - 1:
+            with pytest.raises(HakmemError, match=r"is not JSON|is no recording"):
+                Recording.read(path)
+            continue
+        recording = Recording.read(path)
+        assert len(recording.samples) == min(max(whole, 1) - 1, len(ends) - 2)
+        assert recording.ended == (ENDED_IN_TIME if whole == len(ends) else ENDED_CUT)
+
+
+def test_zeros_after_a_power_failure(run: Path, tmp_path: Path) -> None:
+    """Some file systems keep the length of what they lost."""
+    path = tmp_path / "zeros.json"
+    lines = run.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + bytes(5000))
+    assert len(Recording.read(path).samples) == 2
+
+
+def test_a_damaged_line_is_named_with_what_can_be_kept(run: Path, tmp_path: Path) -> None:
+    lines = run.read_bytes().splitlines(keepends=True)
+    path = tmp_path / "damaged.json"
+    for wrong, why in (
+        (lines[2].replace(b'"monotonic_s"', b'"monotonous"'), "monotonic_s"),
+        (lines[2].replace(b'"pid":', b'"pid":"x","p":'), "pid is not what it should be"),
+        (lines[2].replace(b'"time_s":', b'"time_s":1e999,"t":'), "time_s is not what it should be"),
+        (lines[2].replace(b'"time_s":', b'"time_s":NaN,"t":'), "it is no JSON"),
+        (b"[" * 100_000 + b"\n", "it is no JSON"),
+        (b"[]\n", "it is no sample"),
+        (lines[0], "is missing"),
+        (b"\0\0\0\n", "it is no JSON"),
+    ):
+        path.write_bytes(b"".join([*lines[:2], wrong, *lines[3:]]))
+        with pytest.raises(HakmemError) as caught:
+            Recording.read(path)
+        assert f"{path} is damaged in line 3: " in str(caught.value)
+        assert why in str(caught.value)
+        assert "head -n 2 " in str(caught.value)
+        kept = tmp_path / "kept.json"
+        kept.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+        assert len(Recording.read(kept).samples) == 1
+
+
+def test_lines_after_the_end_are_told(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "two.json"
+    path.write_bytes(run.read_bytes() * 2)
+    with pytest.raises(HakmemError, match="it comes after the end"):
+        Recording.read(path)
+
+
+def test_recordings_of_version_1_are_read(run: Path, tmp_path: Path) -> None:
+    """One JSON object, as hakmem 0.1.0 wrote it."""
+    header, *samples, end = (json.loads(line) for line in run.read_text().splitlines())
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(header | {"format_version": 1, **end, "samples": samples}) + "\n")
+    assert Recording.read(old) == Recording.read(run)
+    old.write_text(json.dumps(header | {"format_version": 1, **end, "samples": [1]}) + "\n")
+    with pytest.raises(HakmemError, match="is damaged"):
+        Recording.read(old)

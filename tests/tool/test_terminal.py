@@ -1,0 +1,282 @@
+"""`hakmem top` in terminals of all kinds: narrow, dumb, half of one, one that disappears; the choice of a
+process; and the terminal is as it was whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hakmem.process import Process
+from hakmem.target import Target, open_process
+from hakmem.top import ChooseProcess, TopApp
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+from tool.processes import TOOL, running, tool_environment, wait_until
+from tool.test_top import Terminal, until
+
+pytestmark = pytest.mark.alone
+
+PROGRAMS = Path(__file__).parent / "programs"
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def busy_program(compile_c: Callable[..., Path]) -> Path:
+    return compile_c(PROGRAMS / "busy.c")
+
+
+@pytest.fixture(scope="module")
+def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([busy_program, "300"], lib) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def small(lib: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process with a smaller RSS than `busy`."""
+    with running(["sh", "-c", "echo ready; sleep 300; true"], lib) as process:
+        yield process
+
+
+class Patient(Terminal):
+    """On a machine that others use, too, it takes long to look into every process."""
+
+    def wait_for(self, *texts: str) -> str:
+        wait_until(lambda: self.shows(texts), f"the terminal never shows {texts!r}", PATIENCE_S)
+        return self.screen()
+
+    def shows(self, texts: tuple[str, ...]) -> bool:
+        screen = self.screen()
+        return all(text in screen for text in texts)
+
+
+@pytest.fixture
+def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
+    """terminal("top", …, columns=60, rows=30): the tool in a terminal; ended with the test."""
+    program("tmux")
+    opened: list[Terminal] = []
+
+    def start(*arguments: object, columns: int = 100, rows: int = 30) -> Terminal:
+        opened.append(Patient([*TOOL, *map(str, arguments)], columns, rows))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        subprocess.run(["tmux", "-L", one.socket, "kill-server"], capture_output=True, check=False)
+
+
+# ---- the choice of a process ------------------------------------------------------------------------
+
+
+def offered(screen: str) -> list[str]:
+    return re.findall(r"▊ +(\d+) +(?:[\d.]+ \S*B|ended) ", screen)
+
+
+def test_the_choice_is_sorted_by_rss(
+    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
+) -> None:
+    shown = terminal("top", rows=70)
+    text = shown.wait_for(f"{small.pid} ", f"{busy.pid} ", "By RSS")
+    pids = offered(text)
+    sizes = [Process(int(pid)).figures().rss_bytes for pid in pids if is_alive(pid)]
+    assert pids.index(str(busy.pid)) < pids.index(str(small.pid))
+    assert all(before > after * 0.8 for before, after in pairwise(sizes)), "as far as they stand still"
+
+
+def is_alive(pid: str) -> bool:
+    return Path(f"/proc/{pid}/statm").exists()
+
+
+def test_back_to_the_choice_and_on(
+    busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
+) -> None:
+    """Also when the PID was given; Escape goes back to the process before; the keys are told."""
+    shown = terminal("top", busy.pid, "--interval", "200ms", rows=70)
+    shown.wait_for("tiny", "b processes")
+    shown.press("b")
+    text = shown.wait_for("Which process?", "Escape goes back", f"{small.pid} ")
+    assert f"{busy.pid} " in text
+    shown.press("Escape")
+    shown.wait_for(f"{busy.pid} /", "tiny")
+    shown.press("b")
+    pids = offered(screen := shown.wait_for("Which process?", f"{small.pid} "))
+    assert str(busy.pid) in pids, screen
+    step = pids.index(str(small.pid)) - pids.index(str(busy.pid))
+    shown.press(*["Down" if step > 0 else "Up"] * abs(step), "Enter")
+    wait_until(lambda: shown.screen().startswith(f" {small.pid} sh"), "the other process is not shown")
+    shown.press("q")
+    shown.wait_for("status 0")
+
+
+def test_another_process_after_one_has_ended(
+    busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
+) -> None:
+    with running([busy_program, "300"], lib) as process:
+        shown = terminal("top", process.pid, "--interval", "200ms", rows=70)
+        shown.wait_for("tiny")
+    shown.wait_for("has ended", "b offers")
+    shown.press("b")
+    pids = offered(shown.wait_for("Which process?", f"{busy.pid} "))
+    shown.press(*["Down"] * pids.index(str(busy.pid)), "Enter")
+    text = shown.wait_for(f"{busy.pid} /", "tiny")
+    assert "has ended" not in text
+
+
+def by_pilot(act: Callable[[TopApp, Pilot[None]], object], *pids: int, size: tuple[int, int]) -> None:
+    import asyncio
+
+    async def run() -> None:
+        app = TopApp([open_process(pid) for pid in pids], 0.1)
+        async with app.run_test(size=size) as pilot:
+            await act(app, pilot)  # type: ignore[misc]
+
+    asyncio.run(run())
+
+
+def test_commands_with_brackets_are_text(busy: subprocess.Popen[str]) -> None:
+    """They were read as markup: "[/]" ended top."""
+
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        target: Target = open_process(busy.pid)
+        target.command = ["[red]x[/]", "[/bold]", "[link=x]"]
+        app.push_screen(ChooseProcess([target]))
+        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        prompt = app.screen.query_one(OptionList).get_option_at_index(0).prompt
+        assert "[red]x[/] [/bold] [link=x]" in str(prompt)
+        app.end(app.watch_, "an error [/] of [Errno 5]")  # type: ignore[arg-type]
+
+    by_pilot(act, busy.pid, size=(100, 30))
+
+
+def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: app.watch_ is not None and len(app.watch_.history) > 1)
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, ChooseProcess))
+        for columns in (40, 100, 20, 60):
+            await pilot.resize_terminal(columns, 25)
+            await pilot.pause(0.15)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ChooseProcess))
+        await pilot.pause(0.3)
+
+    by_pilot(act, busy.pid, size=(100, 30))
+
+
+# ---- narrow, dumb, gone -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [100, 60, 40, 24])
+def test_all_gauges_and_keys_are_there(
+    busy: subprocess.Popen[str], terminal: Callable[..., Terminal], columns: int
+) -> None:
+    shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
+    gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
+    text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "pace")
+    assert len(re.findall(r"[\d.]+ (?:[KM]iB|B)\b", text)) >= 3
+    assert len(re.findall(r"[\d.]+ ?[kM]?/s", text)) >= 3
+
+
+def test_wide_tables_scroll(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+    shown = terminal("top", busy.pid, "--interval", "200ms", columns=60)
+    assert "in use" not in shown.wait_for("tier", "fetched")
+    shown.press(*["Right"] * 6)
+    text = shown.wait_for("in use", "slabs")
+    assert "block" in text, "the first column stays"
+    shown.press(*["Left"] * 6)
+    shown.wait_for("fetched")
+
+
+def on_pty(
+    arguments: list[object], environment: dict[str, str], plain: int | None = None
+) -> tuple[int, bytes]:
+    """Runs the tool with a terminal at 0, 1 and 2, but `plain`, which is /dev/null; all that it drew."""
+    outside, inside = pty.openpty()
+    null = os.open(os.devnull, os.O_RDWR)
+    streams = [null if number == plain else inside for number in range(3)]
+    process = subprocess.Popen(
+        [*TOOL, *map(str, arguments)],
+        env={name: value for name, value in (tool_environment() | environment).items() if value != "-"},
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        start_new_session=True,
+    )
+    os.close(inside)
+    os.close(null)
+    drawn = b""
+    try:
+        while piece := os.read(outside, 65536):
+            drawn += piece
+            if b"\x1b[?1049h" in drawn:  # it took the whole screen
+                process.kill()
+    except OSError:  # EIO: nobody has the terminal any more
+        pass
+    os.close(outside)
+    return process.wait(), drawn
+
+
+@pytest.mark.parametrize("term", ["dumb", "", "unknown", "-"])
+def test_a_dumb_terminal_gets_plain_tables(busy: subprocess.Popen[str], term: str) -> None:
+    """ "-": TERM is not set at all."""
+    status, drawn = on_pty(["top", busy.pid, "--interval", "100ms"], {"TERM": term})
+    assert status == 0
+    assert b"remote frees" in drawn
+    assert b"\x1b[?" not in drawn
+
+
+@pytest.mark.parametrize("plain", [0, 1, 2])
+def test_half_a_terminal_gets_plain_tables(busy: subprocess.Popen[str], plain: int) -> None:
+    """Without this, `top 2>/dev/null` showed nothing, and `top < /dev/null` died."""
+    status, drawn = on_pty(["top", busy.pid, "--interval", "100ms"], {"TERM": "xterm"}, plain)
+    assert status == 0
+    assert b"\x1b[?" not in drawn
+    assert (b"remote frees" in drawn) == (plain != 1)
+
+
+def child_of(shown: Terminal) -> int:
+    """The tool's PID: the terminal's shell has one child."""
+    shell = shown.tmux("list-panes", "-F", "#{pane_pid}").strip()
+    return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signals_leave_the_terminal_as_it_was(
+    busy: subprocess.Popen[str], terminal: Callable[..., Terminal], name: str
+) -> None:
+    number = signal.Signals[name]
+    shown = terminal("top", busy.pid)
+    shown.wait_for("remote frees", "tiny")
+    os.kill(child_of(shown), number)
+    if number != signal.SIGINT:  # after that sh ends, too
+        text = shown.wait_for(f"status {128 + number}")
+        assert "remote frees" not in text, "the screen that was there before is back"
+    else:
+        wait_until(lambda: "tiny" not in shown.screen(), "the terminal is not given back")
+
+
+def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
+    shown = terminal("top", busy.pid)
+    shown.wait_for("remote frees")
+    pid = child_of(shown)
+    shown.tmux("kill-server")
+    wait_until(lambda: not is_alive(str(pid)), "top lives on without its terminal")
+
+
+def test_progress_of_record_is_cleared(
+    busy: subprocess.Popen[str], tmp_path: Path, terminal: Callable[..., Terminal]
+) -> None:
+    """Ctrl-C while the bar is shown: the cursor is back, the recording is there."""
+    shown = terminal("record", busy.pid, "--for", "60s", "--every", "50ms", "-o", tmp_path / "run.json")
+    shown.wait_for("samples, RSS")
+    shown.press("C-c")
+    text = shown.wait_for("stopped by the user")
+    assert "Traceback" not in text
+    assert shown.tmux("display-message", "-p", "#{cursor_flag}").strip() == "1"
