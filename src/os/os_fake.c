@@ -435,8 +435,11 @@ void os_sleep_ms(uint64_t milliseconds) {
 /* ---- waiting --------------------------------------------------------------------------------------- */
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
-  (void)timeout_ms;
-  if (load_relaxed(word) == expected) sched_yield(); /* waking without cause is allowed */
+  if (load_relaxed(word) != expected) return;
+  if (timeout_ms)
+    os_sleep_ms(timeout_ms);
+  else
+    sched_yield(); /* waking without cause is allowed */
 }
 
 void os_wake_one(ATOMIC(uint32_t) *word) { (void)word; }

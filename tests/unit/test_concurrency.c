@@ -215,7 +215,12 @@ static void test_route_p(void **state) {
   for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
     run_threads(thread_count, share(thread_count) / 2, exchange_blocks);
   free_exchanged();
-  options = defaults;
+  options.route_p = defaults.route_p; /* one by one: the helper thread reads others */
+  options.route_p_refusal_us = defaults.route_p_refusal_us;
+  options.route_p_idle_us = defaults.route_p_idle_us;
+  options.route_p_min_slabs = defaults.route_p_min_slabs;
+  options.route_p_owner_partial_max = defaults.route_p_owner_partial_max;
+  options.route_p_min_remote = defaults.route_p_min_remote;
 }
 
 /* ---- purging, resizing and looking on meanwhile ---------------------------------------------------------------- */
