@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <threads.h>
 
+#include "api/access.h" /* of src */
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
@@ -31,6 +32,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 void *__libc_valloc(size_t size);
 void *__libc_pvalloc(size_t size);
 int __posix_memalign(void **out, size_t alignment, size_t size);
+int __libc_mallopt(int parameter, int value);
+struct mallinfo __libc_mallinfo(void);
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *library);
 
@@ -160,6 +163,8 @@ TAKER(_ZdaPvSt11align_val_tRKSt9nothrow_t,
 
 ASKER(malloc_usable_size, malloc_usable_size(blocks[i]))
 ASKER(hak_malloc_usable_size, hak_malloc_usable_size(blocks[i]))
+ASKER(malloc_object_size, malloc_object_size(blocks[i]))
+ASKER(malloc_object_size_fast, malloc_object_size_fast(blocks[i]))
 ASKER(hak_owns, hak_owns(blocks[i]))
 ASKER(hak_good_size, hak_good_size(i))
 ASKER(hak_version, hak_version())
@@ -168,6 +173,8 @@ ASKER(hak_purge, hak_purge(i % 2))
 ASKER(mallinfo, (void)mallinfo())
 ASKER(mallinfo2, (void)mallinfo2())
 ASKER(mallopt, mallopt(M_MMAP_THRESHOLD, 1 << 20))
+ASKER(__libc_mallopt, __libc_mallopt(M_MMAP_THRESHOLD, 1 << 20))
+ASKER(__libc_mallinfo, __libc_mallinfo().ordblks)
 ASKER(malloc_stats, malloc_stats())
 
 static FILE *null_stream; /* opening one is a cancellation point */
@@ -210,6 +217,12 @@ static void call___register_atfork(void) {
 static void call_unshare(void) { CHECK(unshare(0) == 0); }
 static void call_setns(void) { CHECK(setns(-1, 0) == -1); }
 
+/* Of a byte that is there: nothing is said. */
+static void call_hak_report_access(void) {
+  for (size_t i = 0; i < BLOCKS; i++)
+    hak_report_access(&(struct hak_access){.function = "memcpy", .pointer = blocks[i], .bytes = 1});
+}
+
 /* ---- what is no entry of its own -------------------------------------------------------------------------- */
 
 static void call_misuse(void) {
@@ -247,10 +260,15 @@ static const struct entry {
     ENTRY(valloc),
     ENTRY(pvalloc),
     ENTRY(malloc_usable_size),
+    ENTRY(malloc_object_size),
+    ENTRY(malloc_object_size_fast),
+    ENTRY(hak_report_access),
     ENTRY(malloc_trim),
     ENTRY(mallinfo),
     ENTRY(mallinfo2),
     ENTRY(mallopt),
+    ENTRY(__libc_mallopt),
+    ENTRY(__libc_mallinfo),
     ENTRY(malloc_stats),
     ENTRY(malloc_info),
     ENTRY(__libc_malloc),

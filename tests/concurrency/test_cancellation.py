@@ -37,8 +37,9 @@ MODES: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def program(compile_c: Callable[..., Path], lib: Path) -> Path:
-    return compile_c(SOURCE, INCLUDE_TESTS, "-Wno-pedantic", lib, f"-Wl,-rpath,{lib.parent}")
+def program(compile_c: Callable[..., Path], lib: Path, root: Path) -> Path:
+    flags = [INCLUDE_TESTS, f"-I{root / 'src'}", "-Wno-pedantic", f"-Wl,-rpath,{lib.parent}"]
+    return compile_c(SOURCE, *flags, lib)
 
 
 def entries_of(program: Path) -> list[str]:

@@ -82,9 +82,12 @@ static void refuse_all(size_t limit_bytes) {
   free(big);
 }
 
-/* Small blocks have been freed and lie in caches: the large one fits when these are gone. */
+/* Small blocks have been freed and lie in caches: the large one fits when these are gone.  Hardened mode leaves every
+ * second mebibyte closed. */
 static void serve_after_giving_back(size_t limit_bytes) {
-  chain_swing(3000, limit_bytes / 100 * 55);
+  const char *harden = getenv("HAKMEM_HARDEN");
+  bool is_hardened = harden && strcmp(harden, "0") != 0;
+  chain_swing(3000, limit_bytes / 100 * (is_hardened ? 27 : 55));
   size_t rounds = figure("purges");
   void *block = malloc(limit_bytes / 100 * 60);
   CHECK(block != NULL);
