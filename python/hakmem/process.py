@@ -124,6 +124,11 @@ class Process:
         """False for kernel threads and zombies."""
         return int(self._stat()[20]) > 0
 
+    def environment(self) -> dict[str, str]:
+        """What it was started with; it may have overwritten that since (titles of processes)."""
+        strings = (line.partition("=") for line in self._read("environ").split("\0"))
+        return {name: value for name, equals, value in strings if equals}
+
     # ---- mappings ----------------------------------------------------------------------------------
 
     def maps(self) -> list[Mapping]:
