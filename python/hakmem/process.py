@@ -129,6 +129,11 @@ class Process:
         strings = (line.partition("=") for line in self._read("environ").split("\0"))
         return {name: value for name, equals, value in strings if equals}
 
+    def limits(self) -> dict[str, str]:
+        """/proc/PID/limits: the soft limit of each, "unlimited" or a number."""
+        rows = (re.split(r"  +", line) for line in self._read("limits").splitlines()[1:])
+        return {row[0]: row[1] for row in rows if len(row) > 1}
+
     # ---- mappings ----------------------------------------------------------------------------------
 
     def maps(self) -> list[Mapping]:

@@ -50,7 +50,8 @@ def purge_text(explanation: Explanation) -> str:
     size, whole = explanation.purgeable_bytes, explanation.rss_bytes
     return (
         f"hak_purge(true), or malloc_trim, would return about {bytes_text(size)} "
-        f"({share_text(size, whole)}), and what the thread that calls it caches. By itself it goes back when it is HAKMEM_DECAY_MS old."
+        f"({share_text(size, whole)}), and what the thread that calls it caches. "
+        "By itself it goes back when it is HAKMEM_DECAY_MS old."
     )
 
 
