@@ -21,7 +21,7 @@ from hakmem.options import PREFIX
 NAME = "options"
 TOOL_VARIABLES = (VARIABLE, DEBUG_VARIABLE)  # the tool's own: the library is never given them by `hakmem run`
 STATS, HELP = "HAKMEM_STATS", "HAKMEM_HELP"
-STATS_KINDS = ("text:", "json:")
+STATS_KINDS = ("1:", "text:", "json:")
 QUIET_STATS = {"0", "1", "text", "json"}
 PROGRAM = "/bin/true"
 TIMEOUT_S = 10

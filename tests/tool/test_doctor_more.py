@@ -54,6 +54,7 @@ def findings(tool: Tool, *words: str | int, **variables: str) -> Findings:
         ("HAKMEM_LIMIT_SOFT", "900T", "advice", "above the", "met first"),
         ("HAKMEM_STATS", "tekst", "problem", "1, json, text:FILE or json:FILE", "no effect"),
         ("HAKMEM_STATS", "json:/nowhere/x", "problem", "nobody could write", "another folder"),
+        ("HAKMEM_STATS", "1:/nowhere/x", "problem", "nobody could write", "another folder"),
         ("HAKMEM_HELP", "yes", "problem", "0 or 1", "no effect"),
     ],
 )
