@@ -30,11 +30,13 @@ ADVICE = {
     ),
     FREE: (
         "Freed blocks that lie between live ones, reused by the next requests of their class.",
-        "It shrinks when the live neighbours go; long-lived data allocated apart from short-lived data "
-        "avoids it.",
+        "Pages without a live block go back when they are HAKMEM_DECAY_MS old, or with hak_purge(true); the "
+        "others when their live neighbours go: long-lived data allocated apart from short-lived data avoids "
+        "it.",
     ),
     CACHED: (
-        "Free blocks that threads keep for themselves; given back when the thread allocates again or ends.",
+        "Free blocks that threads keep for themselves; an idle thread gives them back when it next allocates "
+        "or frees, or ends. A thread that sleeps keeps them, whoever purges.",
         "Fewer threads, or threads that end when idle, keep less.",
     ),
     QUARANTINE: (

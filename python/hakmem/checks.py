@@ -11,16 +11,18 @@ import resource
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from hakmem.access import SCOPE_ADVICE, has_yama, ptrace_scope
 from hakmem.cgroup import Limits, cgroup_limits
+from hakmem.elf import open_elf
 from hakmem.errors import AccessRefusedError, HakmemError, ProcessGoneError
+from hakmem.findings import Finding, Verdict, advice, ok, problem
 from hakmem.library import find_library
-from hakmem.preload import Trap, examine
+from hakmem.option_checks import option_findings
+from hakmem.preload import Examined, Trap, examine
 from hakmem.process import all_processes
+from hakmem.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
 from hakmem.sizes import bytes_text
 
 VM = Path("/proc/sys/vm")
@@ -31,34 +33,8 @@ USUAL_PAGE_BYTES = 4096
 LOADER_TIMEOUT_S = 10
 
 
-class Verdict(StrEnum):
-    OK = "ok"
-    ADVICE = "advice"  # works, but could be better, or is good to know
-    PROBLEM = "problem"  # does not work, or will soon not
-
-
-@dataclass(frozen=True)
-class Finding:
-    name: str
-    verdict: Verdict
-    found: str
-    advice: str = ""
-
-
-def ok(name: str, found: str) -> Finding:
-    return Finding(name, Verdict.OK, found)
-
-
-def advice(name: str, found: str, what_to_do: str) -> Finding:
-    return Finding(name, Verdict.ADVICE, found, what_to_do)
-
-
-def problem(name: str, found: str, what_to_do: str) -> Finding:
-    return Finding(name, Verdict.PROBLEM, found, what_to_do)
-
-
 def machine_findings() -> list[Finding]:
-    return [check() for check in CHECKS]
+    return [*(check() for check in CHECKS), *option_findings(os.environ)]
 
 
 # ---- the machine -------------------------------------------------------------------------------------
@@ -274,6 +250,7 @@ def program_findings(words: Sequence[str]) -> list[Finding]:
     found = [_program(examined.program, examined.scripts), *map(_of_trap, examined.traps)]
     if not examined.traps:
         found.append(ok("preload", "nothing in the way"))
+    found += _runtime(examined)
     return found
 
 
@@ -281,6 +258,16 @@ def _program(program: Path, scripts: Sequence[Path]) -> Finding:
     if not scripts:
         return ok("program", str(program))
     return ok("program", f"{scripts[0]} is a script: {program} runs it, on hakmem")
+
+
+def _runtime(examined: Examined) -> list[Finding]:
+    """The allocator that a language brings above malloc."""
+    program = examined.program.resolve()
+    found = runtime_of(program.name, (path.name for path in examined.libraries))
+    file = open_elf(program)
+    if found is None and file is not None and file.symbol(GO_SYMBOL) is not None:
+        found = GO
+    return [runtime_finding(found, os.environ)] if found else []
 
 
 def _of_trap(trap: Trap) -> Finding:

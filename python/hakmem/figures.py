@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from hakmem.limits import LimitFigures
+from hakmem.options import ChangedOption
 from hakmem.process import ProcessFigures
 
 TIERS = ("tiny", "mid", "large")
@@ -115,6 +117,8 @@ class Snapshot:
     threads: list[ThreadFigures]
     memory: MemoryFigures
     process: ProcessFigures | None = None
+    options_changed: list[ChangedOption] = field(default_factory=list)  # those that are not the default
+    limits: LimitFigures | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -122,7 +126,7 @@ class Snapshot:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
         """The snapshot that `to_json` made; keys of a newer tool are left out."""
-        process = data.get("process")
+        process, limits = data.get("process"), data.get("limits")
         return _known(
             cls,
             {
@@ -132,6 +136,8 @@ class Snapshot:
                 "threads": [_known(ThreadFigures, item) for item in data["threads"]],
                 "memory": _known(MemoryFigures, data["memory"]),
                 "process": _known(ProcessFigures, process) if process else None,
+                "options_changed": [_known(ChangedOption, item) for item in data.get("options_changed", [])],
+                "limits": _known(LimitFigures, limits) if limits else None,
             },
         )
 

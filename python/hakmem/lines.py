@@ -111,6 +111,7 @@ def free_details(residency: Residency) -> list[Detail]:
         {
             "block_bytes": item.block_bytes,
             "bytes": item.free_bytes,
+            "free_page_bytes": item.free_page_bytes,
             "slabs": item.slabs,
             "live_blocks_per_slab": round(item.live_blocks / item.slabs, 1),
             "capacity_blocks_per_slab": round(item.capacity_blocks / item.slabs, 1),

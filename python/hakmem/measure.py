@@ -22,7 +22,9 @@ from hakmem.figures import (
     Snapshot,
     ThreadFigures,
 )
+from hakmem.limits import limit_figures, read_limits
 from hakmem.memory import Memory
+from hakmem.options import changed_options, environment_of, option_defaults, read_options
 from hakmem.process import Process
 from hakmem.schema import Schema
 from hakmem.structures import (
@@ -122,6 +124,7 @@ def _snapshot(target: Target, read: Read) -> Snapshot:
     process = target.process
     totals = _totals(read)
     classes = _classes(read)
+    counters, options = _counters(read), read_options(read.memory, read.schema)
     snapshot = Snapshot(
         pid=target.pid,
         version=read.schema.version,
@@ -130,14 +133,16 @@ def _snapshot(target: Target, read: Read) -> Snapshot:
         monotonic_s=time.monotonic(),
         command=target.command,
         detail="counters" if read.superslabs is None else "full",
-        counters=_counters(read),
+        counters=counters,
         totals=totals,
-        options=_options(read),
+        options=options,
         classes=classes,
         big=_big(read, totals),
         threads=_threads(read, process, target.pid),
         memory=_memory(read, totals, classes),
         process=process.figures() if process else None,
+        options_changed=changed_options(options, option_defaults(read.schema), environment_of(process)),
+        limits=limit_figures(process, read_limits(read.memory, read.schema), options, counters, totals),
     )
     target.check_same()
     return snapshot
@@ -157,16 +162,6 @@ def _counters(read: Read) -> dict[str, int]:
 def _totals(read: Read) -> dict[str, int]:
     record = read.memory.array(read.schema.root("totals"), read.schema.dtype("totals"), 1)
     return {name: int(record[name][0]) for name in record.dtype.names or ()}
-
-
-def _options(read: Read) -> dict[str, int | str]:
-    schema, memory = read.schema, read.memory
-    if not schema.has("options") or "options" not in schema.roots:
-        return {}
-    record = memory.array(schema.root("options"), schema.dtype("options"), 1)
-    kinds = {name: entry.type for name, entry in schema.records["options"].fields.items()}
-    values = {name: int(record[name][0]) for name in kinds}
-    return {name: memory.text(values[name]) if kinds[name] == "t" else values[name] for name in kinds}
 
 
 # ---- classes ---------------------------------------------------------------------------------------

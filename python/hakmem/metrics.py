@@ -21,6 +21,7 @@ from hakmem.errors import HakmemError
 from hakmem.figures import ClassFigures, Snapshot
 from hakmem.files import Output
 from hakmem.fleet import Fleet
+from hakmem.limits import LimitFigures
 from hakmem.schema import FieldMeta
 from hakmem.snapshot import Detail, take
 from hakmem.target import Target
@@ -30,16 +31,27 @@ PROCESS_LABELS = ("pid", "command")
 CLASS_LABELS = (*PROCESS_LABELS, "class", "tier")
 NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 
-MEMORY_HELP = {
-    "live_bytes": "In blocks that the program holds, rounding included.",
-    "cached_bytes": "In blocks that threads keep in magazines, outboxes and quarantines.",
+MEMORY_HELP = {  # in blocks and addresses, resident or not: no parts of RSS
+    "live_bytes": "In blocks that the program holds, rounding included, resident or not.",
+    "cached_bytes": "In blocks that threads keep in magazines, outboxes and quarantines, resident or not.",
     "quarantine_bytes": "Of those, in quarantines (hardened mode).",
-    "free_slab_bytes": "In free blocks of slabs in use.",
-    "ranges_dirty_bytes": "In free ranges above 32 KiB whose pages wait for being given back.",
-    "ranges_clean_bytes": "In free ranges above 32 KiB without pages.",
-    "ranges_cached_bytes": "In freed Large and Big blocks that are kept whole for reuse.",
-    "metadata_bytes": "In hakmem's own records.",
+    "free_slab_bytes": "In free blocks of slabs in use, resident or given back.",
+    "ranges_dirty_bytes": "In free ranges above 32 KiB that have not been given back.",
+    "ranges_clean_bytes": "In free ranges above 32 KiB that were given back, or never used.",
+    "ranges_cached_bytes": "In freed Large and Big blocks that are kept whole for reuse, resident or not.",
+    "metadata_bytes": "In hakmem's own records, touched or not.",
     "mapped_bytes": "Of address space in SuperSlabs and ranges.",
+}
+LIMIT_HELP = {  # refusals: enomem_total, limit_hard_refusals_total, limit_soft_hits_total
+    "soft_bytes": "Soft limit on committed_bytes: HAKMEM_LIMIT_SOFT, or 3/4 of the cgroup's limit.",
+    "hard_bytes": "HAKMEM_LIMIT_HARD, on committed_bytes.",
+}
+CGROUP_HELP = {
+    "cgroup_bytes": (
+        "cgroup_limit_bytes",
+        "Memory limit of the process's cgroup, the tightest on its way up.",
+    ),
+    "cgroup_used_bytes": ("cgroup_used_bytes", "Memory that all processes of that cgroup use."),
 }
 PROCESS_HELP = {
     "rss_bytes": "Resident memory of the process, hakmem's and other.",
@@ -167,6 +179,8 @@ def add_snapshot(
                 faults,
             )
         families.counter("cpu_seconds", "CPU time of the process.", PROCESS_LABELS, labels, process.cpu_s)
+    if snapshot.limits is not None:
+        add_limits(families, snapshot.limits, labels)
     for name, value in (snapshot.counters | snapshot.totals).items():
         if name not in MEMORY_HELP:
             add_figure(families, name, value, meta.get(name), labels)
@@ -189,6 +203,15 @@ def add_gauges(
     """The fields of a record that have a help text; those that are not known are left out."""
     for name, help_text in help_texts.items():
         value = getattr(figures, name)
+        if value is not None:
+            families.gauge(name, help_text, PROCESS_LABELS, labels, value)
+
+
+def add_limits(families: Families, limits: LimitFigures, labels: tuple[str, str]) -> None:
+    """Those that there are."""
+    named = {name: (f"limit_{name}", text) for name, text in LIMIT_HELP.items()} | CGROUP_HELP
+    for field, (name, help_text) in named.items():
+        value = getattr(limits, field)
         if value is not None:
             families.gauge(name, help_text, PROCESS_LABELS, labels, value)
 

@@ -124,6 +124,16 @@ class Process:
         """False for kernel threads and zombies."""
         return int(self._stat()[20]) > 0
 
+    def environment(self) -> dict[str, str]:
+        """What it was started with; it may have overwritten that since (titles of processes)."""
+        strings = (line.partition("=") for line in self._read("environ").split("\0"))
+        return {name: value for name, equals, value in strings if equals}
+
+    def limits(self) -> dict[str, str]:
+        """/proc/PID/limits: the soft limit of each, "unlimited" or a number."""
+        rows = (re.split(r"  +", line) for line in self._read("limits").splitlines()[1:])
+        return {row[0]: row[1] for row in rows if len(row) > 1}
+
     # ---- mappings ----------------------------------------------------------------------------------
 
     def maps(self) -> list[Mapping]:

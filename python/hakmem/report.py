@@ -18,7 +18,7 @@ from hakmem.errors import HakmemError
 from hakmem.figures import Snapshot, ThreadFigures
 from hakmem.rates import OS_CALL_NAMES, Rates, between
 from hakmem.recording import Recording
-from hakmem.sizes import bytes_text, count_text, counted, share_text
+from hakmem.sizes import bytes_text, count_text, counted
 
 CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
@@ -30,7 +30,7 @@ MEMORY_PARTS: tuple[tuple[str, str], ...] = (
     ("free blocks in slabs", "free_slab_bytes"),
     ("magazines, outboxes, quarantines", "cached_bytes"),
     ("cached Large and Big blocks", "ranges_cached_bytes"),
-    ("free ranges waiting for purge", "ranges_dirty_bytes"),
+    ("free ranges not given back", "ranges_dirty_bytes"),
     ("hakmem's records", "metadata_bytes"),
 )
 
@@ -135,10 +135,11 @@ def memory_chart(timeline: Timeline) -> Chart:
     return Chart(
         "memory",
         "Memory and its parts",
-        "Areas: hakmem's memory by what it is used for. Line: what the process holds in RAM. The line above "
-        "the areas is memory that is not hakmem's (code, stacks, files); areas above the line are pages "
-        "never touched. A wide band between live blocks and the line that does not shrink is what to look "
-        "into (hakmem why).",
+        "Areas: hakmem's blocks and ranges by what they are used for, in bytes of addresses, resident or "
+        "not. Line: RSS, what the process holds in RAM, hakmem's or not. So areas are no parts of the line: "
+        "pages of theirs may never have been touched, or been given back, and code, stacks and files are in "
+        "the line only. A line that stays far above the live blocks is what to look into: hakmem why "
+        "measures what is resident.",
         timeline.times_s,
         [*(part for part in parts if any(part.values)), rss],
         bytes_text,
@@ -308,7 +309,7 @@ def cache_chart(timeline: Timeline) -> Chart:
         "caches",
         "Free blocks kept by threads",
         f"Bytes in caches of the {THREADS_SHOWN} threads that kept most. A thread that keeps "
-        "much and does nothing gives it back when it allocates again, or ends.",
+        "much and does nothing gives it back when it next allocates or frees, or ends.",
         timeline.times_s,
         [timeline.gauge(names[number], cached_by(number)) for number in shown],
         bytes_text,
@@ -360,7 +361,7 @@ def tiles(timeline: Timeline) -> list[Tile]:
         live_bytes = last.memory.live_bytes
         result += [
             Tile("Peak RSS", bytes_text(max(rss)), course),
-            Tile("Live at last", bytes_text(live_bytes), f"{share_text(live_bytes, rss[-1])} of RSS"),
+            Tile("Live at last", bytes_text(live_bytes), "in blocks, rounding included, resident or not"),
         ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
     return [

@@ -41,6 +41,7 @@ class ClassResidency:
     live_bytes: int = 0  # rounding included
     requested_bytes: int = 0  # of those, about
     free_bytes: int = 0
+    free_page_bytes: int = 0  # of those, in pages all of whose blocks are free
     cached_bytes: int = 0
     tail_bytes: int = 0
     mean_request_bytes: float | None = None
@@ -107,6 +108,15 @@ class Residency:
     @property
     def pool_bytes(self) -> int:
         return self.empty_slab_bytes + self.unused_slab_bytes + self.kept_superslab_bytes
+
+    @property
+    def free_page_bytes(self) -> int:
+        return sum(item.free_page_bytes for item in self.classes)
+
+    @property
+    def purgeable_bytes(self) -> int:
+        """What a forced purge would return, the caches of the thread that calls left out."""
+        return self.free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
 
     @property
     def accounted_bytes(self) -> int:
@@ -258,6 +268,7 @@ class Measuring:
         item.capacity_blocks += capacity * len(rows)
         item.free_blocks += int(np.bitwise_count(free).sum())
         item.free_bytes += int((by_page * present).sum())
+        item.free_page_bytes += int(((by_page == PAGE_BYTES) & present.astype(bool)).sum()) * PAGE_BYTES
         item.tail_bytes += int(self.pages.resident_between(end_of_blocks, ends).sum())
         if item.block_bytes >= PAGE_BYTES and item.mean_request_bytes is not None:
             item.requested_bytes += self.requested_of_mid(item, bases, bits_of(free)[:, :capacity])

@@ -9,6 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hakmem.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
+from hakmem.limits import LimitFigures, limit_notes, limit_rows
+from hakmem.options import WHERE
 from hakmem.process import ProcessFigures
 from hakmem.schema import FieldMeta
 from hakmem.screen import console, one_line, print_json, progress_bar, table
@@ -34,15 +36,16 @@ OS_CALLS = (
     ("munmap", "os_unmaps", "os_unmap_ns"),
     ("madvise", "os_purges", "os_purge_ns"),
 )
+NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: no parts of RSS"
 MEMORY_LINES = {
     "live_bytes": "in blocks that the program holds, rounding included",
     "cached_bytes": "free blocks that threads keep in magazines and outboxes",
     "quarantine_bytes": "free blocks in threads' quarantines (hardened mode), counted above too",
-    "free_slab_bytes": "free blocks in slabs that are in use",
+    "free_slab_bytes": "free blocks in slabs that are in use; pages of theirs may have been given back",
     "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
-    "ranges_dirty_bytes": "free ranges with their pages: reused, or given back by age",
-    "ranges_clean_bytes": "free ranges without pages: address space only",
-    "metadata_bytes": "hakmem's own records",
+    "ranges_dirty_bytes": "free ranges that have not been given back: reused, or given back by age",
+    "ranges_clean_bytes": "free ranges that were given back, or never used: address space only",
+    "metadata_bytes": "hakmem's own records, touched or not",
     "mapped_bytes": "address space of all SuperSlabs and ranges",
 }
 
@@ -72,6 +75,10 @@ def _headline(snapshot: Snapshot) -> Text:
 
 def _parts(snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool) -> Iterator[RenderableType]:
     yield _memory(snapshot)
+    if snapshot.limits is not None and snapshot.limits.any:
+        yield _limits(snapshot.limits)
+    if snapshot.options_changed:
+        yield _options(snapshot)
     yield _tiers(snapshot)
     yield _classes(snapshot.classes, everything)
     yield _threads(snapshot.threads, everything)
@@ -98,7 +105,10 @@ def _memory(snapshot: Snapshot) -> RenderableType:
         )
         if process.swap_bytes:
             rows.insert(1, (bytes_text(process.swap_bytes), "swapped out"))
-    parts: list[RenderableType] = [table("Memory", ["bytes", "<where"], rows)]
+    parts: list[RenderableType] = [
+        table("Memory", ["bytes", "<where"], rows),
+        Text(f"{NOT_RSS} (hakmem why measures what is)", "dim"),
+    ]
     if any(snapshot.memory.superslabs_by_fill):
         parts.append(_by_fill(snapshot.memory.superslabs_by_fill))
     return Group(*parts)
@@ -109,6 +119,25 @@ def _by_fill(counts: list[int]) -> Text:
     names = ["0 %", *(f"≤{step * 10} %" for step in range(1, len(counts)))]
     shown = ", ".join(f"{count} × {name}" for name, count in zip(names, counts, strict=True) if count)
     return Text(f"SuperSlabs by slots in use: {shown}", "dim")
+
+
+# ---- limits, options -----------------------------------------------------------------------------------
+
+
+def _limits(limits: LimitFigures) -> RenderableType:
+    parts: list[RenderableType] = []
+    if rows := limit_rows(limits):
+        parts.append(table("Limits", ["<limit", "bytes", "used", "<what it did"], rows))
+    parts += [Text(note, "yellow") for note in limit_notes(limits)]
+    return Group(*parts)
+
+
+def _options(snapshot: Snapshot) -> RenderableType:
+    rows = [
+        (item.variable, str(item.value), item.default or "none", WHERE[item.source])
+        for item in snapshot.options_changed
+    ]
+    return table("Options that are not the default", ["<option", "value", "default", "<from"], rows)
 
 
 # ---- tiers, classes, threads -------------------------------------------------------------------------

@@ -233,18 +233,18 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """What hakmem's memory is used for."""
+    """What hakmem's memory is used for: addresses, resident or not, so they are no parts of RSS."""
     memory = moment.snapshot.memory
     parts = (
         ("live blocks, rounding included", memory.live_bytes),
         ("magazines, outboxes, quarantines", memory.cached_bytes),
         ("free blocks of slabs in use", memory.free_slab_bytes),
         ("cached Large and Big blocks", memory.ranges_cached_bytes),
-        ("free ranges waiting for purge", memory.ranges_dirty_bytes),
-        ("free ranges without pages", memory.ranges_clean_bytes),
+        ("free ranges not given back", memory.ranges_dirty_bytes),
+        ("free ranges given back", memory.ranges_clean_bytes),
         ("hakmem's records", memory.metadata_bytes),
     )
-    whole = rss(moment)
+    whole = sum(value or 0 for _, value in parts)
     return [
         [Cell(name, name), size(value), Cell(share_text(value or 0, whole), value or 0)]
         for name, value in parts
@@ -276,5 +276,5 @@ THREADS = View(
 )
 COUNTERS = View("slow paths", ("<counter", "rate", "total", "<meaning"), counter_rows, 1)
 SYSTEM = View("system", ("<call", "rate", "total", "time", "time in all"), os_rows, 1)
-MEMORY = View("memory", ("<part", "bytes", "of RSS"), memory_rows, 1)
+MEMORY = View("memory", ("<part", "bytes, resident or not", "of these"), memory_rows, 1)
 VIEWS = (CLASSES, THREADS, COUNTERS, SYSTEM, MEMORY)

@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hakmem.errors import HakmemError
+from hakmem.limits import LimitFigures, limit_notes
 from hakmem.lines import Line, all_lines, own_lines
 from hakmem.look import Look, look_at, look_at_core
 from hakmem.process import Process
 from hakmem.sizes import bytes_text
+from hakmem.snapshot import take
 from hakmem.target import Target
 from hakmem.verdict import verdict
 
@@ -41,10 +43,13 @@ class Explanation:
     verdict: str
     swap_bytes: int = 0
     not_resident_live_bytes: int = 0
+    purgeable_bytes: int = 0  # what hak_purge(true) would return, about
     changed_bytes: int = 0  # how much RSS moved while it was read
     looks: int = 1
     is_core: bool = False
     notes: list[str] = field(default_factory=list)
+    limits: LimitFigures | None = None
+    limit_notes: list[str] = field(default_factory=list)  # what was refused, which limits are near
 
     def to_json(self) -> dict[str, Any]:
         """The keys are the fields' names."""
@@ -82,6 +87,7 @@ def explain_core(target: Target) -> Explanation:
 
 def explanation(target: Target, look: Look, lines: list[Line], words: str) -> Explanation:
     """What a look means."""
+    limits = take(target, detail="counters").limits
     return Explanation(
         pid=target.pid,
         command=target.command,
@@ -91,7 +97,10 @@ def explanation(target: Target, look: Look, lines: list[Line], words: str) -> Ex
         verdict=words,
         swap_bytes=look.swap_bytes,
         not_resident_live_bytes=look.residency.not_resident_live_bytes,
+        purgeable_bytes=look.residency.purgeable_bytes,
         changed_bytes=look.changed_bytes,
+        limits=limits,
+        limit_notes=limit_notes(limits) if limits else [],
     )
 
 

@@ -39,6 +39,20 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
     for note in explanation.notes:
         console.print(f"[yellow]{escape(note)}[/]")
     console.print(Text("Verdict: ", style="bold").append(Text(explanation.verdict, style="not bold")))
+    if explanation.purgeable_bytes:
+        console.print(Text("Purge: ", style="bold").append(Text(purge_text(explanation), style="not bold")))
+    for note in explanation.limit_notes:
+        console.print(Text("Limits: ", style="bold").append(Text(note, style="not bold yellow")))
+
+
+def purge_text(explanation: Explanation) -> str:
+    """How much of RSS is free and could go back."""
+    size, whole = explanation.purgeable_bytes, explanation.rss_bytes
+    return (
+        f"hak_purge(true), or malloc_trim, would return about {bytes_text(size)} "
+        f"({share_text(size, whole)}), and what the thread that calls it caches. "
+        "By itself it goes back when it is HAKMEM_DECAY_MS old."
+    )
 
 
 def short_command(words: list[str]) -> str:
@@ -111,9 +125,11 @@ def detail_text(detail: dict[str, Any]) -> str:
         "Big blocks" if detail["block_bytes"] is None else f"blocks of {bytes_text(detail['block_bytes'])}"
     )
     if "slabs" in detail:
+        pages = detail["free_page_bytes"]
         return (
             f"{size}: {blocks} in {slab_count(detail['slabs'])}, {detail['live_blocks_per_slab']:g} of "
             f"{detail['capacity_blocks_per_slab']:g} live in each"
+            + (f"; {bytes_text(pages)} in pages without one" if pages else "")
         )
     if "mean_request_bytes" in detail:
         return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} bytes on average"

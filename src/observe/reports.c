@@ -70,9 +70,13 @@ static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
   return text.wanted_bytes == text.length_bytes;
 }
 
-static void report_to_file(void (*report)(struct text *), const char *pattern) {
+static int create_file(const char *pattern) {
   char path[4096];
-  int descriptor = expand_path(pattern, path, sizeof path) ? os_create_file(path) : -1;
+  return expand_path(pattern, path, sizeof path) ? os_create_file(path) : -1;
+}
+
+static void report_to_file(void (*report)(struct text *), const char *pattern) {
+  int descriptor = create_file(pattern);
   if (descriptor < 0) {
     warn_stats_file(pattern);
     return;
@@ -83,7 +87,14 @@ static void report_to_file(void (*report)(struct text *), const char *pattern) {
 
 static int exit_descriptor = STANDARD_ERROR;
 
-static const char text_prefix[] = "text:", json_prefix[] = "json:";
+static const char text_prefix[] = "text:", json_prefix[] = "json:", marked_prefix[] = "1:";
+
+/* Who started the program sees by the file that it did not leave without the report. */
+static void report_and_mark(const char *pattern) {
+  report_to_descriptor(report_as_text, exit_descriptor);
+  int descriptor = create_file(pattern);
+  if (descriptor >= 0) os_close(descriptor);
+}
 
 static void report_stats(const char *how) {
   if (!how[0] || scan_equals(how, "0")) return;
@@ -91,6 +102,8 @@ static void report_stats(const char *how) {
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
     report_to_descriptor(report_as_json, exit_descriptor);
+  else if (scan_past(how, marked_prefix))
+    report_and_mark(how + sizeof marked_prefix - 1);
   else if (scan_past(how, text_prefix))
     report_to_file(report_as_text, how + sizeof text_prefix - 1);
   else if (scan_past(how, json_prefix))

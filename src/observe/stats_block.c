@@ -1,6 +1,7 @@
 #include "observe/stats_block.h"
 
 #include "base/scan.h"
+#include "config/limits.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "heap/heap.h"
@@ -81,6 +82,7 @@ static const struct stats_root roots[] = {
     {"totals", &totals},
     {"class_bytes", class_block_bytes},
     {"options", &options},
+    {"limits", &limits},
 };
 
 const struct stats_block hak_stats_block = {

@@ -19,7 +19,8 @@
 enum { STATS_FORMAT = 1 };
 
 struct stats_entry {
-  uint32_t text;        /* offset in the texts: name, unit and meaning, each ended by a 0 */
+  uint32_t
+      text; /* offset in the texts: name, unit (of an option its default) and meaning, each ended by a 0 */
   uint32_t record_text; /* likewise, of the record that it belongs to */
   char kind;            /* 'r' record; 'f' field; 'c' constant */
   char role;            /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display */

@@ -16,7 +16,7 @@ from tool.conftest import Tool
 NAMES = {
     "kernel", "page size", "transparent huge pages", "overcommit", "map count", "memory", "swap",
     "memory limit", "CPU quota", "address space limit", "data limit", "locked memory limit", "stack limit",
-    "access", "environment", "library",
+    "access", "environment", "library", "options",
 }  # fmt: skip
 
 

@@ -145,12 +145,33 @@ static int write_a_file(const void *unused) {
   return 0;
 }
 
+/* The text goes to standard error; the file says that it did. */
+static int write_and_mark(const void *unused) {
+  char path[64];
+  (void)unused;
+  start_library();
+  snprintf(path, sizeof path, "/tmp/hakmem-test-mark-%d", (int)getpid());
+  REQUIRE(access(path, F_OK));
+  options.stats = "1:/tmp/hakmem-test-mark-%p";
+  reports_at_exit();
+  int found = access(path, F_OK);
+  unlink(path);
+  REQUIRE(!found);
+  REQUIRE(strstr(os_fake.written, "fetched past the magazines"));
+  os_fake_forget_written();
+  options.stats = "1:/nowhere/at/all";
+  reports_at_exit();
+  REQUIRE(strstr(os_fake.written, "fetched past the magazines"));
+  return 0;
+}
+
 CHILD_TEST(write_json)
 CHILD_TEST(cut_json)
 CHILD_TEST(write_text)
 CHILD_TEST(write_acquisitions)
 CHILD_TEST(write_where_it_cannot)
 CHILD_TEST(write_a_file)
+CHILD_TEST(write_and_mark)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -160,6 +181,7 @@ int main(void) {
       cmocka_unit_test(test_write_acquisitions),
       cmocka_unit_test(test_write_where_it_cannot),
       cmocka_unit_test(test_write_a_file),
+      cmocka_unit_test(test_write_and_mark),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -11,18 +12,20 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
-    from hakmem.checks import Finding
+    from hakmem.findings import Finding
 
+PID = re.compile("[0-9]{1,19}")
 STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
 
 
 @click.command("doctor", context_settings={"ignore_unknown_options": True})
 @JSON
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENT]…]")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PID | -- PROGRAM [ARGUMENT]…]")
 @click.pass_context
 def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> None:
     """Look at what may be in hakmem's way: settings of the kernel, the container and this session.
 
+    With PID of that process instead: is it on hakmem, what is in hakmem's way there, its limits and options.
     With PROGRAM also whether hakmem can be preloaded into it, and which of its memory it would not serve. The
     program is not run; its dynamic loader is asked for its libraries, as ldd does.
 
@@ -31,14 +34,20 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
     \b
     Examples:
       hakmem doctor
+      hakmem doctor 1234
       hakmem doctor -- ./server
       hakmem doctor --json | jq '.findings[] | select(.verdict != "ok")'
     """
-    from hakmem.checks import Verdict, machine_findings, program_findings
+    from hakmem.checks import machine_findings, program_findings
+    from hakmem.findings import Verdict
+    from hakmem.process_checks import process_findings
     from hakmem.screen import print_json
 
     # The program first: a wrong name should be told at once.
-    findings = [*(program_findings(words) if words else []), *machine_findings()]
+    if len(words) == 1 and PID.fullmatch(words[0]):
+        findings = process_findings(int(words[0]))
+    else:
+        findings = [*(program_findings(words) if words else []), *machine_findings()]
     problems = sum(finding.verdict == Verdict.PROBLEM for finding in findings)
     if as_json:
         print_json({"findings": [asdict(finding) for finding in findings], "problems": problems})

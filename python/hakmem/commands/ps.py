@@ -12,6 +12,7 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
+    from hakmem.limits import LimitFigures
     from hakmem.process import Process
 
 OTHERS_SHOWN = 15
@@ -27,6 +28,7 @@ class Line:
     rss_bytes: int
     user_id: int
     command: list[str]
+    limits: LimitFigures | None = None  # of those on hakmem
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Listing:
 @JSON
 def command(everything: bool, as_json: bool) -> None:
     """Which processes run on hakmem, which on what else (glibc, musl, jemalloc, mimalloc, tcmalloc …).
+
+    Of those on hakmem the nearest memory limit is told (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's),
+    and how many requests were refused.
 
     "static" is a program linked statically against a C library's malloc. Processes that the kernel does not
     let you look into are counted.
@@ -97,28 +102,43 @@ def _line(process: Process) -> Line:
         rss_bytes=process.figures().rss_bytes,
         user_id=process.path("").stat().st_uid,
         command=process.command,
+        limits=_limits(process) if allocator.name == HAKMEM else None,
     )
+
+
+def _limits(process: Process) -> LimitFigures | None:
+    from hakmem.errors import HakmemError
+    from hakmem.snapshot import open_process, take
+
+    try:
+        return take(open_process(process.pid), detail="counters").limits
+    except HakmemError:
+        return None  # another format, or too young: it is listed all the same
 
 
 def print_listing(found: Listing, everything: bool) -> None:
     from hakmem.allocators import HAKMEM
+    from hakmem.limits import limit_mark
     from hakmem.screen import console, one_line, table
     from hakmem.sizes import bytes_text
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
     others = [line for line in found.lines if line.allocator != HAKMEM]
     shown = others if everything else others[:OTHERS_SHOWN]
+    marks = {line.pid: limit_mark(line.limits) for line in ours if line.limits}
+    has_marks = any(marks.values())
     rows = [
         (
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
+            *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
         for line in [*ours, *shown]
     ]
     out = console()
-    out.print(table("", ["PID", "<malloc", "RSS", "<command"], rows))
+    out.print(table("", ["PID", "<malloc", "RSS", *(["<limit"] if has_marks else []), "<command"], rows))
     if len(shown) < len(others):
         counts = Counter(line.allocator for line in others[len(shown) :])
         out.print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -66,6 +67,9 @@ def command(
 ) -> None:
     """Launch PROGRAM on hakmem.
 
+    With --stats or --json it is said when the program leaves without the report: by _exit, by a signal, or as
+    another program that hakmem is not in.
+
     First it is checked that the library can be preloaded into the program; if not, the reason is told and
     nothing is run. Then the program takes this process over: signals and the exit status are its own.
 
@@ -105,11 +109,29 @@ def command(
         environment[HARDEN_VARIABLE] = str(harden)
         libraries = hardened(library, harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
-    if stats:
-        environment[STATS_VARIABLE] = "1"
-    if json_file:
-        environment[STATS_VARIABLE] = f"json:{absolute(json_file)}"
+    if stats or json_file:
+        launch_watched(words, environment, absolute(json_file) if json_file else None, examined.linked)
     launch(words, environment)
+
+
+def launch_watched(
+    words: tuple[str, ...], environment: dict[str, str], json_file: Path | None, linked: Path | None
+) -> NoReturn:
+    """Asks for the report; somebody says so when the program leaves without it."""
+    from hakmem.leaving import expected_file, expected_mark, watch
+
+    expected, option = (
+        (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
+    )
+    cancel = watch(replace(expected, linked=linked), words[0]) if expected else None
+    if expected and cancel is None and not json_file:
+        option = "1"  # nobody looks at the mark
+    environment[STATS_VARIABLE] = option
+    try:
+        launch(words, environment)
+    finally:  # it was not run
+        if cancel is not None:
+            os.write(cancel, b"x")
 
 
 def absolute(name: str) -> Path:

@@ -1,0 +1,101 @@
+"""What the tool says of bytes: what has no pages is no part of RSS; what a purge would return, it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hakmem.metrics import MEMORY_HELP, HakmemCollector
+from hakmem.recording import Recording
+from hakmem.report import MEMORY_PARTS, render
+from hakmem.snapshot import open_process
+from hakmem.snapshot_text import MEMORY_LINES
+from hakmem.watching import MEMORY, VIEWS, Watch
+from tool.conftest import Stepper
+from tool.processes import hakmem, hakmem_json, running
+
+PROGRAMS = Path(__file__).parent / "programs"
+MIB = 1 << 20
+NEVER_PURGED = {"HAKMEM_DECAY_MS": "86400000", "HAKMEM_HELPER_THREAD": "0"}
+# A page claimed for what is counted in blocks and addresses.
+CLAIMS = re.compile(r"of RSS|with their pages|without pages|resident(?!,? or)", re.IGNORECASE)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def untouched(lib: Path, compile_c: Callable[..., Path]) -> Any:  # noqa: ANN401 - a generator of a process
+    """It holds 85 MiB of blocks that were never written: more than its RSS."""
+    with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
+        yield process
+
+
+def test_tops_memory_is_no_share_of_rss(untouched: Any) -> None:  # noqa: ANN401
+    watch = Watch(open_process(untouched.pid))
+    moment = watch.look() or watch.look()
+    assert moment is not None
+    assert moment.snapshot.process is not None
+    assert moment.snapshot.memory.live_bytes > moment.snapshot.process.rss_bytes, "else it shows nothing"
+    rows = MEMORY.sorted_rows(moment, {})
+    shares = [float(row[-1].split()[0]) for row in rows]
+    assert sum(shares) == pytest.approx(100, abs=2)
+    assert not any(CLAIMS.search(text) for view in VIEWS for text in view.columns)
+    assert not any(CLAIMS.search(row[0]) for row in rows)
+    assert any("resident or not" in column for column in MEMORY.columns)
+
+
+def test_stats_table_says_what_it_counts(untouched: Any) -> None:  # noqa: ANN401
+    assert not [text for text in MEMORY_LINES.values() if CLAIMS.search(text)]
+    text = words(hakmem("stat", untouched.pid).stdout)
+    assert "All but RSS is counted in blocks and addresses, resident or not" in text
+
+
+def test_the_pages_areas_and_tiles(untouched: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    recording = tmp_path / "run.json"
+    hakmem("record", untouched.pid, "--for", "0.5s", "--every", "0.1s", "-o", recording)
+    page = render(Recording.read(recording))
+    assert not [name for name, _ in MEMORY_PARTS if CLAIMS.search(name)]
+    assert "% of RSS" not in page
+    assert "areas are no parts of the line" in words(page)
+
+
+@pytest.mark.usefixtures("untouched")
+def test_help_of_metrics() -> None:
+    assert not [text for text in MEMORY_HELP.values() if CLAIMS.search(text)]
+    by_name = {family.name: family for family in HakmemCollector("full").collect()}
+    assert "resident or not" in by_name["hakmem_live_bytes"].documentation
+
+
+def test_a_purge_returns_what_why_says(
+    stepper: Callable[..., Stepper], compiled: Callable[..., Path]
+) -> None:
+    program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
+    before = hakmem_json("why", program.pid)
+    text = words(hakmem("why", program.pid).stdout)
+    program.go_on("purged")
+    after = hakmem_json("why", program.pid)
+    returned = before["rss_bytes"] - after["rss_bytes"]
+    assert before["purgeable_bytes"] > 15 * MIB, "pages between the blocks that are kept, and the range"
+    assert before["purgeable_bytes"] == pytest.approx(returned, abs=MIB), "the caller's caches are beyond it"
+    assert after["purgeable_bytes"] < MIB
+    assert "hak_purge(true), or malloc_trim, would return about" in text
+    assert "in pages without one" in text
+
+
+def test_given_pages_are_no_free_blocks(
+    stepper: Callable[..., Stepper], compiled: Callable[..., Path]
+) -> None:
+    """After a purge the blocks are free still: `stat` counts them, and does not say that they have pages."""
+    program = stepper([compiled("purgeable")], "freed", **NEVER_PURGED)
+    program.go_on("purged")
+    answer = SimpleNamespace(**hakmem_json("stat", program.pid))
+    free_lines = [
+        line for line in hakmem_json("why", program.pid)["lines"] if line["name"].startswith("free")
+    ]
+    assert answer.memory["free_slab_bytes"] > 2 * sum(line["bytes"] for line in free_lines)
