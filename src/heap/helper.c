@@ -93,12 +93,15 @@ static void *helper_body(void *unused) {
 
 /* ---- its beginning ------------------------------------------------------------------------------------- */
 
+/* Asked at each slow path of malloc: most programs are small. */
 static bool is_worth_a_helper(void) {
+  bool is_small = load_relaxed(&window.frontier_chunk) < HELPER_MIN_CHUNKS;
+  if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
   if (options.helper_thread == HELPER_ALWAYS) return true;
   if (!os_is_multi_threaded()) return false;
   if (sampler_wants_ticks()) return true;
-  return options.helper_thread == HELPER_WHEN_WORTH && load_relaxed(&purge_state) != PURGE_NONE &&
-         load_relaxed(&window.frontier_chunk) >= HELPER_MIN_CHUNKS &&
+  return options.helper_thread == HELPER_WHEN_WORTH && !is_small &&
+         load_relaxed(&purge_state) != PURGE_NONE &&
          os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
 }
 
