@@ -16,7 +16,7 @@ ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
 WHERE = {
     ENVIRONMENT: "its environment",
     ITSELF: "set by hakmem or the program itself",
-    UNKNOWN: "its environment may not be read",
+    UNKNOWN: "not known: its environment is not to be read",
 }
 
 
