@@ -113,5 +113,6 @@ def is_clean(ending: Ending, what: object) -> None:
     assert ending.status in range(6) or ending.status in (126, 127), f"{what}: {ending}"
     for word in NEVER:
         assert word not in ending.stderr, f"{what}: {ending.stderr}"
-    if ending.status not in (0, 2):
+    has_problems = ending.status == 1 and "problem" in ending.stdout  # doctor's answer: no error
+    if ending.status not in (0, 2) and not has_problems:
         assert "\nhakmem: " in f"\n{ending.stderr}", f"{what}: {ending}"
