@@ -36,7 +36,7 @@ def option_findings(environment: Mapping[str, str]) -> list[Finding]:
     ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     given = {name: value for name, value in ours.items() if name not in TOOL_VARIABLES}
     if not given:
-        return [ok(NAME, "no HAKMEM_* variable is set: hakmem's defaults")]
+        return [ok(NAME, "no HAKMEM_* variable is in the environment")]
     try:
         library = find_library()
         warnings = warnings_of(library, given)

@@ -15,7 +15,7 @@ PREFIX = "HAKMEM_"
 ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
 WHERE = {
     ENVIRONMENT: "its environment",
-    ITSELF: "set by hakmem or the program itself",
+    ITSELF: "not in its environment as that is now: the program set it, or wrote over that",
     UNKNOWN: "not known: its environment is not to be read",
 }
 
