@@ -35,7 +35,8 @@ int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *)
   }
   int error = start(thread, attributes, body, argument);
   /* Not for want of the one that the helper has (RLIMIT_NPROC, a cgroup's pids.max). */
-  return error == EAGAIN && helper_stop(true) ? start(thread, attributes, body, argument) : error;
+  bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
+  return is_again ? start(thread, attributes, body, argument) : error;
 }
 int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument)
     EXPORT_ALIAS_OF(hak_start_thread);
@@ -51,8 +52,8 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
 static int call_alone(const char *name, int first, int second) {
   int (*next)(int, int);
+  *(void **)&next = os_next_symbol(name); /* first: it may allocate, and start a helper */
   helper_stop(false);
-  *(void **)&next = os_next_symbol(name);
   if (next) return next(first, second);
   errno = ENOSYS;
   return -1;

@@ -80,8 +80,7 @@ static void look_at_slot_before(uintptr_t freed) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (!map_entry_is_live(entry)) look_at_untouched(granule, freed - BESIDE_BYTES, freed);
   if (!map_entry_is_live(entry) || class >= SLAB_CLASS_COUNT) return;
-  struct edges edges =
-      edges_at(slab_of_block(granule_address(granule))->base, &slab_shapes[class]);
+  struct edges edges = edges_at(slab_of_block(granule_address(granule))->base, &slab_shapes[class]);
   size_t block_bytes = class_block_bytes[class];
   if (edges.end != freed) return;
   uintptr_t begin = largest(edges.blocks_end, freed - BESIDE_BYTES);

@@ -50,8 +50,7 @@ INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned cl
   return true;
 }
 
-static void *take_of_slab(struct heap *heap, unsigned class,
-                              const struct allocation *allocation) {
+static void *take_of_slab(struct heap *heap, unsigned class, const struct allocation *allocation) {
   size_t size = allocation->size;
   struct quarantine *quarantine = quarantine_of(heap);
   if (UNLIKELY(!quarantine)) return NULL;
@@ -116,7 +115,8 @@ static bool is_live_block(uintptr_t address) {
 
 /* Whether a live block begins at the address; says so when not. */
 static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
-  if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address))) return true;
+  if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address)))
+    return true;
   if (is_in_slab(entry))
     fail_in_slab(address, verb);
   else

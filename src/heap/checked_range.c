@@ -48,7 +48,8 @@ static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_
 /* The block's pages open, all others closed.  A range that is not known to be closed may be so in parts; that its ends are
  * not closed, as the system has no more mappings, is no reason to fail. */
 static bool open_for(size_t granule, uintptr_t block) {
-  uintptr_t begin = granule_address(granule), first = first_page(block), end = end_of_range(granule);
+  uintptr_t begin = granule_address(granule), first = first_page(block),
+            end = end_of_range(granule);
   if (!os_open_pages((void *)first, end - first)) return false;
   if (LIKELY(range_info(granule)->is_closed)) return true;
   if (first != begin) os_close_pages((void *)begin, first - begin);
@@ -87,8 +88,8 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
 static void check_front(uintptr_t block) {
   uintptr_t written = trailer_find_written(first_page(block), block);
   if (LIKELY(written == block)) return;
-  struct block_description description =
-      pointer_describe(block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
+  struct block_description description = pointer_describe(
+      block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
   report_write_beside("free", block, block - written, true, &description);
 }
 
@@ -96,8 +97,8 @@ static void check_front(uintptr_t block) {
 static void empty(size_t granule, uintptr_t block) {
   struct range_info *info = range_info(granule);
   uintptr_t first = first_page(block);
-  info->is_closed = os_close_pages((void *)granule_address(granule),
-                                   (size_t)info->granules << GRANULE_SHIFT);
+  info->is_closed =
+      os_close_pages((void *)granule_address(granule), (size_t)info->granules << GRANULE_SHIFT);
   if (UNLIKELY(!info->is_closed)) memset((void *)first, 0, end_of_range(granule) - first);
 }
 

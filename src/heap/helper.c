@@ -105,10 +105,14 @@ static bool is_worth_a_helper(void) {
          os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
 }
 
-/* The one before is on its way out for a few microseconds. */
+bool helper_is(void *(*body)(void *)) { return body == helper_body; }
+
+/* The one before is on its way out for a few microseconds.  Its number may be another thread's one day. */
 static bool is_still_leaving(void) {
   uint32_t before = load_relaxed(&helper_thread_id);
-  return before && os_thread_exists(before);
+  if (!before || os_thread_exists(before)) return before != 0;
+  cas_strong_acq_rel(&helper_thread_id, &before, 0); /* acq_rel: orders nothing */
+  return false;
 }
 
 NOINLINE static void start(void) {
@@ -128,14 +132,15 @@ void helper_start_when_worth(void) {
 
 /* ---- its end --------------------------------------------------------------------------------------------- */
 
-void helper_note_thread(void) {
-  fetch_add_relaxed(&program_threads, 1);
-  if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
+/* The helper itself is none. */
+static bool is_helper(void) {
+  return thread_number_if_known && thread_number_if_known == load_relaxed(&helper_thread_id);
 }
 
-void helper_note_thread_end(void) {
-  fetch_sub_seq(&program_threads, 1); /* seq: pairs with rest */
-  wake();
+void helper_note_thread(void) {
+  if (UNLIKELY(is_helper())) return;
+  fetch_add_relaxed(&program_threads, 1);
+  if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
 }
 
 enum { STOP_ATTEMPTS = 1000 };
@@ -153,11 +158,22 @@ bool helper_stop(bool for_good) {
   return was_there;
 }
 
+/* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
+ * of the process. */
+void helper_note_thread_end(void) {
+  if (UNLIKELY(is_helper())) return;
+  if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
+    helper_stop(false);
+  else
+    wake();
+}
+
 void helper_after_fork(uint32_t thread_count) {
   store_relaxed(&purge_helper_waits, PURGE_REST_NONE);
   store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
   store_relaxed(&helper_thread_id, 0);
   store_relaxed(&helper_shall_end, 0);
+  os_forget_threads();
   store_relaxed(&program_threads, thread_count);
   store_relaxed(&helper_not_before_ms, os_now_coarse_ms() + options.decay_ms);
 }

@@ -22,6 +22,9 @@ void helper_note_thread_end(void);
  * will be none any more.  Any thread. */
 bool helper_stop(bool for_good);
 
+/* Whether a thread that is being started is the helper. */
+bool helper_is(void *(*body)(void *));
+
 /* In a forked child, which has none; `thread_count` is 1 if the thread that forked has a heap, else 0. */
 void helper_after_fork(uint32_t thread_count);
 

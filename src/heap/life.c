@@ -208,7 +208,9 @@ static void end_of_thread(void *argument) {
 
 /* In a child, until somebody parked the heaps of the threads that did not come along. */
 static ATOMIC(uint32_t) has_lost_threads;
-static struct heap *survivor; /* the heap of the thread that forked */
+static struct lock lost_lock = {.rank = LOCK_RANK_LOST};
+static uint32_t numbers_at_fork; /* written while the child has one thread */
+static struct heap *survivor;    /* the heap of the thread that forked */
 
 /* A process with one thread has nothing to guard: nobody is in a slow path, holds a latch or a lock.  To
  * touch nothing then saves copying the pages, in the parent and in the child. */
@@ -256,16 +258,26 @@ static void list_parked_again(void) {
     if (load_relaxed(&owner->state) == OWNER_PARKED) push_parked(heap_of_owner(owner));
 }
 
+/* Heaps that were made since are the child's own. */
 static void park_lost_thread(struct heap *heap) {
   uint32_t state = load_relaxed(&heap->owner.state);
-  if (heap != survivor && state != OWNER_PARKED && state != OWNER_LOST) park(heap);
+  bool is_lost = heap != survivor && heap->owner.number <= numbers_at_fork;
+  if (is_lost && state != OWNER_PARKED && state != OWNER_LOST) park(heap);
+}
+
+/* Nobody gets a heap before all are parked: one that is taken over meanwhile would look like a lost one. */
+COLD static void park_lost_threads(void) {
+  lock_take(&lost_lock, &stray_counters);
+  if (load_relaxed(&has_lost_threads)) {
+    for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+      park_lost_thread(heap_of_owner(owner));
+    store_release(&has_lost_threads, 0); /* what was parked before; pairs with the acquire below */
+  }
+  lock_give(&lost_lock);
 }
 
 void heaps_park_lost_threads(void) {
-  if (LIKELY(!load_relaxed(&has_lost_threads)) || exchange_acquire(&has_lost_threads, 0) == 0)
-    return;
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    park_lost_thread(heap_of_owner(owner));
+  if (UNLIKELY(load_acquire(&has_lost_threads))) park_lost_threads();
 }
 
 /* The memory of the child is that of one moment, each thread cut off between two of its stores.  What a lock or a latch
@@ -283,6 +295,8 @@ static void after_fork_in_child(void) {
   helper_after_fork(heap_is_real(survivor));
   give_up_broken_heaps();
   if (lock_reset_in_child(&heaps_lock)) list_parked_again();
+  lock_reset_in_child(&lost_lock);
+  numbers_at_fork = load_relaxed(&heap_numbers);
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 

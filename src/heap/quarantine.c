@@ -177,7 +177,8 @@ bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
     store_relaxed(&quarantine->block_count, count + 1);
   }
   quarantine->latest = block;
-  if (UNLIKELY(quarantine->bytes > options.quarantine_bytes)) went_home |= let_more_go(heap, quarantine);
+  if (UNLIKELY(quarantine->bytes > options.quarantine_bytes))
+    went_home |= let_more_go(heap, quarantine);
   return went_home;
 }
 

@@ -473,7 +473,8 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
   return BLOCK_NONE;
 }
 
-NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb, size_t *usable_bytes) {
+NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
+                                            size_t *usable_bytes) {
   if (sampled_covers(address))
     return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (nothing_covers(address)) {
@@ -555,7 +556,7 @@ void *heap_move_big(void **target, void *source, size_t bytes) {
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
-  if (granule >= load_relaxed(&window.granule_count)) 
+  if (granule >= load_relaxed(&window.granule_count))
     return sampled_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;

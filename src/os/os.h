@@ -134,7 +134,7 @@ void os_sleep_ms(uint64_t milliseconds);
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
 /* Waits for a word that holds the number of the thread that has it (os/lock.h), which gets this thread's priority
- * meanwhile; then it holds this thread's.  False when the kernel cannot: nothing changed then. */
+ * meanwhile; then it holds this thread's.  False when the kernel cannot, and after a while: the word is to be looked at. */
 bool os_take_word(ATOMIC(uint32_t) *word);
 /* Hands it to who waits for it with the highest priority; false when the kernel did not. */
 bool os_give_word(ATOMIC(uint32_t) *word);
@@ -144,6 +144,8 @@ bool os_thread_start(void *(*body)(void *), void *argument);
  * when os_note_processors was called, instead of its maker's.  Each as far as the kernel lets it. */
 void os_thread_settle(const char *name);
 void os_note_processors(void);
+/* In a forked child: none of ours came along. */
+void os_forget_threads(void);
 /* Whether the kernel still has that thread of this process; false too when it cannot be asked. */
 bool os_thread_exists(uint32_t thread_id);
 

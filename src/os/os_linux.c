@@ -180,17 +180,26 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
   errno = saved_errno;
 }
 
+/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without
+ * waking anybody: so whoever waits looks again now and then. */
+enum { LOOK_AGAIN_NS = 50000000 };
+
 bool os_take_word(ATOMIC(uint32_t) *word) {
+  if (os_is_confined()) return false; /* filters list what futex may do */
   int saved_errno = errno;
   long result;
   do {
-    result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0);
+    uint64_t end_ns = clock_ns(CLOCK_REALTIME) + LOOK_AGAIN_NS;
+    struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000),
+                           .tv_nsec = (long)(end_ns % 1000000000)};
+    result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
   errno = saved_errno;
   return result == 0;
 }
 
 bool os_give_word(ATOMIC(uint32_t) *word) {
+  if (os_is_confined()) return false; /* who waits since before looks again */
   int saved_errno = errno;
   long result = syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0);
   errno = saved_errno;
@@ -264,6 +273,8 @@ static void settle(const char *name) {
   if (processors_at_load.bytes > 0 && !are_same(&own, &processors_at_load))
     syscall(SYS_sched_setaffinity, 0, processors_at_load.bytes, processors_at_load.mask);
 }
+
+void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
 
 void os_thread_settle(const char *name) {
   if (!os_is_confined()) settle(name);

@@ -404,6 +404,7 @@ static void keep_huge_out(size_t first, size_t granules) {
 static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = arena_of(first);
   size_t granules = record(first)->info.granules;
+  if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
   lock_take(&arena->lock, counters);
   if (kind != RANGE_DIRTY) note_purge(first, granules);
   insert_merged(arena, first, granules, kind);
