@@ -9,6 +9,7 @@
 #include "api/family.h"
 #include "base/bits.h"
 #include "config/options.h"
+#include "heap/life.h"
 #include "os/os.h"
 
 typedef void (*new_handler)(void);
@@ -33,9 +34,15 @@ static void *allocate_noted(const struct request *request) {
   return heap_allocate(&allocation);
 }
 
+/* The program's first request may come before anybody has read the options. */
+static bool is_hardened(void) {
+  library_has_options();
+  return options.harden != 0;
+}
+
 static void *allocate_once(const struct request *request) {
   size_t size = request->size, alignment = request->alignment;
-  if (UNLIKELY(options.harden) && is_power_of_two(alignment | !alignment))
+  if (UNLIKELY(is_hardened()) && is_power_of_two(alignment | !alignment))
     return allocate_noted(request);
   return alignment ? family_aligned_alloc(alignment, size, request->site)
                    : family_malloc_site(size, request->site);

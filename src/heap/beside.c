@@ -14,6 +14,7 @@ static void look_at_trailer(uintptr_t block, size_t block_bytes) {
   size_t requested_bytes;
   if (LIKELY(trailer_read(block, block_bytes, &requested_bytes))) return;
   if (trailer_is_absent(block, block_bytes) || !is_live(block)) return;
+  if (trailer_read(block, block_bytes, &requested_bytes)) return; /* it has come meanwhile */
   struct block_description description = slab_describe(slab_of_block(block), block);
   report_overflow("free of a neighbour", block, block_bytes - TRAILER_BYTES, false, &description);
 }
@@ -32,8 +33,12 @@ static void report(uintptr_t freed, uintptr_t written) {
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
+  unsigned index;
   if (!live_begin(word, block)) return;
-  size_t at = find_nonzero(begin, end - begin);
+  const struct slab *slab = slab_of_block(block);
+  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index);
+  size_t at =
+      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's by now */
   if (at < end - begin) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);

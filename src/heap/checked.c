@@ -186,13 +186,23 @@ static bool operators_are_ours(void) {
   return true;
 }
 
+/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
+ * has.  So malloc's blocks are for who wants to know all. */
+static bool is_told(enum maker made_by, enum maker freed_as) {
+  uint64_t wanted = options.harden_operators;
+  if (wanted == 1 && options.harden > 1) wanted = 2;
+  bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;
+  return wanted > (is_mallocs ? 1u : 0u);
+}
+
 /* Somebody takes the block for another's. */
-COLD static void fail_maker(uintptr_t block, uint32_t entry, const char *verb) {
+COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
+                            const char *verb) {
   static const char *const names[] = {
       [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   enum maker made_by = trailer_maker(block, capacity_bytes);
-  if (!options.harden_operators || !trailer_read(block, capacity_bytes, &requested_bytes) ||
+  if (!is_told(made_by, freed_as) || !trailer_read(block, capacity_bytes, &requested_bytes) ||
       !operators_are_ours())
     return;
   struct block_description description = pointer_describe(block, entry, requested_bytes);
@@ -204,7 +214,7 @@ void checked_become_mallocs(uintptr_t block) {
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* was reported */
   if (LIKELY(trailer_maker(block, capacity_bytes) == MADE_BY_MALLOC)) return;
-  fail_maker(block, entry, "realloc");
+  fail_maker(block, entry, MADE_BY_MALLOC, "realloc");
   trailer_write(block, capacity_bytes, requested_bytes, MADE_BY_MALLOC);
 }
 
@@ -214,7 +224,7 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
       [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
   check_end(block, entry, "free");
   if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
-    fail_maker(block, entry, verbs[maker]);
+    fail_maker(block, entry, maker, verbs[maker]);
 }
 
 /* ---- free -------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Run = Callable[..., "Result"]
 
 HERE = Path(__file__).resolve().parent / "operators"
-HARDENED = {"HAKMEM_HARDEN": "1"}
+HARDENED = {"HAKMEM_HARDEN": "1", "HAKMEM_HARDEN_OPERATORS": "2"}
 SIZES = ("60", "5000", "200000")
 MAKERS = {
     "malloc": ["malloc", "calloc", "memalign", "realloc"],
@@ -73,6 +73,14 @@ def test_warned_of_once_and_freed_all_the_same(run_program: Run) -> None:
         assert result.returncode == 0, (maker, freer, result.stderr)
         said = [line for line in result.stderr.splitlines() if line.startswith("hakmem: mismatched")]
         assert len(said) == 1, (maker, freer, result.stderr)
+
+
+def test_by_default_malloc_may_be_mixed_with_new(run_program: Run) -> None:
+    """A library's own operators, which nobody else sees, make blocks by malloc."""
+    for made_by, maker, freed_as, freer in WRONG:
+        is_told = "malloc" not in (made_by, freed_as)
+        result = run_pair(run_program, "preload", maker, freer, "60", HAKMEM_HARDEN_OPERATORS="1")
+        assert (result.returncode != 0) == is_told, (maker, freer, result.stderr)
 
 
 @pytest.mark.parametrize("options", [{"HAKMEM_HARDEN_OPERATORS": "0"}, {"HAKMEM_HARDEN": "0"}])
