@@ -1,21 +1,8 @@
 /* src/heap/helper: when the helper thread begins, what it does, when it ends. */
 #include "heap/helper.h"
 
-#include "heaps.h"
+#include "memory_use.h"
 #include "pool/purge.h"
-
-#define MIB ((size_t)1 << 20)
-
-enum { SMALL_BLOCKS = 50000 };
-
-static void *blocks[SMALL_BLOCKS];
-
-static void use_memory(void) {
-  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
-  for (unsigned index = 0; index < SMALL_BLOCKS; index++) hak_free(blocks[index]);
-  for (unsigned index = 0; index < 8; index++) blocks[index] = must_malloc(3 * MIB);
-  for (unsigned index = 0; index < 8; index++) hak_free(blocks[index]);
-}
 
 static uint64_t starts(void) { return load_relaxed(&os_fake.calls[OS_CALL_THREAD_START]); }
 

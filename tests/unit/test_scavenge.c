@@ -1,20 +1,7 @@
 /* src/heap/scavenge: memory goes back by age, in the test's time. */
 #include "heap/scavenge.h"
 
-#include "heaps.h"
-
-#define MIB ((size_t)1 << 20)
-
-enum { SMALL_BLOCKS = 50000 };
-
-static void *blocks[SMALL_BLOCKS];
-
-static void use_memory(void) {
-  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
-  for (unsigned index = 0; index < SMALL_BLOCKS; index++) hak_free(blocks[index]);
-  for (unsigned index = 0; index < 8; index++) blocks[index] = must_malloc(3 * MIB);
-  for (unsigned index = 0; index < 8; index++) hak_free(blocks[index]);
-}
+#include "memory_use.h"
 
 /* A program that goes on a little: slow paths, no memory to speak of. */
 static void tick(uint64_t milliseconds) {
