@@ -58,6 +58,12 @@ def test_spawn(mode: str, run_program: Run) -> None:
     assert result.served >= 1
 
 
+@pytest.mark.parametrize(("mode", "forks"), [("preload", "100"), ("preload-debug", "50")])
+def test_fork_with_many_heaps(mode: str, forks: str, run_program: Run) -> None:
+    result = run_program(HERE / "fork_many_heaps.c", mode, args=[forks], stats=False, timeout=100)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize(("mode", "forks"), [("preload", "500"), ("preload-debug", "200"), ("static", "200")])
 def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_program: Run) -> None:
     """The C library takes locks of its own for a fork, whose holders may wait in malloc."""

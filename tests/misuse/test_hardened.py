@@ -51,7 +51,7 @@ CRASHES = (
     "crash_read_of_nothing",
     "crash_write_to_nothing",
 )
-SOUND = ("sound", "sound_nothing")
+SOUND = ("sound", "sound_nothing", "sound_neighbours")
 WITH_ARGUMENTS = ("stray_write", "write_after_free_before_malloc")
 
 
