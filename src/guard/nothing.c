@@ -15,20 +15,11 @@ static ATOMIC(uint32_t) was_tried; /* relaxed: one thread makes the region */
 
 /* ---- the region -------------------------------------------------------------------------------------------- */
 
-/* The window is not reserved: the kernel may place a mapping there, which free would take for a block. */
-static void *reserve_outside_window(void) {
-  void *region = os_reserve_closed(NOTHING_BYTES);
-  uintptr_t begin = (uintptr_t)region;
-  if (!region || (!is_in_window(begin) && !is_in_window(begin + NOTHING_BYTES - 1))) return region;
-  os_unmap(region, NOTHING_BYTES);
-  return NULL;
-}
-
 /* 0 too while another thread is at it. */
 COLD static uintptr_t start(void) {
   if (load_relaxed(&was_tried) || fetch_or_relaxed(&was_tried, 1)) return 0;
   taken = metadata_allocate(WORDS * sizeof *taken);
-  void *region = taken ? reserve_outside_window() : NULL;
+  void *region = taken ? window_reserve_outside(NOTHING_BYTES) : NULL;
   store_release(&nothing_begin, (uintptr_t)region); /* the bits; pairs with nothing_covers and find_begin */
   return (uintptr_t)region;
 }

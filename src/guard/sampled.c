@@ -40,16 +40,6 @@ static uintptr_t slot_begin(size_t index) {
   return load_relaxed(&sampled_region.begin) + os_page_bytes() + index * stride();
 }
 
-/* The window takes its addresses as it grows: nothing of others may lie there. */
-static void *reserve_outside_window(size_t bytes) {
-  void *reserved = os_reserve_closed(bytes);
-  if (!reserved) return NULL;
-  uintptr_t begin = (uintptr_t)reserved;
-  if (!is_in_window(begin) && !is_in_window(begin + bytes - 1)) return reserved;
-  os_unmap(reserved, bytes);
-  return NULL;
-}
-
 bool sampled_start(void) {
   unsigned count = (unsigned)options.guard_slots;
   size_t slot_bytes = round_up(options.guard_slot_bytes, os_page_bytes());
@@ -58,7 +48,7 @@ bool sampled_start(void) {
   if (!slots) slots = metadata_allocate(count * sizeof *slots);
   if (!ring) ring = metadata_allocate(count * sizeof *ring);
   if (!slots || !ring) return false;
-  void *region = reserve_outside_window(bytes);
+  void *region = window_reserve_outside(bytes);
   if (!region) return false;
   for (unsigned index = 0; index < count; index++) ring[index] = (uint16_t)index;
   store_relaxed(&free_count, count);

@@ -345,3 +345,12 @@ void window_give_back(size_t first, size_t count, size_t guard_count) {
 
 size_t window_grow_for_records(void) { return grow(record_piece()); }
 void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
+
+/* The window is not reserved: the kernel may place a mapping there. */
+void *window_reserve_outside(size_t bytes) {
+  void *reserved = os_reserve_closed(bytes);
+  uintptr_t begin = (uintptr_t)reserved;
+  if (!reserved || (!is_in_window(begin) && !is_in_window(begin + bytes - 1))) return reserved;
+  os_unmap(reserved, bytes);
+  return NULL;
+}

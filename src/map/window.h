@@ -113,6 +113,10 @@ INLINE uintptr_t record_chunk_address(size_t chunk) {
   return chunk_address(chunk) + RECORD_MARGIN_BYTES;
 }
 
+/* Closed pages that the window will never reach as it grows, so that their addresses are told from blocks' (os.h,
+ * os_reserve_closed); NULL when refused. */
+void *window_reserve_outside(size_t bytes);
+
 /* What others have mapped where memory of ours was is not tried again before. */
 enum { OCCUPIED_RETRY_MS = 10000 };
 
