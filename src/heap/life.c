@@ -83,8 +83,10 @@ static struct heap *take_record(void) {
 /* What a refusal leaves undone the next call does: it begins where this one stopped. */
 static bool start_library(void) {
   read_options();
-  if (!load_relaxed(&window.chunk_limit)) huge_init();
-  if (!load_relaxed(&window.chunk_limit) && !window_init(options.window_gib << 30)) return false;
+  if (!load_relaxed(&window.chunk_limit)) {
+    huge_init();
+    if (!window_init(options.window_gib << 30)) return false;
+  }
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
   class_figures_init();
   if (!load_relaxed(&first_record) || !slab_pool_init()) return false;
