@@ -37,3 +37,11 @@ JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard ou
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Zero counters, empty classes and every thread, too."
 )
+EXECUTABLE = click.option(
+    "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The program, where it has moved since.",
+)  # fmt: skip
+LIBRARIES = click.option(
+    "--library", "libraries", multiple=True, type=click.Path(exists=True, path_type=Path),
+    help="A library that the program mapped, or a folder of such, where they have moved since.",
+)  # fmt: skip

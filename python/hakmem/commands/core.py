@@ -6,19 +6,13 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, JSON
+from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES
 
 
 @click.command("core")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The program, where it has moved since.",
-)  # fmt: skip
-@click.option(
-    "--library", "libraries", multiple=True, type=click.Path(exists=True, path_type=Path),
-    help="A library that the program mapped, or a folder of such, where they have moved since.",
-)  # fmt: skip
+@EXECUTABLE
+@LIBRARIES
 @JSON
 @EVERY_FIGURE
 def command(

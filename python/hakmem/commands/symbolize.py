@@ -8,17 +8,13 @@ from typing import BinaryIO
 
 import click
 
+from hakmem.commands.arguments import EXECUTABLE, LIBRARIES
+
 
 @click.command("symbolize")
 @click.argument("report", type=click.File("rb"), default="-")
-@click.option(
-    "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The program, where it has moved since.",
-)  # fmt: skip
-@click.option(
-    "--library", "libraries", multiple=True, type=click.Path(exists=True, path_type=Path),
-    help="A library that the program mapped, or a folder of such, where they have moved since.",
-)  # fmt: skip
+@EXECUTABLE
+@LIBRARIES
 def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ...]) -> None:
     """Name function, file and line of each frame in REPORT (else standard input), inlined calls included.
 
