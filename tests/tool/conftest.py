@@ -5,6 +5,7 @@
 `stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
 `on_hakmem(command)`     any other program on hakmem, ended with the test
 `compiled(name, *flags)` a program of programs/
+`busy`, `run`            a program that allocates all the time, and a short recording of it
 `program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
 """
 
@@ -26,6 +27,7 @@ from click.testing import CliRunner
 from hakmem.cli import main
 from preload import clean_environment, preload_environment
 from real.conftest import program, why_missing
+from tool.processes import hakmem, running
 
 __all__ = ["program", "why_missing"]
 
@@ -168,3 +170,23 @@ def on_hakmem(lib: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="session")
+def busy_program(compile_c: Callable[..., Path]) -> Path:
+    """Threads that allocate, and free each other's blocks."""
+    return compile_c(PROGRAMS / "busy.c")
+
+
+@pytest.fixture(scope="module")
+def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
+    """It runs all the time."""
+    with running([busy_program, "300"], lib) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def run(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "run.json"
+    hakmem("record", busy.pid, "--for", "300ms", "--every", "100ms", "-o", path)
+    return path

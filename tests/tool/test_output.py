@@ -17,25 +17,10 @@ import pytest
 from hakmem.errors import HakmemError
 from hakmem.files import Output, write_atomically
 from tool.conftest import Tool
-from tool.processes import hakmem, running
 
-PROGRAMS = Path(__file__).parent / "programs"
 NULL, FULL = (1, 3), (1, 7)  # device numbers of Linux
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make device nodes, or other owners")
 NOBODY = 65534
-
-
-@pytest.fixture(scope="module")
-def busy(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAMS / "busy.c"), "200"], lib) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def run(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("output") / "run.json"
-    hakmem("record", busy.pid, "--for", "300ms", "--every", "100ms", "-o", path)
-    return path
 
 
 @pytest.fixture(params=["record", "report", "export"])

@@ -7,29 +7,12 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hakmem.errors import HakmemError
 from hakmem.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
-from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
-
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-@pytest.fixture(scope="module")
-def busy(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
-    with running([compile_c(PROGRAMS / "busy.c"), "200"], lib) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def run(busy: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short one."""
-    path = tmp_path_factory.mktemp("kept") / "run.json"
-    hakmem("record", busy.pid, "--for", "300ms", "--every", "100ms", "-o", path)
-    return path
+from tool.processes import TOOL, hakmem, tool_environment, wait_until
 
 
 def recorder(pid: int, path: Path, **options: object) -> subprocess.Popen[str]:

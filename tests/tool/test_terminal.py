@@ -23,19 +23,7 @@ from tool.test_top import Terminal, until
 
 pytestmark = pytest.mark.alone
 
-PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE_S = 90.0
-
-
-@pytest.fixture(scope="module")
-def busy_program(compile_c: Callable[..., Path]) -> Path:
-    return compile_c(PROGRAMS / "busy.c")
-
-
-@pytest.fixture(scope="module")
-def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([busy_program, "300"], lib) as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -20,21 +20,7 @@ from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 pytestmark = pytest.mark.alone
 
-PROGRAMS = Path(__file__).parent / "programs"
 COLUMNS, ROWS = 100, 30
-
-
-@pytest.fixture(scope="module")
-def busy_program(compile_c: Callable[..., Path]) -> Path:
-    """Threads that allocate, and free each other's blocks."""
-    return compile_c(PROGRAMS / "busy.c")
-
-
-@pytest.fixture(scope="module")
-def busy(lib: Path, busy_program: Path) -> Iterator[subprocess.Popen[str]]:
-    """It runs all the time."""
-    with running([busy_program, "300"], lib) as process:
-        yield process
 
 
 class Terminal:
