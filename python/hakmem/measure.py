@@ -1,6 +1,6 @@
 """From structures to figures: what a snapshot says, computed from what was read.
 
-law  capacity = free + remote + live + magazines + outboxes + quarantines, per class of slabs
+law  capacity = free + remote + live + magazines + remote-free buffers + quarantines, per class of slabs
      large:  ranges in use = live + magazines
 """
 
@@ -37,9 +37,9 @@ from hakmem.structures import (
     no_progress,
     read_class_counters,
     read_heaps,
-    read_outbox_words,
     read_quarantines,
     read_ranges,
+    read_remote_buffer_words,
     read_superslabs,
 )
 from hakmem.target import Target
@@ -76,7 +76,7 @@ class Read:
     heaps: Records
     quarantined: Quarantined
     window: Window | None = None
-    outbox_words: Records | None = None
+    remote_buffer_words: Records | None = None
     superslabs: Superslabs | None = None
     ranges: Ranges | None = None
 
@@ -100,12 +100,12 @@ def take_full(target: Target, progress: Progress = no_progress) -> Snapshot:
     memory, schema = target.memory, target.schema
     window = Window(memory, schema)
     heaps = read_heaps(memory, schema, target.own_pid)
-    outbox_words = read_outbox_words(memory, schema, heaps)
+    remote_buffer_words = read_remote_buffer_words(memory, schema, heaps)
     quarantined = _quarantined(memory, schema, heaps, window)
     superslabs = read_superslabs(memory, schema, window, lambda done: progress(done * 0.8))
     ranges = read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2))
     return _snapshot(
-        target, Read(memory, schema, heaps, quarantined, window, outbox_words, superslabs, ranges)
+        target, Read(memory, schema, heaps, quarantined, window, remote_buffer_words, superslabs, ranges)
     )
 
 
@@ -185,7 +185,7 @@ def _classes(read: Read) -> list[ClassFigures]:
         in_caches = columns["magazine_blocks"] + columns["quarantine_blocks"]
         columns |= _places(read, read.superslabs, read.ranges, in_caches)
     else:
-        columns["outbox_blocks"] = [None] * count
+        columns["remote_buffer_blocks"] = [None] * count
     return [
         ClassFigures(
             number=number,
@@ -202,17 +202,17 @@ def _classes(read: Read) -> list[ClassFigures]:
 def _places(read: Read, superslabs: Superslabs, ranges: Ranges, in_caches: Counts) -> dict[str, Counts]:
     """Where the blocks of each class are; `in_caches`: those in magazines and quarantines."""
     free, remote = _free_blocks(read, superslabs)
-    outbox = _outbox_blocks(read)
+    remote_buffer = _remote_buffer_blocks(read)
     slabs = _by_class(read, superslabs.slabs["class"])
     large = _large_blocks(read, ranges)
     capacity = _by_class(read, superslabs.slabs["class"], superslabs.slabs["capacity"]) + large
-    live = np.maximum(capacity - free - remote - in_caches - outbox, 0)
+    live = np.maximum(capacity - free - remote - in_caches - remote_buffer, 0)
     return {
         "slabs": slabs,
         "capacity_blocks": capacity,
         "free_blocks": free,
         "remote_blocks": remote,
-        "outbox_blocks": outbox,
+        "remote_buffer_blocks": remote_buffer,
         "live_blocks": live,
     }
 
@@ -229,8 +229,8 @@ def _free_blocks(read: Read, superslabs: Superslabs) -> tuple[Counts, Counts]:
     return free, remote
 
 
-def _outbox_blocks(read: Read) -> Counts:
-    words = read.outbox_words
+def _remote_buffer_blocks(read: Read) -> Counts:
+    words = read.remote_buffer_words
     assert words is not None
     slabs = read.memory.records(words["slab"], read.schema.dtype("slab"))
     return _by_class(read, slabs["class"], np.bitwise_count(words["bits"]))
@@ -289,7 +289,7 @@ def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigure
         owners["number"].tolist(),
         thread_ids(read.heaps, read.schema, pid),
         owners["state"].tolist(),
-        read.heaps["outbox_bytes"].tolist(),
+        read.heaps["remote_buffer_bytes"].tolist(),
         read.quarantined.bytes_by_heap(read.block_bytes, len(read.heaps)).tolist(),
         owners["bytes_out"].tolist(),
         owners["slow_paths"].tolist(),
@@ -302,7 +302,7 @@ def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigure
             name=_thread_name(names, thread_id),
             state=states.get(state, f"state {state}"),
             magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
-            outbox_bytes=outbox_bytes,
+            remote_buffer_bytes=remote_buffer_bytes,
             quarantine_bytes=quarantine_bytes,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
@@ -311,7 +311,7 @@ def _threads(read: Read, process: Process | None, pid: int) -> list[ThreadFigure
             number,
             thread_id,
             state,
-            outbox_bytes,
+            remote_buffer_bytes,
             quarantine_bytes,
             bytes_out,
             slow_paths,
@@ -326,7 +326,7 @@ def _thread_name(names: dict[int, str], thread_id: int) -> str:
 def _memory(read: Read, totals: dict[str, int], classes: list[ClassFigures]) -> MemoryFigures:
     cached_bytes = int((magazine_counts(read.heaps) * read.block_bytes).sum())
     quarantine_bytes = sum(figures.quarantine_blocks * figures.block_bytes for figures in classes)
-    cached_bytes += int(read.heaps["outbox_bytes"].sum()) + quarantine_bytes
+    cached_bytes += int(read.heaps["remote_buffer_bytes"].sum()) + quarantine_bytes
     metadata_bytes = totals.get("metadata_bytes", 0)
     if read.superslabs is None or read.ranges is None or read.window is None:
         live_bytes = _live_bytes_about(read, totals, cached_bytes)

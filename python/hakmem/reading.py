@@ -21,9 +21,9 @@ from hakmem.structures import (
     magazine_counts,
     read_class_counters,
     read_heaps,
-    read_outbox_words,
     read_quarantines,
     read_ranges,
+    read_remote_buffer_words,
     read_superslabs,
 )
 from hakmem.target import Target
@@ -34,7 +34,7 @@ Integers = NDArray[np.int64]
 
 @dataclass
 class Cached:
-    """Blocks in magazines, outboxes and quarantines: one row each."""
+    """Blocks in magazines, remote-free buffers and quarantines: one row each."""
 
     addresses: Addresses
     heap_rows: Integers
@@ -96,9 +96,9 @@ def read_cached(target: Target, heaps: NDArray[Any], superslabs: Superslabs) -> 
     blocks, _ = magazine_blocks(target.memory, heaps)
     addresses = [blocks]
     rows = [np.repeat(np.arange(len(heaps)), magazine_counts(heaps).sum(axis=1))]
-    for row in np.flatnonzero(heaps["outbox_count"]):
-        words = read_outbox_words(target.memory, target.schema, heaps[row : row + 1])
-        waiting = outbox_addresses(words, superslabs)
+    for row in np.flatnonzero(heaps["remote_buffer_count"]):
+        words = read_remote_buffer_words(target.memory, target.schema, heaps[row : row + 1])
+        waiting = remote_buffer_addresses(words, superslabs)
         addresses.append(waiting)
         rows.append(np.full(len(waiting), row))
     quarantined, holders = read_quarantines(target.memory, target.schema, heaps)
@@ -107,8 +107,8 @@ def read_cached(target: Target, heaps: NDArray[Any], superslabs: Superslabs) -> 
     return Cached(found, np.concatenate([*rows, holders]).astype(np.int64), in_quarantine)
 
 
-def outbox_addresses(words: NDArray[Any], superslabs: Superslabs) -> Addresses:
-    """The blocks that an outbox's words stand for; those of a slab that is gone meanwhile are left out."""
+def remote_buffer_addresses(words: NDArray[Any], superslabs: Superslabs) -> Addresses:
+    """The blocks that a remote-free buffer's words stand for, without those of slabs gone meanwhile."""
     order = np.argsort(superslabs.addresses)
     place = np.searchsorted(superslabs.addresses[order], words["slab"])
     place = np.minimum(place, max(0, len(order) - 1))

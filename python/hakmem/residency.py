@@ -4,7 +4,7 @@
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
 
 Each resident byte of a slab belongs to a live block, a free one (its bit is set), a cached one (its address
-lies in a magazine, an outbox or a quarantine), or the slab's tail behind the last block.  Free and cached
+lies in a magazine, a remote-free buffer or a quarantine), or the tail after the last block.  Free and cached
 bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and those of
 the whole window, add up to its resident bytes.
 
@@ -57,7 +57,7 @@ class ClassResidency:
 
 @dataclass
 class HeapResidency:
-    """What one thread's magazines and outbox hold; its quarantine apart."""
+    """What one thread's magazines and remote-free buffer hold; its quarantine apart."""
 
     number: int
     thread_id: int
@@ -97,7 +97,7 @@ class Residency:
 
     @property
     def cached_bytes(self) -> int:
-        """In magazines, outboxes and quarantines."""
+        """In magazines, remote-free buffers and quarantines."""
         return sum(item.cached_bytes for item in self.classes)
 
     @property
@@ -191,7 +191,7 @@ class Measuring:
         """Fills range_of_granule with each range's first granule: cached blocks begin there."""
         self.range_of_granule[self.ranges.granule] = np.arange(len(self.ranges.granule))
 
-    # ---- magazines, outboxes, quarantines ----
+    # ---- magazines, remote-free buffers, quarantines ----
 
     def measure_cached(self) -> None:
         """Cached bytes by class and by thread."""
@@ -223,7 +223,7 @@ class Measuring:
         self.measure_heaps(np.bincount(heap_rows, resident, count) - quarantined, quarantined)
 
     def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
-        """One row per heap: bytes in magazines and outbox, and in quarantine."""
+        """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
         heaps = self.reading.heaps
         ids = thread_ids(heaps, self.reading.schema, self.reading.target.pid)
         self.result.heaps = [

@@ -1,6 +1,6 @@
 """hakmem's structures as numpy arrays, read out of a target.
 
-    owners ──▶ heaps           one record per heap: magazines, outbox, owner with its counters
+    owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
     chunk map ──▶ superslabs   slabs in use and their bitmaps
               └─▶ ranges       Large, Big and free ranges
 
@@ -105,12 +105,12 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
     return {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
 
 
-def read_outbox_words(memory: Memory, schema: Schema, heaps: Records) -> Records:
-    """The words of all outboxes that hold blocks."""
-    if not schema.has("outbox_word", "slab", "word", "bits"):
+def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> Records:
+    """The words of all remote-free buffers that hold blocks."""
+    if not schema.has("remote_buffer_word", "slab", "word", "bits"):
         return np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
-    dtype, count = schema.dtype("outbox_word"), schema.constant("outbox_words")
-    addresses = heaps["outbox"][(heaps["outbox"] != 0) & (heaps["outbox_count"] != 0)]
+    dtype, count = schema.dtype("remote_buffer_word"), schema.constant("remote_buffer_words")
+    addresses = heaps["remote_buffer"][(heaps["remote_buffer"] != 0) & (heaps["remote_buffer_count"] != 0)]
     size = np.full(len(addresses), dtype.itemsize * count, np.uint64)
     words = memory.gather(addresses, size).view(dtype)
     return words[(words["bits"] != 0) & (words["slab"] != 0)]

@@ -13,7 +13,7 @@ struct snapshot {
 #include "base/stats_fields.def"
   uint64_t mapped_bytes;     /* SuperSlabs and range chunks */
   uint64_t dirty_free_bytes; /* free, but not given back yet */
-  uint64_t slab_bytes_out;   /* in blocks of slabs: live, or in magazines and outboxes */
+  uint64_t slab_bytes_out;   /* in blocks of slabs: live, or in magazines and remote-free buffers */
 };
 
 void snapshot_take(struct snapshot *snapshot);

@@ -16,13 +16,13 @@ static void add_magazines(struct survey *survey, const struct heap *heap) {
   }
 }
 
-static void add_outbox(struct survey *survey, const struct heap *heap) {
-  struct outbox_word words[OUTBOX_WORDS], *outbox;
+static void add_remote_buffer(struct survey *survey, const struct heap *heap) {
+  struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
   struct slab slab;
-  peek(&outbox, &heap->outbox, sizeof outbox);
-  if (!outbox) return;
-  peek(words, outbox, sizeof words);
-  for (unsigned index = 0; index < OUTBOX_WORDS; index++) {
+  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
+  if (!remote_buffer) return;
+  peek(words, remote_buffer, sizeof words);
+  for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
     if (!words[index].bits || !words[index].slab) continue;
     peek(&slab, words[index].slab, sizeof slab);
     if (slab.class < SLAB_CLASS_COUNT)
@@ -59,7 +59,7 @@ static void add_heaps(struct survey *survey) {
     bool is_parked = load_relaxed(&owner->state) == OWNER_PARKED;
     *(is_parked ? &survey->heaps_parked : &survey->heaps_in_use) += 1;
     add_magazines(survey, heap);
-    add_outbox(survey, heap);
+    add_remote_buffer(survey, heap);
     add_quarantine(survey, heap);
     add_counted(survey, heap);
   }

@@ -1,4 +1,4 @@
-/* survey.h: what slabs, magazines and outboxes hold, class by class: walked, not counted.
+/* survey.h: what slabs, magazines and remote-free buffers hold, class by class: walked, not counted.
  *
  * Nobody is stopped, no latch taken and no call of the system made: records of other threads, which are never
  * unmapped, are copied as they are (base/peek.h).  While threads run, figures may be some batches apart; at
@@ -12,7 +12,7 @@ struct class_survey {
   uint64_t slabs;           /* ACTIVE ones */
   uint64_t capacity_blocks; /* that those have; of Large classes the blocks that are not free */
   uint64_t free_blocks;     /* in slabs, those that other threads freed included */
-  uint64_t cached_blocks;   /* in magazines and outboxes */
+  uint64_t cached_blocks;   /* in magazines and remote-free buffers */
   uint64_t live_blocks;     /* the rest: the program's */
   uint64_t counted[sizeof(struct class_counters) / sizeof(uint64_t)]; /* in their order */
 };

@@ -53,7 +53,7 @@ static void *free_them(void *argument) {
   void **blocks = argument;
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
   const struct class_survey *class = class_now(CLASS_96);
-  REQUIRE(class->live_blocks == 0); /* in this thread's outbox, or on the way home */
+  REQUIRE(class->live_blocks == 0); /* in this thread's remote-free buffer, or on the way home */
   require_sums(class);
   REQUIRE(survey.heaps_in_use >= 2);
   return NULL;
@@ -112,7 +112,7 @@ static void *take_a_few(void *unused) {
   return NULL;
 }
 
-static int spare_threads_of_the_nursery(const void *unused) {
+static int spare_threads_of_the_starter(const void *unused) {
   (void)unused;
   start_library();
   on_a_thread(take_a_few, NULL);
@@ -124,7 +124,7 @@ CHILD_TEST(count_large_blocks)
 CHILD_TEST(count_what_another_thread_frees)
 CHILD_TEST(count_what_passes)
 CHILD_TEST(count_large_requests)
-CHILD_TEST(spare_threads_of_the_nursery)
+CHILD_TEST(spare_threads_of_the_starter)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -133,7 +133,7 @@ int main(void) {
       cmocka_unit_test(test_count_what_another_thread_frees),
       cmocka_unit_test(test_count_what_passes),
       cmocka_unit_test(test_count_large_requests),
-      cmocka_unit_test(test_spare_threads_of_the_nursery),
+      cmocka_unit_test(test_spare_threads_of_the_starter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
