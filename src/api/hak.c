@@ -5,9 +5,9 @@
 
 #include "api/malloc_family.h"
 #include "base/text.h"
-#include "heap/scavenge.h"
 #include "large/big.h"
 #include "observe/reports.h"
+#include "reclaim/scavenge.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 

@@ -10,10 +10,10 @@
 #include "base/compiler.h"
 #include "config/limits.h"
 #include "heap/fast_path.h"
-#include "heap/scavenge.h"
 #include "observe/report_glibc.h"
 #include "observe/reports.h"
 #include "os/os.h"
+#include "reclaim/scavenge.h"
 
 enum { STANDARD_ERROR = 2 };
 

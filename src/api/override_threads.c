@@ -14,9 +14,9 @@
 
 #include "api/override_threads.h"
 #include "base/atomic.h"
-#include "heap/helper.h"
 #include "heap/lifecycle.h"
 #include "os/os.h"
+#include "reclaim/helper.h"
 
 typedef int start_function(void *, const void *, void *(*)(void *), void *);
 typedef int start_c11_function(void *, int (*)(void *), void *);

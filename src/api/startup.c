@@ -1,11 +1,11 @@
 /* startup.c: what happens when the library is loaded and when the process ends.  Allocation works
  * before the one and after the other. */
 #include "api/override_threads.h"
-#include "heap/batch.h"
-#include "heap/helper.h"
+#include "cache/batch.h"
 #include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
+#include "reclaim/helper.h"
 #include "slab/adopt.h"
 
 /* Linked with the archive, or loaded late, the library does not. */

@@ -7,7 +7,7 @@
 #ifndef HAK_HEAP_LIFECYCLE_H
 #define HAK_HEAP_LIFECYCLE_H
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 
 /* Reads the options, once; whether there are any.  Any thread. */
 bool library_has_options(void);

@@ -2,28 +2,28 @@
 
 #include <errno.h>
 
+#include "cache/batch.h"
+#include "cache/capacity.h"
+#include "cache/class_figures.h"
+#include "cache/guard_sampler.h"
+#include "cache/relief.h"
+#include "cache/remote_buffer.h"
+#include "cache/reuse.h"
+#include "cache/starter.h"
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "guard/nothing.h"
 #include "guard/pointer.h"
-#include "heap/batch.h"
-#include "heap/capacity.h"
-#include "heap/checked.h"
-#include "heap/class_figures.h"
+#include "hardened/checked.h"
 #include "heap/fast_path.h"
-#include "heap/feasible.h"
-#include "heap/guard_sampler.h"
-#include "heap/helper.h"
 #include "heap/lifecycle.h"
-#include "heap/relief.h"
-#include "heap/remote_buffer.h"
-#include "heap/reuse.h"
-#include "heap/scavenge.h"
-#include "heap/starter.h"
 #include "large/big.h"
 #include "large/density.h"
 #include "large/large.h"
 #include "large/resize.h"
+#include "reclaim/feasible.h"
+#include "reclaim/helper.h"
+#include "reclaim/scavenge.h"
 #include "report/report.h"
 #include "slab/slab.h"
 
@@ -260,7 +260,7 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
 
 /* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
- * home at once where a reused one would come the slow way back here again and again (heap/reuse.h), and
+ * home at once where a reused one would come the slow way back here again and again (cache/reuse.h), and
  * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
  * When that turns, the free before went the other way, and may have been of the same block. */
 static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {

@@ -2,8 +2,8 @@
 #ifndef HAK_HEAP_SLOW_PATH_H
 #define HAK_HEAP_SLOW_PATH_H
 
+#include "cache/heap.h"
 #include "guard/maker.h"
-#include "heap/heap.h"
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);

@@ -1,8 +1,8 @@
 #include "observe/crash.h"
 
+#include "cache/heap.h"
 #include "config/options.h"
 #include "guard/guarded.h"
-#include "heap/heap.h"
 #include "os/os.h"
 #include "report/report.h"
 

@@ -1,6 +1,6 @@
 #include "observe/snapshot.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
 

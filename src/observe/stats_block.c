@@ -1,11 +1,11 @@
 #include "observe/stats_block.h"
 
 #include "base/scan.h"
+#include "cache/heap.h"
+#include "cache/quarantine.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
-#include "heap/heap.h"
-#include "heap/quarantine.h"
 #include "pool/range_record.h"
 
 #define KIND_address 'p'

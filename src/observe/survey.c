@@ -1,7 +1,7 @@
 #include "observe/survey.h"
 
 #include "base/peek.h"
-#include "heap/quarantine.h"
+#include "cache/quarantine.h"
 
 /* ---- heaps ---------------------------------------------------------------------------------------------- */
 

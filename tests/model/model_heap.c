@@ -1,11 +1,11 @@
 /* src/heap/lifecycle.c and batch.c: heaps that their threads leave and others take over, with slabs into which
  * blocks are freed meanwhile. */
-#include "heap/batch.h"
-#include "heap/class_figures.h"
+#include "cache/batch.h"
+#include "cache/class_figures.h"
+#include "cache/starter.h"
 #include "heap/fast_path.h"
 #include "heap/lifecycle.h"
 #include "heap/slow_path.h"
-#include "heap/starter.h"
 #include "slabs.h"
 
 static struct heap *first_heap;             /* made by set_up, used by thread 0 */

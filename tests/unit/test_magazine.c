@@ -1,7 +1,7 @@
-/* src/heap/magazine, capacity, batch and remote-free buffer: a thread's caches, seen through its heap. */
-#include "heap/magazine.h"
+/* src/cache/magazine, capacity, batch and remote-free buffer: a thread's caches, seen through its heap. */
+#include "cache/magazine.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "heaps.h"
 
 enum { CLASS_64 = 4, CLASS_16K = 36, MANY = 4000, SLOTS_MAX = 2048 };
