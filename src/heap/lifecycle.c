@@ -15,7 +15,7 @@
 #include "pool/range.h"
 #include "pool/slab_pool.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 #include "report/report.h"
 #include "slab/adopt.h"
 
@@ -168,7 +168,7 @@ struct heap *heap_borrow(void) {
   struct heap *heap = unpark();
   if (!heap) heap = heap_make();
   if (LIKELY(heap)) return heap;
-  scavenge_under_pressure(heap_of_thread); /* which has none, or has ended */
+  reclaim(heap_of_thread, RECLAIM_PRESSURE); /* which has none, or has ended */
   return heap_make();
 }
 
@@ -292,7 +292,7 @@ static void after_fork_in_child(void) {
   lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
   range_after_fork();
   guarded_after_fork();
-  scavenge_after_fork();
+  reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(survivor));
   give_up_broken_heaps();

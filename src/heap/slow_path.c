@@ -21,9 +21,10 @@
 #include "large/density.h"
 #include "large/large.h"
 #include "large/resize.h"
+#include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 #include "report/report.h"
 #include "slab/slab.h"
 
@@ -143,13 +144,13 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   heap_enter(heap);
   block = try_allocate(heap, allocation);
   if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
-    scavenge_under_pressure(heap);
+    reclaim(heap, RECLAIM_PRESSURE);
     block = try_allocate(heap, allocation);
   }
   heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
   helper_start_when_worth();
-  scavenge_when_due(heap);
+  reclaim_when_due(heap);
   return block;
 }
 
@@ -241,21 +242,21 @@ static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  uint64_t now_ms = scavenge_caches_when_due(heap);
+  uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
   if (is_own || class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
   leave(heap, class);
-  scavenge_rest_when_due(heap, now_ms);
+  reclaim_rest_when_due(heap, now_ms);
 }
 
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
   bool went_beyond = starter_give(entry, block) || remote_buffer_add(heap, (uintptr_t)block);
   leave(heap, entry & MAP_CLASS_MASK);
-  if (went_beyond) scavenge_when_due(heap);
+  if (went_beyond) reclaim_when_due(heap);
 }
 
 /* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
@@ -285,7 +286,7 @@ static void free_block(uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!heap)) {
     free_without_heap(block, class);
-    scavenge_when_due(heap_of_thread);
+    reclaim_when_due(heap_of_thread);
   } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
     free_remote_tiny(heap, entry, block);
   else
@@ -338,7 +339,7 @@ static NOINLINE void free_the_long_way(void *block, enum maker maker) {
     checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
     free_big(block);
-  scavenge_when_due(heap_of_thread);
+  reclaim_when_due(heap_of_thread);
 }
 
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */

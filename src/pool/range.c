@@ -831,6 +831,7 @@ static unsigned collect_due(struct purge *purge, struct arena *arena, enum range
       }
       if (!purge_is_due(purge, record(at)->info.stamp_ms)) continue;
       purge_account(purge, (size_t)record(at)->info.granules << GRANULE_SHIFT);
+      purge_note_call(purge);
       extract(arena, at);
       batch[found++] = at;
     }
@@ -884,7 +885,7 @@ static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kin
   unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
   lock_give(&arena->lock);
   bool is_taken = give_back_batch(batch, found, kind, purge->give_addresses, counters);
-  return is_taken && found == PURGE_BATCH && purge->bytes_left;
+  return is_taken && found == PURGE_BATCH && purge_may_go_on(purge);
 }
 
 /* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */
