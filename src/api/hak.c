@@ -5,6 +5,10 @@
 
 #include "api/malloc_family.h"
 #include "base/text.h"
+#include "heap/ask.h"
+#include "heap/lifecycle.h"
+#include "heap/reallocate.h"
+#include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
 #include "reclaim/scavenge.h"
@@ -69,7 +73,7 @@ void *hak_expand(void *block, size_t size) {
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
-size_t hak_purge(bool force) { return scavenge_now(heap_of_thread, force); }
+size_t hak_purge(bool force) { return library_ready() ? scavenge_now(heap_of_thread, force) : 0; }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "heap/ask.h"
+#include "heap/reallocate.h"
 #include "os/os.h"
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
+#include "heap/sized_free.h"
 
 EXPORT void *malloc(size_t size) { return heap_malloc(size); }
 EXPORT void free(void *block) { heap_free(block); }

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "config/options.h"
 #include "heap/lifecycle.h"
+#include "heap/sized_free.h"
 #include "os/os.h"
 
 typedef void (*new_handler)(void);

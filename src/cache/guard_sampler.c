@@ -1,7 +1,7 @@
 #include "cache/guard_sampler.h"
 
 #include "base/bits.h"
-#include "cache/batch.h"
+#include "cache/flush.h"
 #include "guard/guarded.h"
 
 /* ---- the ticker ---------------------------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
 #ifndef HAK_CACHE_GUARD_SAMPLER_H
 #define HAK_CACHE_GUARD_SAMPLER_H
 
+#include "cache/allocation.h"
 #include "cache/heap.h"
 #include "config/options.h"
-#include "heap/slow_path.h"
 
 /* A guarded block for this request, or NULL: most of the time. */
 void *guard_sampler_take_slow(struct heap *heap, const struct allocation *allocation);

@@ -1,7 +1,7 @@
 #include "cache/relief.h"
 
-#include "cache/batch.h"
 #include "cache/capacity.h"
+#include "cache/flush.h"
 #include "slab/adopt.h"
 
 bool relief_is_possible(const struct heap *heap) {

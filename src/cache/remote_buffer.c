@@ -1,9 +1,9 @@
 #include "cache/remote_buffer.h"
 
-#include "cache/batch.h"
 #include "cache/reuse.h"
 #include "guard/pointer.h"
 #include "map/metadata.h"
+#include "slab/batch_free.h"
 
 static void send_home(struct remote_buffer_word *open, struct counters *counters) {
   if (open->bits) slab_free_remote(open->slab, open->word, open->bits, counters);

@@ -1,8 +1,9 @@
 #include "cache/starter.h"
 
-#include "cache/batch.h"
+#include "cache/new_heap.h"
+#include "cache/parked.h"
 #include "cache/supply.h"
-#include "heap/lifecycle.h"
+#include "slab/batch_free.h"
 #include "slab/slab.h"
 
 static ATOMIC(struct heap *) starter;
@@ -11,7 +12,7 @@ static struct heap *make_starter(void) {
   struct heap *made = heap_make(), *first = NULL;
   if (!made) return NULL;
   if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: what heap_make wrote */
-  heap_return(made);                                           /* another thread was faster */
+  parked_add(made);                                            /* another thread was faster */
   return first;
 }
 

@@ -1,11 +1,12 @@
 #include "reclaim/scavenge.h"
 
-#include "cache/batch.h"
+#include "cache/caches.h"
 #include "cache/capacity.h"
+#include "cache/flush.h"
+#include "cache/lost.h"
 #include "cache/remote_buffer.h"
 #include "config/limits.h"
 #include "config/options.h"
-#include "heap/lifecycle.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "map/commit.h"
@@ -239,7 +240,7 @@ static void release_own(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   bool was_busy = load_relaxed(&heap->is_busy); /* under pressure, from within an allocation */
   heap_enter(heap);
-  batch_flush_all(heap);
+  caches_flush(heap);
   latch_take(&heap->owner);
   owner_release_free_slabs(&heap->owner);
   latch_give(&heap->owner);
@@ -327,7 +328,6 @@ void scavenge_when_due(struct heap *heap) {
 }
 
 size_t scavenge_now(struct heap *heap, bool force) {
-  if (!library_ready()) return 0;
   heaps_park_lost_threads();
   if (force) release_own(heap);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),

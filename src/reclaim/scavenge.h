@@ -14,7 +14,7 @@ uint64_t scavenge_caches_when_due(
 void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms);
 
 /* A round now: what is older than the decay time, or with `force` everything free, the calling thread's
- * caches included.  Returns the bytes given back. */
+ * caches included.  Returns the bytes given back.  The library must be ready. */
 size_t scavenge_now(struct heap *heap, bool force);
 
 /* The system refused memory: gives back everything, addresses too. */
