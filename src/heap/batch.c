@@ -18,12 +18,12 @@
 
 /* ---- refill ----------------------------------------------------------------------------------------- */
 
-static void enter(struct heap *heap) {
+RESIDENT static void enter(struct heap *heap) {
   latch_take(&heap->owner);
   owner_note_work(&heap->owner);
 }
 
-static void leave(struct heap *heap) { latch_give(&heap->owner); }
+RESIDENT static void leave(struct heap *heap) { latch_give(&heap->owner); }
 
 /* Half the capacity: the other half is room for frees. */
 static unsigned batch_size(const struct magazine *magazine) {
@@ -31,7 +31,7 @@ static unsigned batch_size(const struct magazine *magazine) {
   return capacity < 2 ? 1 : capacity / 2;
 }
 
-static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
+RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   heap->magazines[class].top += taken;
   reuse_watch(heap, class);
   class_figures_refilled(heap, class, taken);
@@ -50,7 +50,7 @@ static unsigned borrow(struct heap *heap, unsigned class) {
 }
 
 /* Behind those that the magazine has got already. */
-static unsigned take_more(struct heap *heap, struct slab *slab, unsigned taken) {
+RESIDENT static unsigned take_more(struct heap *heap, struct slab *slab, unsigned taken) {
   struct magazine *magazine = &heap->magazines[slab->class];
   unsigned wanted = slab_batch(slab, batch_size(magazine) - taken);
   return slab_take(slab, &heap->owner, magazine->top + taken, wanted);
@@ -91,7 +91,7 @@ static unsigned fill(struct heap *heap, unsigned class) {
   return slab ? take_more(heap, slab, 0) : 0;
 }
 
-bool batch_refill(struct heap *heap, unsigned class) {
+RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned shared = starter_take(heap, class, magazine->top, magazine_capacity(magazine));
   if (UNLIKELY(shared)) {
@@ -131,8 +131,8 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
 }
 
 /* Gives back the first blocks, as many as are neighbours in one slab. */
-static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned block_count,
-                             struct counters *counters) {
+RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
+                                      unsigned block_count, struct counters *counters) {
   struct slab *slab = slab_of_block((uintptr_t)*blocks);
   /* relaxed: it can change to or from `owner` only under the latch that we hold. */
   bool is_own = load_relaxed(&slab->owner) == owner;
@@ -173,8 +173,8 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
   return (struct scattered){granule, index, &superslab->slabs[slot]};
 }
 
-static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
-                           struct counters *counters) {
+RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
+                                    struct counters *counters) {
   const struct slab_shape *shape = &slab_shapes[class];
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
@@ -198,8 +198,8 @@ static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned blo
   return given;
 }
 
-void batch_free(struct owner *owner, void **blocks, unsigned block_count,
-                struct counters *counters) {
+RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_count,
+                         struct counters *counters) {
   unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
   bool may_scatter = owner && slots_of_class(class) == 1;
   for (unsigned given; block_count; blocks += given, block_count -= given) {
@@ -213,7 +213,7 @@ void batch_free(struct owner *owner, void **blocks, unsigned block_count,
 }
 
 /* What a magazine took on trust is looked at before it goes. */
-void batch_give_large(struct heap *heap, void *block) {
+RESIDENT void batch_give_large(struct heap *heap, void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
   if (UNLIKELY(!map_entry_is_live(entry) || !range_block_begins_at(address))) {
@@ -239,7 +239,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   for (unsigned index = 0; index < block_count; index++) batch_give_large(heap, blocks[index]);
 }
 
-static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
+RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned rest = magazine_count(magazine) - block_count;
   give_away(heap, class, magazine->base, block_count);
@@ -247,7 +247,7 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count
   magazine->top = magazine->base + rest;
 }
 
-void batch_flush(struct heap *heap, unsigned class) {
+RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   enter(heap);
   reuse_note_flush(heap, class);
@@ -256,7 +256,7 @@ void batch_flush(struct heap *heap, unsigned class) {
   leave(heap);
 }
 
-void batch_flush_whole(struct heap *heap, unsigned class) {
+RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
   unsigned block_count = magazine_count(&heap->magazines[class]);
   if (!block_count) return;
   enter(heap);
@@ -264,7 +264,7 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
   leave(heap);
 }
 
-void batch_flush_all(struct heap *heap) {
+RESIDENT void batch_flush_all(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   remote_buffer_empty(heap);
   quarantine_empty(heap);

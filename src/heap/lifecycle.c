@@ -19,7 +19,7 @@
 #include "report/report.h"
 #include "slab/adopt.h"
 
-const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
+RESIDENT_IN_PART const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
 const struct heap ended_heap = {.tag = MAP_TAG_UNOWNED};
 struct counters stray_counters;
 
@@ -52,7 +52,7 @@ static ATOMIC(uint32_t) options_state;
 static struct lock start_lock = {.rank = LOCK_RANK_START};
 
 /* Under the lock. */
-static uint32_t read_options(void) {
+RESIDENT static uint32_t read_options(void) {
   uint32_t state = load_relaxed(&options_state);
   if (state != OPTIONS_UNREAD) return state;
   state = options_read(os_environment()) ? OPTIONS_SET : OPTIONS_ABSENT;
@@ -63,7 +63,7 @@ static uint32_t read_options(void) {
   return state;
 }
 
-bool library_has_options(void) {
+RESIDENT bool library_has_options(void) {
   uint32_t state = load_acquire(&options_state); /* pairs with read_options */
   if (state != OPTIONS_UNREAD) return state == OPTIONS_SET;
   lock_take(&start_lock, &stray_counters);
@@ -95,7 +95,7 @@ static bool start_library(void) {
   return true;
 }
 
-bool library_ready(void) {
+RESIDENT bool library_ready(void) {
   if (LIKELY(load_acquire(&is_library_ready))) return true; /* pairs with the release below */
   lock_take(&start_lock, &stray_counters);
   bool is_ready = load_relaxed(&is_library_ready) || start_library();
@@ -137,7 +137,7 @@ static struct heap *unpark(void) {
   return heap;
 }
 
-struct heap *heap_make(void) {
+RESIDENT struct heap *heap_make(void) {
   struct heap *heap = take_record();
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
@@ -151,7 +151,7 @@ struct heap *heap_make(void) {
   return heap;
 }
 
-static void park(struct heap *heap) {
+RESIDENT static void park(struct heap *heap) {
   heap_enter(heap);
   batch_flush_all(heap);
   latch_take(&heap->owner);
@@ -162,7 +162,7 @@ static void park(struct heap *heap) {
   push_parked(heap);
 }
 
-struct heap *heap_borrow(void) {
+RESIDENT struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
   heaps_park_lost_threads();
   struct heap *heap = unpark();
@@ -172,11 +172,11 @@ struct heap *heap_borrow(void) {
   return heap_make();
 }
 
-void heap_return(struct heap *heap) { park(heap); }
+RESIDENT void heap_return(struct heap *heap) { park(heap); }
 
 /* ---- a thread -------------------------------------------------------------------------------------------- */
 
-struct heap *heap_of_this_thread(void) {
+RESIDENT struct heap *heap_of_this_thread(void) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_is_real(heap))) return heap;
   if (heap == &ended_heap) return NULL;
@@ -194,7 +194,7 @@ struct heap *heap_of_this_thread(void) {
 
 /* Other destructors may still free and allocate, so ours asks to be called again until the last round
  * that is certain to come. */
-static void end_of_thread(void *argument) {
+RESIDENT static void end_of_thread(void *argument) {
   struct heap *heap = argument;
   if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
     os_thread_exit_arm(heap);
@@ -278,7 +278,7 @@ COLD static void park_lost_threads(void) {
   lock_give(&lost_lock);
 }
 
-void heaps_park_lost_threads(void) {
+RESIDENT void heaps_park_lost_threads(void) {
   if (UNLIKELY(load_acquire(&has_lost_threads))) park_lost_threads();
 }
 
@@ -302,7 +302,7 @@ static void after_fork_in_child(void) {
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }
 
-void heaps_at_fork(void) {
+RESIDENT void heaps_at_fork(void) {
   static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);

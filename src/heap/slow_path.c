@@ -75,8 +75,9 @@ static void *big_allocate(struct heap *heap, struct allocation *allocation,
   return block;
 }
 
-static void *allocate_from_ranges(struct heap *heap, unsigned class, struct allocation *allocation,
-                                  enum range_source source) {
+RESIDENT static void *allocate_from_ranges(struct heap *heap, unsigned class,
+                                           struct allocation *allocation,
+                                           enum range_source source) {
   return class < CLASS_COUNT ? large_allocate(heap, class, allocation, source)
                              : big_allocate(heap, allocation, source);
 }
@@ -88,7 +89,8 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
 
 /* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that
  * are mostly untouched cost less whole than merged. */
-static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
+RESIDENT static void *allocate_range(struct heap *heap, unsigned class,
+                                     struct allocation *allocation) {
   if (!density_is_low() && relief_of_ranges_is_possible(heap)) {
     void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
     if (block) return block;
@@ -114,7 +116,7 @@ static bool is_big_request(const struct allocation *allocation) {
   return allocation->size > LARGE_MAX_BYTES || allocation->alignment > LARGE_MAX_BYTES;
 }
 
-static void *try_allocate(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
@@ -135,7 +137,7 @@ COLD static void *fail_without_memory(struct heap *heap) {
   return NULL;
 }
 
-static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   void *block = guard_sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
   if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
@@ -153,7 +155,7 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   return block;
 }
 
-void *heap_allocate(struct allocation *allocation) {
+RESIDENT void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
@@ -171,13 +173,13 @@ void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
-NOINLINE void *heap_malloc_slow(size_t size) {
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);
 }
 
-NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(size > LARGE_MAX_BYTES)) return heap_malloc_slow(size);
   unsigned class = size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
   struct magazine *magazine = &heap_of_thread->magazines[class];
@@ -187,7 +189,7 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   return top[-1];
 }
 
-void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
+RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
   bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
   void *block =
       is_in_slabs ? pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
@@ -198,7 +200,7 @@ void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
 
 /* ---- free -------------------------------------------------------------------------------------------- */
 
-static void push(struct heap *heap, unsigned class, void *block) {
+RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* A Large block that the flush has just given back was freed twice. */
@@ -234,7 +236,7 @@ static void leave(struct heap *heap, unsigned class) {
   heap_leave(heap);
 }
 
-static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
+RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_own = (entry & ~MAP_CLASS_MASK) == heap->owner.tag;
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
@@ -319,7 +321,7 @@ NOINLINE static void free_outside(void *block) {
 }
 
 /* All but the most frequent frees.  Apart, so that those save no registers. */
-static NOINLINE void free_the_long_way(void *block, enum maker maker) {
+RESIDENT static NOINLINE void free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
     free_outside(block);
@@ -375,7 +377,7 @@ NOINLINE static void free_hardened(void *block, enum maker maker) {
   if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker)) free_the_long_way(block, maker);
 }
 
-NOINLINE void heap_free_slow(void *block) {
+RESIDENT NOINLINE void heap_free_slow(void *block) {
   if (UNLIKELY(options.harden)) {
     free_hardened(block, MADE_BY_MALLOC);
     return;
@@ -395,8 +397,10 @@ static void delete_slow(void *block, enum maker maker) {
   else
     free_hardened(block, maker);
 }
-NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
+RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
+RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
+  delete_slow(block, MADE_BY_NEW_ARRAY);
+}
 
 /* ---- sized free ---------------------------------------------------------------------------------------- */
 
@@ -455,14 +459,15 @@ static void delete_sized_slow(void *block, size_t size, enum maker maker) {
   else
     free_checked(block, size, 1, true, maker);
 }
-NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+RESIDENT NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW);
 }
-NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+RESIDENT NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
 }
 
-void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
+RESIDENT void heap_free_sized_loosely(void *block, size_t size, size_t alignment,
+                                      enum maker maker) {
   free_checked(block, size, alignment, false, maker);
 }
 
@@ -501,7 +506,7 @@ static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
   return range_made_bytes(block, entry);
 }
 
-enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
+RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
   uint32_t entry = owner_map_entry(address);
@@ -526,7 +531,7 @@ static bool resize_checked(struct heap *heap, void *block, size_t size) {
   return is_resized;
 }
 
-bool heap_resize(void *block, size_t size) {
+RESIDENT bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
@@ -536,7 +541,7 @@ bool heap_resize(void *block, size_t size) {
   return true;
 }
 
-void heap_become_mallocs(void *block) {
+RESIDENT void heap_become_mallocs(void *block) {
   struct heap *heap = heap_of_this_thread();
   if (!is_in_window((uintptr_t)block)) return;
   if (heap) heap_enter(heap);
@@ -544,7 +549,7 @@ void heap_become_mallocs(void *block) {
   if (heap) heap_leave(heap);
 }
 
-void *heap_move_big(void **target, void *source, size_t bytes) {
+RESIDENT void *heap_move_big(void **target, void *source, size_t bytes) {
   if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
   struct heap *heap = heap_of_this_thread();
   uintptr_t block = (uintptr_t)*target;
