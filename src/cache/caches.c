@@ -5,13 +5,13 @@
 #include "cache/quarantine.h"
 #include "cache/remote_buffer.h"
 
-void caches_flush(struct heap *heap) {
+RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   remote_buffer_empty(heap);
   quarantine_empty(heap);
 }
 
-void caches_park(struct heap *heap) {
+RESIDENT void caches_park(struct heap *heap) {
   heap_enter(heap);
   caches_flush(heap);
   heap_leave(heap);

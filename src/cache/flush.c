@@ -11,7 +11,7 @@
 #include "slab/batch_free.h"
 
 /* What a magazine took on trust is looked at before it goes. */
-void batch_give_large(struct heap *heap, void *block) {
+RESIDENT void batch_give_large(struct heap *heap, void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
   if (UNLIKELY(!map_entry_is_live(entry) || !range_block_begins_at(address))) {
@@ -37,7 +37,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
   for (unsigned index = 0; index < block_count; index++) batch_give_large(heap, blocks[index]);
 }
 
-static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
+RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned rest = magazine_count(magazine) - block_count;
   give_away(heap, class, magazine->base, block_count);
@@ -45,7 +45,7 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count
   magazine->top = magazine->base + rest;
 }
 
-void batch_flush(struct heap *heap, unsigned class) {
+RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   owner_begin_work(&heap->owner);
   reuse_note_flush(heap, class);
@@ -54,7 +54,7 @@ void batch_flush(struct heap *heap, unsigned class) {
   latch_give(&heap->owner);
 }
 
-void batch_flush_whole(struct heap *heap, unsigned class) {
+RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
   unsigned block_count = magazine_count(&heap->magazines[class]);
   if (!block_count) return;
   owner_begin_work(&heap->owner);

@@ -1,6 +1,6 @@
 #include "cache/heap.h"
 
-const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
+RESIDENT_IN_PART const struct heap empty_heap = {.tag = MAP_TAG_UNOWNED};
 const struct heap ended_heap = {.tag = MAP_TAG_UNOWNED};
 struct counters stray_counters;
 

@@ -51,7 +51,7 @@ COLD static void park_lost_threads(void) {
   lock_give(&lost_lock);
 }
 
-void heaps_park_lost_threads(void) {
+RESIDENT void heaps_park_lost_threads(void) {
   if (UNLIKELY(load_acquire(&has_lost_threads))) park_lost_threads();
 }
 

@@ -11,7 +11,7 @@ static struct heap *take_record(void) {
   return record ? record : metadata_allocate(sizeof *record);
 }
 
-bool new_heap_init(void) {
+RESIDENT bool new_heap_init(void) {
   if (!load_relaxed(&first_record)) store_relaxed(&first_record, take_record());
   return load_relaxed(&first_record);
 }
@@ -20,7 +20,7 @@ static ATOMIC(uint32_t) heap_numbers; /* given so far; relaxed: each is given on
 
 uint32_t heaps_made(void) { return load_relaxed(&heap_numbers); }
 
-struct heap *heap_make(void) {
+RESIDENT struct heap *heap_make(void) {
   struct heap *heap = take_record();
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;

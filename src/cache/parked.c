@@ -21,7 +21,7 @@ static struct heap *pop_parked(void) {
   return heap;
 }
 
-struct heap *parked_take(void) {
+RESIDENT struct heap *parked_take(void) {
   struct heap *heap = pop_parked();
   while (heap && load_relaxed(&heap->owner.state) == OWNER_LOST) heap = pop_parked();
   if (!heap) return NULL;
@@ -33,7 +33,7 @@ struct heap *parked_take(void) {
   return heap;
 }
 
-void parked_add(struct heap *heap) {
+RESIDENT void parked_add(struct heap *heap) {
   latch_take(&heap->owner);
   count(&heap->owner.counters, COUNT_heaps_parked);
   owner_park(&heap->owner);

@@ -217,6 +217,6 @@ NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantin
   while (quarantine->range_count) release_oldest_range(heap);
 }
 
-void quarantine_empty(struct heap *heap) {
+RESIDENT void quarantine_empty(struct heap *heap) {
   if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
 }

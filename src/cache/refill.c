@@ -15,7 +15,7 @@ static unsigned batch_size(const struct magazine *magazine) {
   return capacity < 2 ? 1 : capacity / 2;
 }
 
-static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
+RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   heap->magazines[class].top += taken;
   reuse_watch(heap, class);
   class_figures_refilled(heap, class, taken);
@@ -34,7 +34,7 @@ static unsigned borrow(struct heap *heap, unsigned class) {
 }
 
 /* Behind those that the magazine has got already. */
-static unsigned take_more(struct heap *heap, struct slab *slab, unsigned taken) {
+RESIDENT static unsigned take_more(struct heap *heap, struct slab *slab, unsigned taken) {
   struct magazine *magazine = &heap->magazines[slab->class];
   unsigned wanted = slab_batch(slab, batch_size(magazine) - taken);
   return slab_take(slab, &heap->owner, magazine->top + taken, wanted);
@@ -75,7 +75,7 @@ static unsigned fill(struct heap *heap, unsigned class) {
   return slab ? take_more(heap, slab, 0) : 0;
 }
 
-bool batch_refill(struct heap *heap, unsigned class) {
+RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned shared = starter_take(heap, class, magazine->top, magazine_capacity(magazine));
   if (UNLIKELY(shared)) {

@@ -10,7 +10,7 @@ static void send_home(struct remote_buffer_word *open, struct counters *counters
   open->bits = 0;
 }
 
-void remote_buffer_empty(struct heap *heap) {
+RESIDENT void remote_buffer_empty(struct heap *heap) {
   if (!heap->remote_buffer_count) return;
   struct counters *counters = &heap->owner.counters;
   count(counters, COUNT_remote_buffer_flushes);
@@ -33,7 +33,7 @@ static bool has_gone_home(struct remote_buffer_place place) {
   return load_relaxed(&place.slab->remote[place.word]) & place.bit;
 }
 
-bool remote_buffer_had(const struct heap *heap, uintptr_t block) {
+RESIDENT bool remote_buffer_had(const struct heap *heap, uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   unsigned index;
   if (!slab_has_block(slab, block, &index)) return false;
@@ -43,7 +43,7 @@ bool remote_buffer_had(const struct heap *heap, uintptr_t block) {
   return is_in_it || has_gone_home(place);
 }
 
-bool remote_buffer_add(struct heap *heap, uintptr_t block) {
+RESIDENT bool remote_buffer_add(struct heap *heap, uintptr_t block) {
   if (UNLIKELY(!heap->remote_buffer) && is_worth_an_remote_buffer(heap))
     heap->remote_buffer = metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *heap->remote_buffer);
   if (UNLIKELY(!heap->remote_buffer)) { /* straight home */

@@ -10,7 +10,7 @@ static void grant(struct reuse *reuse, unsigned lease) {
 }
 
 /* Not before: the first blocks that a thread frees may be the starter heap's, which others wait for. */
-void reuse_note_full_remote_buffer(struct heap *heap) {
+RESIDENT void reuse_note_full_remote_buffer(struct heap *heap) {
   for (unsigned class = 0; class < TINY_CLASS_COUNT; class ++)
     if (heap->magazines[class].last_event == MAGAZINE_IDLE && !heap->reuse[class].lease)
       grant(&heap->reuse[class], LEASE_FIRST);
@@ -22,7 +22,7 @@ static bool is_untouched(const struct magazine *magazine, const struct reuse *re
 }
 
 /* The longer nothing else is seen, the longer it is trusted. */
-void reuse_judge(struct heap *heap, unsigned class) {
+RESIDENT void reuse_judge(struct heap *heap, unsigned class) {
   if (!is_tiny(class) || !heap->reuse[class].watched) return;
   struct reuse *reuse = &heap->reuse[class];
   if (!is_untouched(&heap->magazines[class], reuse)) {
@@ -34,7 +34,7 @@ void reuse_judge(struct heap *heap, unsigned class) {
 }
 
 /* Blocks that are reused are pushed too: nothing is to be learnt while they may be. */
-void reuse_watch(struct heap *heap, unsigned class) {
+RESIDENT void reuse_watch(struct heap *heap, unsigned class) {
   if (!is_tiny(class)) return;
   struct reuse *reuse = &heap->reuse[class];
   reuse->slot = (uint16_t)(magazine_count(&heap->magazines[class]) / 2);
@@ -43,7 +43,7 @@ void reuse_watch(struct heap *heap, unsigned class) {
 
 /* A thread that only frees others' blocks reuses nothing, and its magazine is the better remote-free buffer: all that a
  * flush finds was pushed under the lease.  It lasts until the next flush, though the magazine may grow. */
-void reuse_note_flush(struct heap *heap, unsigned class) {
+RESIDENT void reuse_note_flush(struct heap *heap, unsigned class) {
   if (!is_tiny(class) || heap->magazines[class].last_event == MAGAZINE_REFILLED) return;
   struct reuse *reuse = &heap->reuse[class];
   unsigned capacity = magazine_capacity(&heap->magazines[class]);

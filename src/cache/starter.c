@@ -26,7 +26,7 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
-static bool enter(struct heap *shared) {
+RESIDENT static bool enter(struct heap *shared) {
   enum { SPINS = 256 };
   for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
     if (latch_try(&shared->owner)) {
@@ -36,7 +36,7 @@ static bool enter(struct heap *shared) {
   return false;
 }
 
-unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
+RESIDENT unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
   if (!is_new_to(heap, class)) return 0;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
@@ -56,12 +56,12 @@ static bool has_outgrown(const struct heap *heap, unsigned class) {
          !load_relaxed(&heap->owner.bins[class].slab_count);
 }
 
-struct slab *starter_take_along(struct heap *heap, unsigned class) {
+RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
   struct heap *shared = has_outgrown(heap, class) ? starter_if_any() : NULL;
   return shared ? supply_take_along(&heap->owner, &shared->owner, class) : NULL;
 }
 
-bool starter_give(uint32_t entry, void *block) {
+RESIDENT bool starter_give(uint32_t entry, void *block) {
   struct heap *shared = starter_if_any();
   if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;
   batch_free(&shared->owner, &block, 1, &shared->owner.counters);
@@ -69,4 +69,6 @@ bool starter_give(uint32_t entry, void *block) {
   return true;
 }
 
-void starter_after_fork(void) { store_relaxed(&starter, NULL); } /* the child has one thread */
+RESIDENT void starter_after_fork(void) {
+  store_relaxed(&starter, NULL);
+} /* the child has one thread */

@@ -22,7 +22,7 @@ static bool may_walk(void) {
   return !heap_is_real(heap) || load_relaxed(&heap->owner.latch) == LATCH_FREE;
 }
 
-void checked_init(void) {
+RESIDENT void checked_init(void) {
   if (!options.harden) return;
   trailer_init();
   misuse_may_walk = may_walk;

@@ -64,8 +64,9 @@ static void *big_allocate(struct heap *heap, struct allocation *allocation,
   return block;
 }
 
-static void *allocate_from_ranges(struct heap *heap, unsigned class, struct allocation *allocation,
-                                  enum range_source source) {
+RESIDENT static void *allocate_from_ranges(struct heap *heap, unsigned class,
+                                           struct allocation *allocation,
+                                           enum range_source source) {
   return class < CLASS_COUNT ? large_allocate(heap, class, allocation, source)
                              : big_allocate(heap, allocation, source);
 }
@@ -77,7 +78,8 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
 
 /* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that
  * are mostly untouched cost less whole than merged. */
-static void *allocate_range(struct heap *heap, unsigned class, struct allocation *allocation) {
+RESIDENT static void *allocate_range(struct heap *heap, unsigned class,
+                                     struct allocation *allocation) {
   if (!density_is_low() && relief_of_ranges_is_possible(heap)) {
     void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
     if (block) return block;
@@ -98,7 +100,7 @@ static bool is_big_request(const struct allocation *allocation) {
   return allocation->size > LARGE_MAX_BYTES || allocation->alignment > LARGE_MAX_BYTES;
 }
 
-static void *try_allocate(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *try_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size, alignment = allocation->alignment;
   if (UNLIKELY(options.harden)) return checked_allocate(heap, allocation);
   allocation->is_zero = false;
@@ -119,7 +121,7 @@ COLD static void *fail_without_memory(struct heap *heap) {
   return NULL;
 }
 
-static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   void *block = guard_sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
   if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
@@ -137,7 +139,7 @@ static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   return block;
 }
 
-void *heap_allocate(struct allocation *allocation) {
+RESIDENT void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
     return fail_without_memory(NULL);
@@ -155,13 +157,13 @@ void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
-NOINLINE void *heap_malloc_slow(size_t size) {
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);
 }
 
-NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(size > LARGE_MAX_BYTES)) return heap_malloc_slow(size);
   unsigned class = size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
   struct magazine *magazine = &heap_of_thread->magazines[class];
@@ -171,7 +173,7 @@ NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   return top[-1];
 }
 
-void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
+RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
   bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
   void *block =
       is_in_slabs ? pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;

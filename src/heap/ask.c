@@ -46,7 +46,7 @@ static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
   return heap_range_made_bytes(block, entry);
 }
 
-enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
+RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
   uint32_t entry = owner_map_entry(address);

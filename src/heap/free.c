@@ -16,7 +16,7 @@
 #include "reclaim/scavenge.h"
 #include "slab/batch_free.h"
 
-static void push(struct heap *heap, unsigned class, void *block) {
+RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* A Large block that the flush has just given back was freed twice. */
@@ -52,7 +52,7 @@ static void leave(struct heap *heap, unsigned class) {
   heap_leave(heap);
 }
 
-static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
+RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_own = (entry & ~MAP_CLASS_MASK) == heap->owner.tag;
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
@@ -137,7 +137,7 @@ NOINLINE static void free_outside(void *block) {
 }
 
 /* All but the most frequent frees.  Apart, so that those save no registers. */
-NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
+RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
     free_outside(block);
@@ -194,7 +194,7 @@ NOINLINE static void free_hardened(void *block, enum maker maker) {
     heap_free_the_long_way(block, maker);
 }
 
-NOINLINE void heap_free_slow(void *block) {
+RESIDENT NOINLINE void heap_free_slow(void *block) {
   if (UNLIKELY(options.harden)) {
     free_hardened(block, MADE_BY_MALLOC);
     return;
@@ -214,5 +214,7 @@ static void delete_slow(void *block, enum maker maker) {
   else
     free_hardened(block, maker);
 }
-NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }
+RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
+RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
+  delete_slow(block, MADE_BY_NEW_ARRAY);
+}

@@ -45,7 +45,7 @@ static ATOMIC(uint32_t) options_state;
 static struct lock start_lock = {.rank = LOCK_RANK_START};
 
 /* Under the lock. */
-static uint32_t read_options(void) {
+RESIDENT static uint32_t read_options(void) {
   uint32_t state = load_relaxed(&options_state);
   if (state != OPTIONS_UNREAD) return state;
   state = options_read(os_environment()) ? OPTIONS_SET : OPTIONS_ABSENT;
@@ -56,7 +56,7 @@ static uint32_t read_options(void) {
   return state;
 }
 
-bool library_has_options(void) {
+RESIDENT bool library_has_options(void) {
   uint32_t state = load_acquire(&options_state); /* pairs with read_options */
   if (state != OPTIONS_UNREAD) return state == OPTIONS_SET;
   lock_take(&start_lock, &stray_counters);
@@ -80,7 +80,7 @@ static bool start_library(void) {
   return true;
 }
 
-bool library_ready(void) {
+RESIDENT bool library_ready(void) {
   if (LIKELY(load_acquire(&is_library_ready))) return true; /* pairs with the release below */
   lock_take(&start_lock, &stray_counters);
   bool is_ready = load_relaxed(&is_library_ready) || start_library();
@@ -89,7 +89,7 @@ bool library_ready(void) {
   return is_ready;
 }
 
-struct heap *heap_borrow(void) {
+RESIDENT struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
   heaps_park_lost_threads();
   struct heap *heap = parked_take();
@@ -101,7 +101,7 @@ struct heap *heap_borrow(void) {
 
 /* ---- a thread -------------------------------------------------------------------------------------------- */
 
-struct heap *heap_of_this_thread(void) {
+RESIDENT struct heap *heap_of_this_thread(void) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_is_real(heap))) return heap;
   if (heap == &ended_heap) return NULL;
@@ -119,7 +119,7 @@ struct heap *heap_of_this_thread(void) {
 
 /* Other destructors may still free and allocate, so ours asks to be called again until the last round
  * that is certain to come. */
-static void end_of_thread(void *argument) {
+RESIDENT static void end_of_thread(void *argument) {
   struct heap *heap = argument;
   if (++heap->exit_round < OS_THREAD_EXIT_ROUNDS) {
     os_thread_exit_arm(heap);
@@ -166,7 +166,7 @@ static void after_fork_in_child(void) {
   lost_after_fork(heap_of_thread);
 }
 
-void heaps_at_fork(void) {
+RESIDENT void heaps_at_fork(void) {
   static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);

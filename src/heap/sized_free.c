@@ -56,13 +56,14 @@ static void delete_sized_slow(void *block, size_t size, enum maker maker) {
   else
     free_checked(block, size, 1, true, maker);
 }
-NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+RESIDENT NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW);
 }
-NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+RESIDENT NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
 }
 
-void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
+RESIDENT void heap_free_sized_loosely(void *block, size_t size, size_t alignment,
+                                      enum maker maker) {
   free_checked(block, size, alignment, false, maker);
 }

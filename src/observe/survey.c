@@ -49,7 +49,7 @@ static void add_counted(struct survey *survey, const struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     uint64_t *counted = survey->classes[class].counted;
 #define CLASS_COUNTER(name, unit, meaning) *counted++ += load_relaxed(&counters[class].name);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   }
 }
 

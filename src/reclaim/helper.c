@@ -34,7 +34,7 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
 /* A round says NONE while it looks, and at its end what it has left. */
-static bool has_work(void) {
+RESIDENT static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
   return scavenge_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
@@ -50,7 +50,7 @@ static bool is_over(void) {
 }
 
 /* As `how` says, unless there is a reason not to. */
-static void rest(enum purge_rest how, uint64_t most_ms) {
+RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the look; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
@@ -84,7 +84,7 @@ static bool may_leave(void) {
   return is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING);
 }
 
-static void *helper_body(void *unused) {
+RESIDENT static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
   while (!is_over() || !may_leave()) work_once();
@@ -125,7 +125,7 @@ NOINLINE static void start(void) {
   if (options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
 }
 
-void helper_start_when_worth(void) {
+RESIDENT void helper_start_when_worth(void) {
   if (LIKELY(load_relaxed(&helper_state) != HELPER_NONE)) return;
   if (UNLIKELY(is_worth_a_helper())) start();
 }
@@ -137,7 +137,7 @@ static bool is_helper(void) {
   return thread_number_if_known && thread_number_if_known == load_relaxed(&helper_thread_id);
 }
 
-void helper_note_thread(void) {
+RESIDENT void helper_note_thread(void) {
   if (UNLIKELY(is_helper())) return;
   fetch_add_relaxed(&program_threads, 1);
   if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
@@ -160,7 +160,7 @@ bool helper_stop(bool for_good) {
 
 /* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
  * of the process. */
-void helper_note_thread_end(void) {
+RESIDENT void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
     helper_stop(false);

@@ -30,7 +30,7 @@ static ATOMIC(uint64_t) next_round_ms;
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND}; /* one round at a time */
 
 /* Less than the option says when the cgroup's memory is nearly used up. */
-static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
+RESIDENT static uint64_t decay_ms(void) { return limits_decay_ms(options.decay_ms); }
 
 uint64_t scavenge_interval_ms(void) {
   uint64_t interval = decay_ms() / ROUNDS_PER_DECAY;
@@ -119,7 +119,7 @@ static void run_after_others(struct heap *heap, struct purge *purge) {
 }
 
 /* Before the first round, so that caches do not fill beyond what the cgroup allows. */
-NOINLINE static void look_for_the_first_time(void) {
+RESIDENT NOINLINE static void look_for_the_first_time(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   if (!lock_try(&round_lock)) return;
   look_if_large();
@@ -291,7 +291,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   run_unless_running(heap, &purge);
 }
 
-uint64_t scavenge_caches_when_due(struct heap *heap) {
+RESIDENT uint64_t scavenge_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) squeeze_when_due(heap);
   if (!heap_is_real(heap)) return 0;
   if (UNLIKELY(load_relaxed(&heap->is_called))) {
@@ -305,7 +305,7 @@ uint64_t scavenge_caches_when_due(struct heap *heap) {
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
+RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
   uint64_t excess_bytes = range_excess_bytes();
   if (UNLIKELY(excess_bytes)) purge_excess(heap, excess_bytes);
@@ -317,13 +317,13 @@ NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms) {
+RESIDENT void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
   look_what_is_due(heap, state, now_ms);
 }
 
-void scavenge_when_due(struct heap *heap) {
+RESIDENT void scavenge_when_due(struct heap *heap) {
   scavenge_rest_when_due(heap, scavenge_caches_when_due(heap));
 }
 

@@ -21,8 +21,8 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
 }
 
 /* Gives back the first blocks, as many as are neighbours in one slab. */
-static unsigned give_to_slab(struct owner *owner, void *const *blocks, unsigned block_count,
-                             struct counters *counters) {
+RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
+                                      unsigned block_count, struct counters *counters) {
   struct slab *slab = slab_of_block((uintptr_t)*blocks);
   /* relaxed: it can change to or from `owner` only under the latch that we hold. */
   bool is_own = load_relaxed(&slab->owner) == owner;
@@ -63,8 +63,8 @@ static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
   return (struct scattered){granule, index, &superslab->slabs[slot]};
 }
 
-static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
-                           struct counters *counters) {
+RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
+                                    struct counters *counters) {
   const struct slab_shape *shape = &slab_shapes[class];
   const uint32_t own = owner->tag | class;
   struct scattered group[GROUP_BLOCKS];
@@ -88,8 +88,8 @@ static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned blo
   return given;
 }
 
-void batch_free(struct owner *owner, void **blocks, unsigned block_count,
-                struct counters *counters) {
+RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_count,
+                         struct counters *counters) {
   unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
   bool may_scatter = owner && slots_of_class(class) == 1;
   for (unsigned given; block_count; blocks += given, block_count -= given) {
