@@ -19,7 +19,7 @@ static void add_magazines(struct survey *survey, const struct heap *heap) {
 static void add_remote_buffer(struct survey *survey, const struct heap *heap) {
   struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
   struct slab slab;
-  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
+  peek(&remote_buffer, &heap->remote_buffer.words, sizeof remote_buffer);
   if (!remote_buffer) return;
   peek(words, remote_buffer, sizeof words);
   for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
