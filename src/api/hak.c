@@ -5,7 +5,10 @@
 
 #include "api/malloc_family.h"
 #include "base/text.h"
+#include "heap/ask.h"
 #include "heap/lifecycle.h"
+#include "heap/reallocate.h"
+#include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
 #include "reclaim/reclaim.h"
@@ -35,10 +38,10 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
 void *hak_aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());
 }
-int hak_posix_memalign(void **out, size_t alignment, size_t size) {
+RESIDENT int hak_posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-void *hak_memalign(size_t alignment, size_t size) {
+RESIDENT void *hak_memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }

@@ -9,19 +9,18 @@
 
 #include "base/compiler.h"
 #include "config/limits.h"
+#include "hakmem/hakmem.h"
 #include "heap/fast_path.h"
-#include "heap/lifecycle.h"
 #include "observe/report_glibc.h"
 #include "observe/reports.h"
 #include "os/os.h"
-#include "reclaim/reclaim.h"
 
 enum { STANDARD_ERROR = 2 };
 
 /* `pad` asks to keep so many bytes at the top of the break, which this heap does not use. */
 EXPORT int malloc_trim(size_t pad) {
   (void)pad;
-  return library_ready() && reclaim(heap_of_thread, RECLAIM_TRIM).purged_bytes != 0;
+  return hak_purge(true) != 0;
 }
 
 /* What each field stands for here: observe/report_glibc.h.  There are no fast bins: free blocks that threads cache are

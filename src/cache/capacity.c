@@ -29,7 +29,7 @@ _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for
 
 static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
 
-int64_t capacity_cached_bytes(const struct heap *heap, bool large) {
+RESIDENT int64_t capacity_cached_bytes(const struct heap *heap, bool large) {
   unsigned first = large ? SLAB_CLASS_COUNT : 0;
   unsigned end = large ? CLASS_COUNT : SLAB_CLASS_COUNT;
   int64_t bytes = 0;
@@ -72,7 +72,7 @@ static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
 /* Above the soft limit an eighth. */
 enum { TIGHT_DIVISOR = 8 };
 
-static int64_t budget_bytes(const struct heap *heap, unsigned class) {
+RESIDENT static int64_t budget_bytes(const struct heap *heap, unsigned class) {
   int64_t budget = calm_budget_bytes(heap, class);
   if (budget < 0) return budget; /* others have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
@@ -89,7 +89,7 @@ static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
   heap->capacity_bytes[is_large(class)] += slots * (int64_t)class_bytes(class);
 }
 
-void capacity_init(struct heap *heap) {
+RESIDENT void capacity_init(struct heap *heap) {
   void **slots = heap->initial_slots + 1; /* the word below: magazine.h */
   for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
@@ -135,7 +135,7 @@ static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
   return heap->capacity_bytes[is_large(class)] + bytes / 2 <= budget_bytes(heap, class);
 }
 
-static void grow(struct heap *heap, unsigned class) {
+RESIDENT static void grow(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine), count = magazine_count(magazine);
   unsigned new_slots = slots ? slots * 2 : 1;
@@ -175,7 +175,7 @@ static void note_streak(struct heap *heap, unsigned class) {
   if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
 }
 
-static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
+RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
   struct magazine *magazine = &heap->magazines[class];
   bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
   magazine->last_event = (uint8_t)miss;
@@ -185,15 +185,15 @@ static void note_miss(struct heap *heap, unsigned class, enum magazine_event mis
     note_streak(heap, class);
 }
 
-void capacity_note_refill(struct heap *heap, unsigned class) {
+RESIDENT void capacity_note_refill(struct heap *heap, unsigned class) {
   note_miss(heap, class, MAGAZINE_REFILLED);
 }
 
-void capacity_note_flush(struct heap *heap, unsigned class) {
+RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
   note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
-void capacity_shrink(struct heap *heap, unsigned class) {
+RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine);
   if (slots <= initial_slots(class) || slots < 2) return;
@@ -206,7 +206,7 @@ void capacity_shrink(struct heap *heap, unsigned class) {
   add_capacity(heap, class, -(int64_t)(slots / 2));
 }
 
-bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+RESIDENT bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
 }

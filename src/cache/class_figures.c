@@ -9,11 +9,11 @@ static struct class_counters *allocate(void) {
 /* The first heap's, until it wants them. */
 static ATOMIC(struct class_counters *) first_figures;
 
-void class_figures_init(void) {
+RESIDENT void class_figures_init(void) {
   if (!load_relaxed(&first_figures)) store_relaxed(&first_figures, allocate());
 }
 
-void class_figures_make(struct heap *heap) {
+RESIDENT void class_figures_make(struct heap *heap) {
   /* acquire: zeroes, as metadata_allocate gives them; one heap gets it. */
   struct class_counters *figures = exchange_acquire(&first_figures, NULL);
   if (!figures) figures = allocate();

@@ -1,4 +1,4 @@
-/* class_figures.h: what a heap counts for each class (base/stats_fields.def): blocks that pass between
+/* class_figures.h: what a heap counts for each class (base/counters.def): blocks that pass between
  * its magazines and what lies below, and what the requests that missed asked for.
  *
  * A thread that the starter heap serves has no counters: most threads of a program with very many do little.

@@ -43,7 +43,7 @@ static void look_at(struct heap *heap, unsigned class) {
   }
 }
 
-void glance(struct heap *heap, unsigned class) {
+RESIDENT void glance(struct heap *heap, unsigned class) {
   if (LIKELY(load_relaxed(&heap->owner.counters.value[COUNT_refills]) >= GLANCES_MAX)) return;
   unsigned before = heap->refilled_class;
   heap->refilled_class = (uint8_t) class;

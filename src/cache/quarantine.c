@@ -1,6 +1,5 @@
 #include "cache/quarantine.h"
 
-#include "cache/batch.h"
 #include "cache/class_figures.h"
 #include "cache/supply.h"
 #include "config/options.h"
@@ -9,6 +8,7 @@
 #include "pool/purge.h"
 #include "pool/range.h"
 #include "report/report.h"
+#include "slab/batch_free.h"
 #include "slab/slab.h"
 
 /* How many blocks of a class may be ready: few of those that are large. */
@@ -53,8 +53,7 @@ static void go_home(struct heap *heap, uintptr_t block) {
 }
 
 static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
-  latch_take(&heap->owner);
-  owner_note_work(&heap->owner);
+  owner_begin_work(&heap->owner);
   count(&heap->owner.counters, COUNT_flushes);
   count_add(&heap->owner.counters, COUNT_flushed_blocks, quarantine->outgoing_count);
   for (uint32_t index = 0; index < quarantine->outgoing_count; index++) {
@@ -102,8 +101,7 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
 
 bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigned class) {
   class_figures_need(heap);
-  latch_take(&heap->owner);
-  owner_note_work(&heap->owner);
+  owner_begin_work(&heap->owner);
   unsigned taken = take_from_slabs(heap, quarantine, class, batch_of(quarantine, class));
   quarantine->ready_count[class] = (uint8_t)taken;
   class_figures_refilled(heap, class, taken);
@@ -219,6 +217,6 @@ NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantin
   while (quarantine->range_count) release_oldest_range(heap);
 }
 
-void quarantine_empty(struct heap *heap) {
+RESIDENT void quarantine_empty(struct heap *heap) {
   if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
 }

@@ -1,14 +1,14 @@
 #include "cache/relief.h"
 
-#include "cache/batch.h"
 #include "cache/capacity.h"
+#include "cache/flush.h"
 #include "slab/adopt.h"
 
-bool relief_is_possible(const struct heap *heap) {
+RESIDENT bool relief_is_possible(const struct heap *heap) {
   return load_relaxed(&heap->owner.bytes_out) > 0;
 }
 
-void relief_give(struct heap *heap) {
+RESIDENT void relief_give(struct heap *heap) {
   count(&heap->owner.counters, COUNT_reliefs);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &heap->owner.bins[class];
@@ -20,11 +20,11 @@ void relief_give(struct heap *heap) {
   latch_give(&heap->owner);
 }
 
-bool relief_of_ranges_is_possible(const struct heap *heap) {
+RESIDENT bool relief_of_ranges_is_possible(const struct heap *heap) {
   return capacity_cached_bytes(heap, true) > 0;
 }
 
-void relief_give_ranges(struct heap *heap) {
+RESIDENT void relief_give_ranges(struct heap *heap) {
   count(&heap->owner.counters, COUNT_reliefs);
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     batch_flush_whole(heap, class);

@@ -1,9 +1,15 @@
 #include "cache/starter.h"
 
-#include "cache/batch.h"
+#include "cache/new_heap.h"
+#include "cache/parked.h"
 #include "cache/supply.h"
-#include "heap/lifecycle.h"
+#include "slab/batch_free.h"
 #include "slab/slab.h"
+
+/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
+enum { STARTER_BATCHES_MAX = 6 };
+/* The number of the heap made first, nearly always that of the process's first thread. */
+enum { FIRST_HEAP_NUMBER = 1 };
 
 static ATOMIC(struct heap *) starter;
 
@@ -11,7 +17,7 @@ static struct heap *make_starter(void) {
   struct heap *made = heap_make(), *first = NULL;
   if (!made) return NULL;
   if (cas_strong_acq_rel(&starter, &first, made)) return made; /* release: what heap_make wrote */
-  heap_return(made);                                           /* another thread was faster */
+  parked_add(made);                                            /* another thread was faster */
   return first;
 }
 
@@ -25,7 +31,7 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
-static bool enter(struct heap *shared) {
+RESIDENT static bool enter(struct heap *shared) {
   enum { SPINS = 256 };
   for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
     if (latch_try(&shared->owner)) {
@@ -35,7 +41,7 @@ static bool enter(struct heap *shared) {
   return false;
 }
 
-unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
+RESIDENT unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
   if (!is_new_to(heap, class)) return 0;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
@@ -55,12 +61,12 @@ static bool has_outgrown(const struct heap *heap, unsigned class) {
          !load_relaxed(&heap->owner.bins[class].slab_count);
 }
 
-struct slab *starter_take_along(struct heap *heap, unsigned class) {
+RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
   struct heap *shared = has_outgrown(heap, class) ? starter_if_any() : NULL;
   return shared ? supply_take_along(&heap->owner, &shared->owner, class) : NULL;
 }
 
-bool starter_give(uint32_t entry, void *block) {
+RESIDENT bool starter_give(uint32_t entry, void *block) {
   struct heap *shared = starter_if_any();
   if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;
   batch_free(&shared->owner, &block, 1, &shared->owner.counters);
@@ -68,4 +74,6 @@ bool starter_give(uint32_t entry, void *block) {
   return true;
 }
 
-void starter_after_fork(void) { store_relaxed(&starter, NULL); } /* the child has one thread */
+RESIDENT void starter_after_fork(void) {
+  store_relaxed(&starter, NULL);
+} /* the child has one thread */

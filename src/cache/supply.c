@@ -10,7 +10,7 @@
 /* Other classes' queued slabs drained before a new slab is made: some may be wholly free. */
 enum { OTHER_CLASSES_BUDGET = 8 };
 
-static struct slab *make_current(struct owner *owner, struct slab *slab) {
+RESIDENT static struct slab *make_current(struct owner *owner, struct slab *slab) {
   struct bin *bin = &owner->bins[slab->class];
   struct slab *before = bin->current;
   if (slab->is_listed) slab_unlist(slab, owner);
@@ -22,7 +22,7 @@ static struct slab *make_current(struct owner *owner, struct slab *slab) {
 static bool has_reusable(const struct slab *slab) { return slab && slab_reusable(slab); }
 
 /* The first listed slab, or the second when the first has fresh blocks only. */
-static struct slab *choose_partial(const struct bin *bin) {
+RESIDENT static struct slab *choose_partial(const struct bin *bin) {
   struct slab *first = bin->partial;
   return first && !has_reusable(first) && has_reusable(first->next) ? first->next : first;
 }
@@ -40,13 +40,13 @@ static enum counter route_s(struct owner *owner, unsigned class) {
   return has_reusable(choose_partial(bin)) ? COUNT_refill_partial : COUNTER_COUNT;
 }
 
-static void count_reuse(struct owner *owner, enum counter stage) {
+RESIDENT static void count_reuse(struct owner *owner, enum counter stage) {
   count(&owner->counters, COUNT_must_reuse_hits);
   count(&owner->counters, COUNT_page_reuses);
   count(&owner->counters, stage);
 }
 
-struct slab *supply_reuse(struct owner *owner, unsigned class) {
+RESIDENT struct slab *supply_reuse(struct owner *owner, unsigned class) {
   enum counter stage = route_s(owner, class);
   if (stage == COUNTER_COUNT) return NULL;
   struct bin *bin = &owner->bins[class];
@@ -56,7 +56,8 @@ struct slab *supply_reuse(struct owner *owner, unsigned class) {
   return make_current(owner, choose_partial(bin));
 }
 
-unsigned supply_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted) {
+RESIDENT unsigned supply_borrow(struct owner *owner, unsigned class, void **blocks,
+                                unsigned wanted) {
   unsigned borrowed = borrow_blocks(owner, class, blocks, wanted);
   if (borrowed) count_reuse(owner, COUNT_refill_borrowed);
   return borrowed;
@@ -123,14 +124,14 @@ static struct slab *make_new(struct owner *owner, unsigned class, enum supply_re
   return make_current(owner, slab);
 }
 
-struct slab *supply_take_along(struct owner *owner, struct owner *shared, unsigned class) {
+RESIDENT struct slab *supply_take_along(struct owner *owner, struct owner *shared, unsigned class) {
   if (!latch_try(shared)) return NULL;
   struct slab *slab = adopt_from_shared(shared, owner, class);
   latch_give(shared);
   return slab ? use_adopted(owner, slab, COUNT_refill_starter) : NULL;
 }
 
-struct slab *supply_touch(struct owner *owner, unsigned class, enum supply_reach reach) {
+RESIDENT struct slab *supply_touch(struct owner *owner, unsigned class, enum supply_reach reach) {
   struct slab *slab = adopt_from_ended(owner, class);
   if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
   if (options.route_p && os_is_multi_threaded()) {
@@ -142,7 +143,7 @@ struct slab *supply_touch(struct owner *owner, unsigned class, enum supply_reach
   return make_new(owner, class, reach);
 }
 
-struct slab *supply_pass(struct owner *owner, unsigned class) {
+RESIDENT struct slab *supply_pass(struct owner *owner, unsigned class) {
   struct slab *slab = supply_reuse(owner, class);
   return slab ? slab : supply_touch(owner, class, AS_FAR_AS_THE_SYSTEM);
 }

@@ -1,6 +1,5 @@
 #include "hardened/checked.h"
 
-#include "cache/batch.h"
 #include "cache/class_figures.h"
 #include "cache/quarantine.h"
 #include "config/options.h"
@@ -14,6 +13,7 @@
 #include "pool/range.h"
 #include "reclaim/due.h"
 #include "report/report.h"
+#include "slab/batch_free.h"
 #include "slab/slab.h"
 
 /* Not where a slow path has its latch: then another thread may wait for us, which we would wait for. */
@@ -22,7 +22,7 @@ static bool may_walk(void) {
   return !heap_is_real(heap) || load_relaxed(&heap->owner.latch) == LATCH_FREE;
 }
 
-void checked_init(void) {
+RESIDENT void checked_init(void) {
   if (!options.harden) return;
   trailer_init();
   misuse_may_walk = may_walk;
@@ -160,11 +160,10 @@ size_t checked_range_block(size_t granule, bool is_safe) {
   return capacity_bytes - TRAILER_BYTES;
 }
 
-enum block_kind checked_ask(uintptr_t block, uint32_t entry, const char *verb,
-                            size_t *requested_bytes) {
-  if (!is_block(block, entry, verb)) return BLOCK_NONE;
+bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes) {
+  if (!is_block(block, entry, verb)) return false;
   *requested_bytes = check_end(block, entry, verb);
-  return BLOCK_OWN;
+  return true;
 }
 
 bool checked_resize(uintptr_t block, size_t bytes) {

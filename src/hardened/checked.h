@@ -10,7 +10,8 @@
 #ifndef HAK_HARDENED_CHECKED_H
 #define HAK_HARDENED_CHECKED_H
 
-#include "heap/slow_path.h"
+#include "cache/allocation.h"
+#include "cache/heap.h"
 
 /* Called once, when the options have been read. */
 void checked_init(void);
@@ -23,9 +24,9 @@ void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker);
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
 /* The same of a block of a slab; false, and nothing done, when it is none by its map entry, or the thread is new. */
 bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker);
-/* As heap_ask, for an address inside the window: the bytes are those that were asked for. */
-enum block_kind checked_ask(uintptr_t block, uint32_t entry, const char *verb,
-                            size_t *requested_bytes);
+/* Whether a live block begins at an address inside the window (reported when not; `verb` is what the program tried), and
+ * how many bytes were asked for. */
+bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes);
 /* The bytes that were asked for, without a word: false when the block of a slab is free. */
 bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes);
 /* The same of the live range that begins at `granule`; where the system tells safely even if another thread frees

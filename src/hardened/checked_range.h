@@ -9,7 +9,8 @@
 #ifndef HAK_HARDENED_CHECKED_RANGE_H
 #define HAK_HARDENED_CHECKED_RANGE_H
 
-#include "heap/slow_path.h"
+#include "cache/allocation.h"
+#include "cache/heap.h"
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);

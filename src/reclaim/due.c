@@ -1,5 +1,6 @@
 #include "reclaim/due.h"
 
+#include "cache/divert.h"
 #include "config/options.h"
 #include "map/commit.h"
 #include "pool/range.h"
@@ -87,7 +88,7 @@ COLD static void give_above_limit(struct heap *heap) {
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */
 
-uint64_t reclaim_caches_when_due(struct heap *heap) {
+RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) give_above_limit(heap);
   if (!heap_is_real(heap) || own_answer_call(heap)) return 0;
   if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
@@ -98,7 +99,7 @@ uint64_t reclaim_caches_when_due(struct heap *heap) {
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
+RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_look_at_limits_once();
   if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (slab_pool_is_over_limit()) reclaim(heap, RECLAIM_KEPT);
@@ -112,12 +113,12 @@ NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
 }
 
-void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
+RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
   look_what_is_due(heap, state, now_ms);
 }
 
-void reclaim_when_due(struct heap *heap) {
+RESIDENT void reclaim_when_due(struct heap *heap) {
   reclaim_rest_when_due(heap, reclaim_caches_when_due(heap));
 }

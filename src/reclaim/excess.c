@@ -1,6 +1,7 @@
 #include "reclaim/excess.h"
 
-#include "cache/batch.h"
+#include "cache/caches.h"
+#include "cache/divert.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "os/os.h"
@@ -110,7 +111,7 @@ static void go_on(struct heap *heap) {
   if (load_relaxed(&stage) != NOTHING && !options.harden) heap_divert(heap);
 }
 
-static void begin_if_too_much(struct heap *heap) {
+RESIDENT static void begin_if_too_much(struct heap *heap) {
   uint64_t live = live_bytes(heap), excess = excess_over(live);
   if (excess < load_relaxed(&stuck_bytes)) store_relaxed(&stuck_bytes, excess);
   if (live > load_relaxed(&stuck_live_bytes)) store_relaxed(&stuck_live_bytes, live);
@@ -120,20 +121,20 @@ static void begin_if_too_much(struct heap *heap) {
   store_relaxed(&stage, GIVING);
 }
 
-void excess_look(struct heap *heap) {
+RESIDENT void excess_look(struct heap *heap) {
   if (os_is_multi_threaded() || load_relaxed(&purge_has_helper)) return;
   if (reclaim_decay_ms() > DECAY_MAX_MS) return;
   if (LIKELY(load_relaxed(&stage) == NOTHING)) begin_if_too_much(heap);
   if (UNLIKELY(load_relaxed(&stage) != NOTHING)) go_on(heap);
 }
 
-void excess_flush_when_due(struct heap *heap) {
+RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != WAITING)) return;
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
   if (turns) return;
   heap_enter(heap);
-  batch_flush_all(heap);
+  caches_flush(heap);
   heap_leave(heap);
   store_relaxed(&stage, FLUSHED);
 }

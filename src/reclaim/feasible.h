@@ -5,7 +5,8 @@
 #ifndef HAK_RECLAIM_FEASIBLE_H
 #define HAK_RECLAIM_FEASIBLE_H
 
-#include "heap/slow_path.h"
+#include "cache/allocation.h"
+#include "cache/heap.h"
 
 /* Before the first try of a Big request: false when no window and no limit has room for it.  No call of the system. */
 bool feasible_at_all(const struct allocation *allocation);

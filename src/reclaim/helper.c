@@ -1,12 +1,12 @@
 /* helper.c: see helper.h.
  *
- *   helper_start_when_worth ─▶ body: rest ─▶ guard_sampler_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
+ *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
  * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
  * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
 #include "reclaim/helper.h"
 
-#include "cache/guard_sampler.h"
+#include "cache/divert.h"
 #include "cache/heap.h"
 #include "config/options.h"
 #include "map/window.h"
@@ -35,7 +35,7 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
 /* A round says NONE while it looks, and at its end what it has left. */
-static bool has_work(void) {
+RESIDENT static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
   return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
@@ -51,7 +51,7 @@ static bool is_over(void) {
 }
 
 /* As `how` says, unless there is a reason not to. */
-static void rest(enum purge_rest how, uint64_t most_ms) {
+RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the look; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
@@ -66,14 +66,14 @@ static void wake(void) {
 
 /* Looks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
 static void work_once(void) {
-  bool is_ticking = guard_sampler_wants_ticks();
+  bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
     rest(PURGE_REST_UNTIL_WANTED, HELPER_MAX_SLEEP_MS);
     return;
   }
   uint64_t round_ms = reclaim_interval_ms() + 1;
-  rest(PURGE_REST_FOR_A_TIME, is_ticking ? SAMPLER_TICK_MS : round_ms);
-  if (is_ticking) guard_sampler_tick();
+  rest(PURGE_REST_FOR_A_TIME, is_ticking ? DIVERT_TICK_MS : round_ms);
+  if (is_ticking) divert_tick();
   if (has_work()) reclaim_round_when_due(heap_of_thread);
 }
 
@@ -88,7 +88,7 @@ static bool may_leave(void) {
   return false;
 }
 
-static void *helper_body(void *unused) {
+RESIDENT static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
   store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, others do a little */
@@ -104,7 +104,7 @@ static bool is_worth_a_helper(void) {
   if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
   if (options.helper_thread == HELPER_ALWAYS) return true;
   if (!os_is_multi_threaded()) return false;
-  if (guard_sampler_wants_ticks()) return true;
+  if (divert_wants_ticks()) return true;
   return options.helper_thread == HELPER_WHEN_WORTH && !is_small &&
          load_relaxed(&purge_state) != PURGE_NONE &&
          os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
@@ -130,7 +130,7 @@ NOINLINE static void start(void) {
   if (options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
 }
 
-void helper_start_when_worth(void) {
+RESIDENT void helper_start_when_worth(void) {
   if (LIKELY(load_relaxed(&helper_state) != HELPER_NONE)) return;
   if (UNLIKELY(is_worth_a_helper())) start();
 }
@@ -142,7 +142,7 @@ static bool is_helper(void) {
   return thread_number_if_known && thread_number_if_known == load_relaxed(&helper_thread_id);
 }
 
-void helper_note_thread(void) {
+RESIDENT void helper_note_thread(void) {
   if (UNLIKELY(is_helper())) return;
   fetch_add_relaxed(&program_threads, 1);
   if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
@@ -165,7 +165,7 @@ bool helper_stop(bool for_good) {
 
 /* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
  * of the process. */
-void helper_note_thread_end(void) {
+RESIDENT void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
     helper_stop(false);

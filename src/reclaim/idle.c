@@ -1,5 +1,6 @@
 #include "reclaim/idle.h"
 
+#include "cache/divert.h"
 #include "config/options.h"
 #include "slab/adopt.h"
 

@@ -1,7 +1,7 @@
 #include "reclaim/own.h"
 
-#include "cache/batch.h"
 #include "cache/capacity.h"
+#include "cache/flush.h"
 #include "cache/remote_buffer.h"
 #include "config/options.h"
 #include "map/commit.h"
@@ -26,7 +26,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
 NOINLINE static void flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
-  remote_buffer_empty(heap);
+  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
   latch_give(&heap->owner);
@@ -34,7 +34,7 @@ NOINLINE static void flush(struct heap *heap, bool is_idle) {
 }
 
 /* A thread that was not here for a decay time since it was due has left all its caches idle. */
-void own_flush_when_due(struct heap *heap, uint64_t now_ms) {
+RESIDENT void own_flush_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_flush_ms) return;
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
   bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
@@ -56,7 +56,7 @@ NOINLINE static void answer(struct heap *heap) {
   store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);
 }
 
-bool own_answer_call(struct heap *heap) {
+RESIDENT bool own_answer_call(struct heap *heap) {
   bool is_called = load_relaxed(&heap->is_called);
   if (UNLIKELY(is_called)) answer(heap);
   return is_called;
@@ -73,7 +73,7 @@ NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_
   if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;
 }
 
-void own_scan_when_due(struct heap *heap, uint64_t now_ms) {
+RESIDENT void own_scan_when_due(struct heap *heap, uint64_t now_ms) {
   if (now_ms < heap->next_scan_ms) return;
   bool has_time = heap->next_scan_ms != 0;
   uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;

@@ -1,9 +1,9 @@
 #include "reclaim/reclaim.h"
 
-#include "cache/batch.h"
+#include "cache/caches.h"
+#include "cache/lost.h"
 #include "config/limits.h"
 #include "config/options.h"
-#include "heap/lifecycle.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "map/window.h"
@@ -74,7 +74,7 @@ static const struct row {
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
 
-uint64_t reclaim_decay_ms(void) {
+RESIDENT uint64_t reclaim_decay_ms(void) {
   uint64_t decay = limits_decay_ms(options.decay_ms);
   return decay < LIMITS_DECAY_NEVER_MS ? decay << regret_level() : decay;
 }
@@ -138,14 +138,14 @@ static void look_if_large(void) {
   store_relaxed(&has_looked, true);
 }
 
-NOINLINE static void look_for_the_first_time(void) {
+RESIDENT NOINLINE static void look_for_the_first_time(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   if (!lock_try(&round_lock)) return;
   look_if_large();
   lock_give(&round_lock);
 }
 
-void reclaim_look_at_limits_once(void) {
+RESIDENT void reclaim_look_at_limits_once(void) {
   if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
 }
 
@@ -155,7 +155,7 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
   bool was_busy = load_relaxed(&heap->is_busy); /* under pressure, from within an allocation */
   heap_enter(heap);
-  if (depth & FLUSH_OWN) batch_flush_all(heap);
+  if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
   if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner);

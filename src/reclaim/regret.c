@@ -17,7 +17,7 @@ static ATOMIC(uint64_t) refaulted_before;
 static ATOMIC(uint32_t) given_at_ms;
 static ATOMIC(uint32_t) level;
 
-unsigned regret_level(void) {
+RESIDENT unsigned regret_level(void) {
   /* Near a cgroup's limit the decay time is what is left of it. */
   return LIKELY(!load_relaxed(&limits.decay_cut)) ? load_relaxed(&level) : 0;
 }

@@ -105,6 +105,12 @@ INLINE void owner_note_work(struct owner *owner) {
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
 }
 
+/* By the owner's own thread, around taking and giving blocks; latch_give ends it. */
+INLINE void owner_begin_work(struct owner *owner) {
+  latch_take(owner);
+  owner_note_work(owner);
+}
+
 /* In a process with one thread it was not taken. */
 INLINE void latch_give(struct owner *owner) {
   uint32_t holder = load_relaxed(&owner->latch);

@@ -2,7 +2,7 @@
 #include "pool/purge_credit.h"
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 enum { ASKED_AGAIN_MS = 16 };
 

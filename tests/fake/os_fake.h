@@ -3,8 +3,8 @@
  * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is told
  * to, charges address space and commit against limits, holds time still and remembers what was said
  * on standard error.  Controls are changed while one thread runs. */
-#ifndef HAK_OS_OS_FAKE_H
-#define HAK_OS_OS_FAKE_H
+#ifndef HAK_TESTS_OS_FAKE_H
+#define HAK_TESTS_OS_FAKE_H
 
 #include "os/os.h"
 

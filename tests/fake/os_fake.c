@@ -2,7 +2,7 @@
  *
  * Memory is real, so that what hakmem does to it can be seen; everything that a test may want to
  * choose (refusals, limits, time, environment, output) passes through `os_fake`. */
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 #include <errno.h>
 #include <fcntl.h>
