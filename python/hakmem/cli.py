@@ -7,7 +7,7 @@ import importlib
 import click
 
 from hakmem import __version__
-from hakmem.errors import HakmemError
+from hakmem.base.errors import HakmemError
 
 # Name → what it does.  Each lives in commands/NAME.py as the click command `command`.
 COMMANDS = {

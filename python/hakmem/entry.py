@@ -14,12 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DEBUG_VARIABLE = "HAKMEM_TOOL_DEBUG"
-
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Runs the tool; its exit status."""
-    from hakmem.signals import Stopped, die_of
+    from hakmem.base.signals import Stopped, die_of
 
     try:
         return guarded(lambda: command_line(arguments))
@@ -40,7 +38,7 @@ def command_line(arguments: "Sequence[str] | None") -> int:
 
 def guarded(run: "Callable[[], int]") -> int:
     """The status of `run`; every error is a line on standard error."""
-    from hakmem import streams
+    from hakmem.base import streams
 
     streams.set_up()
     try:
@@ -57,7 +55,7 @@ def told(error: Exception) -> int:
     """Says what went wrong: our own errors are sentences, others are bugs or a machine without memory."""
     import os
 
-    from hakmem.errors import ExitCode, HakmemError
+    from hakmem.base.errors import DEBUG_VARIABLE, ExitCode, HakmemError
 
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
@@ -70,7 +68,7 @@ def told(error: Exception) -> int:
 def sentence_of(error: Exception) -> str:
     """What is wrong, then what to do about it."""
     from hakmem import __version__
-    from hakmem.errors import HakmemError
+    from hakmem.base.errors import DEBUG_VARIABLE, HakmemError
 
     if isinstance(error, HakmemError):
         return str(error)
