@@ -19,8 +19,9 @@ from hakmem.census.advice import (
     ROUNDING,
     advice,
 )
+from hakmem.census.census import ClassCensus
 from hakmem.census.look import Look
-from hakmem.census.residency import ClassResidency, Residency
+from hakmem.census.residency import Residency
 from hakmem.target.mappings import Outside
 
 Detail = dict[str, Any]
@@ -75,7 +76,7 @@ def other_lines(look: Look) -> list[Line]:
     return [Line(kind.value, sums[kind], kind is not Outside.STACKS, advice(kind)) for kind in sums]
 
 
-def by_bytes(classes: Sequence[ClassResidency], name: str) -> list[ClassResidency]:
+def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:
     """The classes with most of something."""
     return sorted(
         (item for item in classes if getattr(item, name) > 0), key=lambda item: -getattr(item, name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hakmem.census.reading import Reading, read
+from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.structures import Window
 from hakmem.target.mappings import Outside, classify, stack_pointers
@@ -53,10 +53,11 @@ def read_look(target: Target, process: Process) -> Look:
     begin, end = window_bounds(target)
     mappings = process.smaps()
     pages = read_page_map(process, begin, end, [(m.mapping.start, m.mapping.end) for m in mappings])
-    reading = read(target)
+    reading = read_full(target)
     later_rss_bytes = process.smaps_rollup().get("Rss", 0)
     rss_bytes = sum(mapping.rss_bytes for mapping in mappings)
-    residency = measure(reading, pages, foreign_chunks(reading.window, mappings))
+    assert reading.walk is not None
+    residency = measure(reading, pages, foreign_chunks(reading.walk.window, mappings))
     outside, library_bytes, in_window = split_outside(target, mappings, pages)
     torn_bytes = abs(in_window - residency.accounted_bytes)
     return Look(
@@ -133,5 +134,5 @@ def look_at_core(target: Target) -> Look:
     never touched, are taken for absent."""
     with making_sense(target):
         begin, end = window_bounds(target)
-        residency = measure(reading := read(target), core_page_map(target.memory, begin, end))
+        residency = measure(reading := read_full(target), core_page_map(target.memory, begin, end))
     return Look(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)

@@ -1,5 +1,7 @@
-"""hakmem's structures in one target, as near to one moment as they can be read: all that residency.py needs
-besides the pages."""
+"""hakmem's structures in one target, as near to one moment as they can be read.
+
+Caches and slabs are read directly after one another: a block that moves from one to the other in between is
+counted twice, or not at all.  So what is off is at most what caches can hold."""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hakmem.base.progress import Progress, no_progress
 from hakmem.census.figures import TIERS
 from hakmem.layout.occupancy import bits_of
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import (
+    OutboxWords,
     Ranges,
     Superslabs,
     Window,
@@ -30,29 +34,39 @@ from hakmem.target.target import Target
 
 Addresses = NDArray[np.uint64]
 Integers = NDArray[np.int64]
+NOTHING = np.empty(0, np.int64)
 
 
 @dataclass
-class Cached:
-    """Blocks in magazines, outboxes and quarantines: one row each."""
+class Blocks:
+    """Blocks that heaps keep: one row each."""
 
     addresses: Addresses
+    classes: Integers
     heap_rows: Integers
-    in_quarantine: NDArray[np.bool_]
+
+
+@dataclass
+class Walk:
+    """What is read beside the heaps when slabs and ranges are walked."""
+
+    window: Window
+    outbox: OutboxWords
+    superslabs: Superslabs
+    ranges: Ranges
 
 
 @dataclass
 class Reading:
-    """hakmem's structures in one process, as near to one moment as they can be read."""
+    """hakmem's structures in one target; without `walk` its heaps alone."""
 
     target: Target
-    window: Window
     heaps: NDArray[Any]
     class_bytes: Integers
     class_counters: Mapping[str, Integers]
-    superslabs: Superslabs
-    ranges: Ranges
-    cached: Cached
+    magazines: Integers  # blocks: [heap, class]
+    quarantined: Blocks
+    walk: Walk | None = None
 
     @property
     def schema(self) -> Schema:
@@ -71,49 +85,68 @@ class Reading:
             return TIERS[0]
         return TIERS[1 if number < self.schema.constant("slab_class_count") else 2]
 
+    def magazine_blocks(self) -> Blocks:
+        """The blocks in magazines, one by one: their addresses are read now."""
+        addresses, classes = magazine_blocks(self.target.memory, self.heaps)
+        return Blocks(addresses, classes, np.repeat(np.arange(len(self.heaps)), self.magazines.sum(axis=1)))
 
-def read(target: Target) -> Reading:
-    """Reads everything that `measure` needs besides the pages."""
+
+def read_quick(target: Target) -> Reading:
+    """Heaps alone: what `top` reads again and again."""
+    return _read(target, None)
+
+
+def read_full(target: Target, progress: Progress = no_progress) -> Reading:
+    """Slabs and ranges too."""
     memory, schema = target.memory, target.schema
     window = Window(memory, schema)
-    heaps = read_heaps(memory, schema)
-    superslabs = read_superslabs(memory, schema, window)
+    reading = _read(target, window)
+    reading.walk = Walk(
+        window,
+        read_outbox_words(memory, schema, reading.heaps),
+        read_superslabs(memory, schema, window, lambda done: progress(done * 0.8)),
+        read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2)),
+    )
+    return reading
+
+
+def _read(target: Target, window: Window | None) -> Reading:
+    memory, schema = target.memory, target.schema
+    heaps = read_heaps(memory, schema, target.own_pid)
     count = schema.constant("class_count")
     return Reading(
         target=target,
-        window=window,
         heaps=heaps,
         class_bytes=memory.array(schema.root("class_bytes"), np.dtype("u4"), count).astype(np.int64),
         class_counters=read_class_counters(memory, schema, heaps),
-        superslabs=superslabs,
-        ranges=read_ranges(memory, schema, window),
-        cached=read_cached(target, heaps, superslabs),
+        magazines=magazine_counts(heaps),
+        quarantined=_quarantined(target, heaps, window),
     )
 
 
-def read_cached(target: Target, heaps: NDArray[Any], superslabs: Superslabs) -> Cached:
-    """The addresses of all blocks in caches, with the heap that holds them."""
-    blocks, _ = magazine_blocks(target.memory, heaps)
-    addresses = [blocks]
-    rows = [np.repeat(np.arange(len(heaps)), magazine_counts(heaps).sum(axis=1))]
-    for row in np.flatnonzero(heaps["outbox_count"]):
-        words = read_outbox_words(target.memory, target.schema, heaps[row : row + 1])
-        waiting = outbox_addresses(words, superslabs)
-        addresses.append(waiting)
-        rows.append(np.full(len(waiting), row))
-    quarantined, holders = read_quarantines(target.memory, target.schema, heaps)
-    found = np.concatenate([*addresses, quarantined])
-    in_quarantine = np.arange(len(found)) >= len(found) - len(quarantined)
-    return Cached(found, np.concatenate([*rows, holders]).astype(np.int64), in_quarantine)
+def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
+    """The owner map tells their classes."""
+    memory, schema = target.memory, target.schema
+    blocks, rows = read_quarantines(memory, schema, heaps)
+    if not len(blocks):
+        return Blocks(blocks, NOTHING, NOTHING)
+    window = window or Window(memory, schema)
+    limits = schema.constant("slab_class_count"), schema.constant("map_class_mask")
+    classes = window.slab_classes_of(blocks, *limits)
+    known = classes >= 0
+    return Blocks(blocks[known], classes[known], rows[known])
 
 
-def outbox_addresses(words: NDArray[Any], superslabs: Superslabs) -> Addresses:
-    """The blocks that an outbox's words stand for; those of a slab that is gone meanwhile are left out."""
-    order = np.argsort(superslabs.addresses)
-    place = np.searchsorted(superslabs.addresses[order], words["slab"])
-    place = np.minimum(place, max(0, len(order) - 1))
-    known = superslabs.addresses[order][place] == words["slab"] if len(order) else np.zeros(len(words), bool)
-    slabs, words = superslabs.slabs[order[place[known]]], words[known]
+def outbox_blocks(walk: Walk) -> Blocks:
+    """The blocks in outboxes, one by one; those of a slab that is gone meanwhile are left out."""
+    outbox, superslabs = walk.outbox, walk.superslabs
+    slab, is_known = superslabs.rows_of(outbox.words["slab"])
+    words, slabs, heap_rows = (
+        outbox.words[is_known],
+        superslabs.slabs[slab[is_known]],
+        outbox.heap_rows[is_known],
+    )
     row, bit = np.nonzero(bits_of(words["bits"].reshape(-1, 1)))
     index = words["word"][row].astype(np.uint64) * np.uint64(64) + bit.astype(np.uint64)
-    return slabs["base"][row] + index * slabs["block_bytes"][row].astype(np.uint64)
+    addresses = slabs["base"][row] + index * slabs["block_bytes"][row].astype(np.uint64)
+    return Blocks(addresses, slabs["class"][row].astype(np.int64), heap_rows[row])

@@ -98,15 +98,25 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
     return {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
 
 
-def read_outbox_words(memory: Memory, schema: Schema, heaps: Records) -> Records:
-    """The words of all outboxes that hold blocks."""
+@dataclass
+class OutboxWords:
+    """The words of outboxes that hold blocks: one row each."""
+
+    words: Records
+    heap_rows: NDArray[np.int64]
+
+
+def read_outbox_words(memory: Memory, schema: Schema, heaps: Records) -> OutboxWords:
+    """Of all heaps; empty if the library has no outboxes."""
     if not schema.has("outbox_word", "slab", "word", "bits"):
-        return np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
+        nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
+        return OutboxWords(nothing, np.empty(0, np.int64))
     dtype, count = schema.dtype("outbox_word"), schema.constant("outbox_words")
-    addresses = heaps["outbox"][(heaps["outbox"] != 0) & (heaps["outbox_count"] != 0)]
-    size = np.full(len(addresses), dtype.itemsize * count, np.uint64)
-    words = memory.gather(addresses, size).view(dtype)
-    return words[(words["bits"] != 0) & (words["slab"] != 0)]
+    rows = np.flatnonzero((heaps["outbox"] != 0) & (heaps["outbox_count"] != 0))
+    size = np.full(len(rows), dtype.itemsize * count, np.uint64)
+    words = memory.gather(heaps["outbox"][rows], size).view(dtype)
+    is_used = (words["bits"] != 0) & (words["slab"] != 0)
+    return OutboxWords(words[is_used], np.repeat(rows, count)[is_used])
 
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
@@ -198,6 +208,15 @@ class Superslabs:
     addresses: Words  # of the slabs' records
     slabs: Records
 
+    def rows_of(self, addresses: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The rows of slabs' records, and which of them are slabs in use; the other rows mean nothing."""
+        if not len(self.addresses):
+            return np.zeros(len(addresses), np.int64), np.zeros(len(addresses), bool)
+        order = np.argsort(self.addresses)
+        place = np.searchsorted(self.addresses, addresses, sorter=order)
+        rows = order[np.minimum(place, len(order) - 1)]
+        return rows, self.addresses[rows] == addresses
+
     def bitmaps(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]]) -> tuple[Words, Words]:
         """Local and remote bits of slabs of one class: [slab, word].  Bit set: the block is free."""
         return self._words(memory, schema, rows, "local"), self._words(memory, schema, rows, "remote")
@@ -288,6 +307,13 @@ class Ranges:
     granule: NDArray[np.int64]  # the first one
     records: Records  # of that granule: granules, kind, site …
     entries: NDArray[np.uint32]  # of the owner map: 0 for free and cached ones
+
+    def rows_of(self, granules: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The rows of ranges by their first granules, and which are known; the other rows mean nothing."""
+        if not len(self.granule):
+            return np.zeros(len(granules), np.int64), np.zeros(len(granules), bool)
+        rows = np.minimum(np.searchsorted(self.granule, granules), len(self.granule) - 1)
+        return rows, self.granule[rows] == granules
 
 
 def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress) -> Ranges:
