@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -102,3 +104,21 @@ def test_why_and_stat_see_the_same_blocks(stopped: int) -> None:
     }
     assert seen
     assert seen == {size: live[size] for size in seen}
+
+
+def test_why_names_the_threads_of_a_container(lib: Path, compile_c: Callable[..., Path]) -> None:
+    """There its first thread has another number than outside, and the library does not ask for it."""
+    program = compile_c(PROGRAMS / "known.c")
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespace of PIDs can be made here")
+    with running([*unshare, program], lib, {"LD_PRELOAD": str(lib)}) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        try:
+            snapshot, answer = hakmem_json("stat", children[0]), hakmem_json("why", children[0])
+        finally:
+            os.kill(int(children[0]), signal.SIGKILL)
+    (line,) = (line for line in answer["lines"] if line["name"].startswith("magazines"))
+    seen = {item["heap"]: (item["thread_id"], item["name"]) for item in line["details"]}
+    known = {thread["number"]: (thread["thread_id"], thread["name"]) for thread in snapshot["threads"]}
+    assert seen[1] == known[1] == (1, program.name[:15])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hakmem.base.errors import ProcessGoneError, UnreadableError
 from hakmem.census.snapshot import open_process, take
-from hakmem.layout import memory as module
 from hakmem.layout.memory import PAGE_BYTES
+from hakmem.target import live_memory as module
 from hakmem.target.live_memory import ProcessMemory
 from tool.conftest import Stepper
 
