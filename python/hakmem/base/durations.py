@@ -13,18 +13,18 @@ EXAMPLES = "60s, 5m, 500ms, 1h30m"
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds that `text` names; ValueError with a sentence for the user otherwise."""
+    """The duration in seconds; ValueError with a sentence for the user otherwise."""
     compact = text.strip().lower()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", compact):
         return float(compact)
     pieces = PIECE.findall(compact)
     if not pieces or "".join(number + unit for number, unit in pieces) != compact:
-        raise ValueError(f"{text!r} is no duration; write one like {EXAMPLES}")
+        raise ValueError(f"{text!r} is not a duration; examples: {EXAMPLES}")
     return sum(float(number) * SECONDS_BY_UNIT[unit] for number, unit in pieces)
 
 
 def duration_text(seconds: float) -> str:
-    """A duration for people, in the two largest units that matter."""
+    """A duration in its two largest units."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -45,14 +45,14 @@ class Duration(click.ParamType):
         self.min_s = min_s
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Called by click; a float is a default that needs no parsing."""
+        """Called by click; a float is a default and needs no parsing."""
         try:
             seconds = value if isinstance(value, float) else parse_duration_s(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if seconds < self.min_s or seconds <= 0:
-            least = duration_text(self.min_s) if self.min_s else "more than nothing"
-            self.fail(f"{value!r} is too short; it has to be {least} at least", param, ctx)
+            least = f"at least {duration_text(self.min_s)}" if self.min_s else "longer than 0"
+            self.fail(f"{value!r} is too short; it must be {least}", param, ctx)
         if seconds > LONGEST_S:
-            self.fail(f"{value!r} is too long; it has to be a year at most", param, ctx)
+            self.fail(f"{value!r} is too long; the maximum is one year", param, ctx)
         return seconds

@@ -1,26 +1,26 @@
-"""What can go wrong, each with the exit status that the README promises.
+"""Errors, each with the exit status that the README documents.
 
-Every error is one sentence or two: what is wrong, then what to do about it.
+The message is one or two sentences: what is wrong, then what to do about it.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-DEBUG_VARIABLE = "HAKMEM_TOOL_DEBUG"  # set: errors come with their tracebacks
+DEBUG_VARIABLE = "HAKMEM_TOOL_DEBUG"  # set: errors are printed with their tracebacks
 
 
 class ExitCode(IntEnum):
     OK = 0
-    FAILED = 1  # the tool failed, the target has no hakmem, or `doctor` found a problem
-    USAGE = 2  # wrong command line
+    FAILED = 1  # failure, no hakmem in the target, or a problem that `doctor` found
+    USAGE = 2  # invalid command line
     REFUSED = 3  # the kernel refuses access to the process
     GONE = 4  # no such process, or it ended while it was being read
-    VERSIONS = 5  # tool and library do not understand each other
+    VERSIONS = 5  # the versions of tool and library do not match
 
 
 class HakmemError(Exception):
-    """An error that the user is told in one sentence; `exit_code` is the tool's exit status."""
+    """An error that is reported in one sentence; `exit_code` is the tool's exit status."""
 
     exit_code: int = ExitCode.FAILED
 
@@ -36,37 +36,39 @@ class CommandError(HakmemError):
 
 
 class NotHakmemError(HakmemError):
-    """The process, or core, has no hakmem in it."""
+    """The process or core does not use hakmem."""
 
 
 class UnreadableError(HakmemError):
-    """Memory of the target that is not there."""
+    """Memory that is not mapped in the target."""
 
-    def __init__(self, address: int, why: str = "nothing is mapped there") -> None:
+    def __init__(self, address: int, why: str = "not mapped") -> None:
         super().__init__(f"cannot read the target's memory at {address:#x}: {why}")
         self.address = address
 
 
 class DamagedFileError(HakmemError):
-    """A file that is not what its own headers say."""
+    """A file that does not match its own headers."""
 
     def __init__(self, name: str, error: Exception) -> None:
-        super().__init__(f"{name} is damaged or cut off: {type(error).__name__}: {error or 'in its headers'}")
+        super().__init__(
+            f"{name} is damaged or truncated: {type(error).__name__}: {error or 'in the headers'}"
+        )
 
 
 class AccessRefusedError(HakmemError):
-    """The kernel does not let us look into the process."""
+    """The kernel denies access to the process."""
 
     exit_code = ExitCode.REFUSED
 
 
 class ProcessGoneError(HakmemError):
-    """No such process; or not any more."""
+    """No such process, or it has ended."""
 
     exit_code = ExitCode.GONE
 
 
 class VersionError(HakmemError):
-    """The library's figures are laid out in a way that this tool does not know."""
+    """The library uses a layout that this tool does not know."""
 
     exit_code = ExitCode.VERSIONS

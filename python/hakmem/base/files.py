@@ -1,11 +1,11 @@
-"""Where results go.  Only a regular file is replaced; everything else is written into.
+"""Output files.  Only a regular file is replaced; everything else is written in place.
 
--, /dev/stdout, /dev/fd/N        the open descriptor: what was redirected stays where it was redirected to
+-, /dev/stdout, /dev/fd/N        the open descriptor: redirections are respected
 a device, a FIFO                 opened and written
-a symbolic link                  followed: its target is what counts, the link stays
-a regular file, or none yet      written beside it, synced, renamed: a reader sees the old content or the
-                                 new one, never a part; mode and owner stay
-… that cannot be replaced        (a folder one may not write, a mount of its own, another owner) in place
+a symbolic link                  followed; the link stays
+a regular file, or none yet      written to a temporary file beside it, synced, renamed: a reader sees the old
+                                 content or the new, never a part; mode and owner are kept
+… that cannot be replaced        (no write permission for the folder, a mount point, another owner) in place
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from hakmem.base.signals import stoppable
 
 STANDARD_STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR_FOLDER = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
-LINKS_MAX = 40  # as the kernel's own limit
+LINKS_MAX = 40  # the kernel's own limit
 PERMISSIONS = 0o777
 WRITABLE = 0o666  # before the umask
 NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG)
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether what is written there is read as the tool's own output: nothing else may be printed then."""
+    """Whether the file is standard output: then nothing else may be printed there."""
     try:
         return resolved(path) == 1
     except OSError:
@@ -40,19 +40,21 @@ def is_standard_output(path: Path) -> bool:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """All of it, at once where the place allows."""
+    """Writes the whole text, atomically where the target allows it."""
     with Output(path) as output:
         output.write(text)
 
 
 def resolved(path: Path) -> Path | int:
-    """What a path stands for: an open descriptor of ours, or the path behind all links."""
+    """What a path refers to: an open descriptor of this process, or the path after all links."""
     for _ in range(LINKS_MAX):
         if str(path) in STANDARD_STREAMS:
             return STANDARD_STREAMS[str(path)]
         if match := DESCRIPTOR_FOLDER.fullmatch(os.path.realpath(path.parent)):
             is_ours = int(match[1]) == os.getpid() and path.name.isascii() and path.name.isdigit()
-            return int(path.name) if is_ours else path  # another's is opened; what it links to is no path
+            return (
+                int(path.name) if is_ours else path
+            )  # of another process: opened as it is; its link is not a path
         if not path.is_symlink():
             return path
         path = path.parent / path.readlink()
@@ -60,13 +62,13 @@ def resolved(path: Path) -> Path | int:
 
 
 class Output:
-    """A place that is written to in pieces.  Nothing there changes before the first piece is complete; each
-    piece is either whole or, when the place takes no more, not there at all (of a regular file).
+    """An output that is written in pieces.  Nothing changes before the first piece is complete; of a regular
+    file each piece is written whole or, when the disk is full, not at all.
 
-    With the first piece the old content is gone.  Raises HakmemError for whatever is in the way."""
+    The first piece replaces the old content.  Every failure is a HakmemError."""
 
     def __init__(self, path: Path) -> None:
-        """Says before the work, not after it, that the result could not be kept."""
+        """Fails before the work, not after it, when the result could not be written."""
         self._name = "standard output" if str(path) == "-" else str(path)
         self._file = -1
         self._written_bytes = 0
@@ -83,16 +85,18 @@ class Output:
             raise self._failed(error) from None
 
     def _open_special(self, path: Path) -> None:
-        """Devices and FIFOs are opened now; of a file it is checked whether it can be made or written."""
+        """Opens devices and FIFOs now; checks that a file can be created or written."""
         try:
             kind = path.stat().st_mode
         except FileNotFoundError:
             if not path.parent.is_dir():
                 raise HakmemError(
-                    f"there is no folder {path.parent}; make it, or name a file elsewhere"
+                    f"no such directory: {path.parent}; create it, or choose another file"
                 ) from None
             if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=True):
-                raise HakmemError(f"cannot write in {path.parent}; name a file elsewhere") from None
+                raise HakmemError(
+                    f"cannot write to the directory {path.parent}; choose another file"
+                ) from None
             return
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -134,7 +138,7 @@ class Output:
         self._is_regular = True
         old = self._path.stat() if self._path.exists() else None
         beside, file = self._path.with_name(f".hakmem-{secrets.token_hex(8)}"), -1
-        try:  # a signal may come between any two steps
+        try:  # a signal may arrive between any two steps
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, WRITABLE)
             if old is not None:
                 keep_owner_and_mode(file, old)
@@ -142,7 +146,7 @@ class Output:
             sync(file)
             beside.replace(self._path)
         except BaseException as error:
-            with suppress(OSError):  # no folder that one may write, no file in it: the first error counts
+            with suppress(OSError):  # the first error counts
                 beside.unlink(missing_ok=True)
             if file >= 0:
                 os.close(file)
@@ -154,7 +158,7 @@ class Output:
         self._file, self._written_bytes = file, len(data)
 
     def _begin_in_place(self, data: bytes) -> None:
-        """The same file, its old content overwritten."""
+        """Overwrites the old content of the same file."""
         assert self._path is not None
         self._file = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         self._append(data)
@@ -176,7 +180,7 @@ class Output:
                 sync(file)
             os.close(file)
         except OSError as late:
-            if error is None:  # the first error is the one to be told
+            if error is None:  # the first error is the one to report
                 raise self._failed(late) from None
 
     def _failed(self, error: OSError | ValueError) -> HakmemError:
@@ -185,7 +189,7 @@ class Output:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Goes on after a short write: the next one says why."""
+    """Continues after a short write: the next one gives the reason."""
     rest = memoryview(data)
     while rest:
         try:
@@ -195,7 +199,7 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def keep_owner_and_mode(file: int, old: os.stat_result) -> None:
-    """PermissionError where the new file cannot have the old one's owner."""
+    """PermissionError if the new file cannot get the old one's owner."""
     now = os.fstat(file)
     if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
         os.fchown(file, old.st_uid, old.st_gid)
@@ -203,7 +207,7 @@ def keep_owner_and_mode(file: int, old: os.stat_result) -> None:
 
 
 def sync(file: int) -> None:
-    """Onto the disk, where there is one: errors of writing may come as late as this."""
+    """Flushes to disk, where there is one: write errors may appear only here."""
     try:
         os.fsync(file)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""How the tool ends when it is told to.
+"""How the tool ends on a signal.
 
-Ctrl-C, SIGTERM, SIGHUP and SIGPIPE kill it as they kill any program, at once and without a word: nothing
-needs to be cleaned up.  Where something does, that stretch is `stoppable`: there the signal becomes an
-exception, and when all is in order the tool dies of that very signal (`die_of`), so that shells see it."""
+Ctrl-C, SIGTERM, SIGHUP and SIGPIPE kill it as they kill any program, at once and silently: nothing needs
+cleaning up.  Where something does, the code runs as `stoppable`: there the signal becomes an exception, and
+after the clean-up the tool kills itself with the same signal (`die_of`), so that shells see it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """A signal ends the tool.  No Exception: no handler of errors may swallow it."""
+    """A signal ends the tool.  Not an Exception: no error handler may swallow it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -31,8 +31,8 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Signals that end the tool raise Stopped in here.  One that whoever started us ignores (nohup, a
-    background job) stays ignored.  Outside the main thread, which signals go to, nothing changes."""
+    """Signals that end the tool raise Stopped in here.  A signal that was ignored at start (nohup, a background
+    job) stays ignored.  Outside the main thread, which receives the signals, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -44,13 +44,13 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if handler is not None:  # None: it was not set by Python, which cannot set it again
+            if handler is not None:  # None: not set by Python, which cannot restore it
                 signal.signal(number, handler)
 
 
 def die_of(number: int) -> NoReturn:
-    """As if the signal had not been caught.  Where that cannot be (the first process of a container), with
-    the status that shells give to it."""
+    """As if the signal had not been caught.  Where that is impossible (the first process of a container), with
+    the status that shells report for it."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Quantities as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def bytes_text(count: float) -> str:
-    """1536 → 1.50 KiB; three digits are enough to compare with."""
+    """1536 → 1.50 KiB; three digits are enough for comparing."""
     return scaled(count, 1024, BINARY_UNITS)
 
 
@@ -20,12 +20,12 @@ def count_text(count: float) -> str:
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
-    """1 thread, 2 threads; `things` where an s is not enough."""
+    """1 thread, 2 threads; `things` for irregular plurals."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def scaled(value: float, step: int, units: Sequence[str]) -> str:
-    """`value` in the largest unit that leaves at least 1."""
+    """`value` in the largest unit in which it is at least 1."""
     sign, rest, unit = ("-" if value < 0 else ""), abs(value), 0
     while rest >= step and unit < len(units) - 1:
         rest, unit = rest / step, unit + 1
@@ -40,7 +40,7 @@ def share_text(part: float, whole: float) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """The last `width` values as bars; all of them relative to the largest."""
+    """The last `width` values as bars, scaled to the largest."""
     shown = list(values)[-width:]
     top = max(shown, default=0)
     if top <= 0:

@@ -1,9 +1,9 @@
 """Standard output and standard error of the tool.
 
-* One that was closed (`>&-`) is opened again in a way that fails when it is written to: a file that is opened
-  later must not get its number, and what was to be printed must not be lost unseen.
-* What cannot be written is a StreamError, one sentence as any other error.
-* A character that the terminal's encoding does not have is replaced by one that looks alike."""
+* One that was closed (`>&-`) is reopened so that writing to it fails: a file that is opened later must not get
+  its number, and output must not be lost silently.
+* A failed write is a StreamError, reported in one sentence like any other error.
+* A character that the terminal's encoding lacks is replaced by a similar one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from hakmem.base.errors import HakmemError
 
 OUTPUT, ERRORS = 1, 2
-FALLBACK = "hakmem.fallback"  # the name of our handler of encoding errors
+FALLBACK = "hakmem.fallback"  # the name of the handler of encoding errors
 ALIKE = str.maketrans(
     {
         "…": "...", "–": "-", "—": "-", "·": ".", "→": ">", "×": "x", "≈": "~", "≤": "<", "≥": ">",
@@ -31,11 +31,11 @@ PLAIN_LOCALES = ("C", "POSIX")
 
 
 class StreamError(HakmemError):
-    """Standard output takes no more."""
+    """Standard output cannot be written."""
 
 
 class StandardOutput(io.FileIO):
-    """Writes all of it, or raises StreamError."""
+    """Writes everything, or raises StreamError."""
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
         while True:
@@ -45,11 +45,11 @@ class StandardOutput(io.FileIO):
                 raise StreamError(f"cannot write to standard output: {error.strerror}") from None
             if count is not None:
                 return count
-            select.select([], [self], [])  # a terminal that somebody else made non-blocking
+            select.select([], [self], [])  # a terminal that another program made non-blocking
 
 
 class StandardErrors(io.FileIO):
-    """Where errors are told; where even that fails there is nobody to tell."""
+    """Where errors are reported; a failure here is ignored, as it cannot be reported."""
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
         try:
@@ -59,7 +59,7 @@ class StandardErrors(io.FileIO):
 
 
 class PlainText(io.TextIOWrapper):
-    """In ASCII, though it calls itself UTF-8: click and rich have ideas of their own about ASCII streams."""
+    """Writes ASCII but declares UTF-8: click and rich treat ASCII streams in ways of their own."""
 
     def write(self, text: str) -> int:
         super().write(text.encode("ascii", FALLBACK).decode("ascii"))
@@ -67,7 +67,7 @@ class PlainText(io.TextIOWrapper):
 
 
 def fallback(error: UnicodeError) -> tuple[str, int]:
-    """What looks alike; else what Python calls the character."""
+    """A similar character; else its Python escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     wrong = error.object[error.start : error.end]
@@ -76,8 +76,8 @@ def fallback(error: UnicodeError) -> tuple[str, int]:
 
 
 def wants_plain_text(environment: dict[str, str] | os._Environ[str]) -> bool:
-    """Does the user ask for the C locale, by name?  Where nothing is asked for, as in most containers,
-    Python's own choice is better: UTF-8."""
+    """Does the user name the C locale?  Where no locale is set, as in most containers, Python's own choice is
+    better: UTF-8."""
     if environment.get("PYTHONIOENCODING") or environment.get("PYTHONUTF8"):
         return False
     names = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
@@ -85,8 +85,8 @@ def wants_plain_text(environment: dict[str, str] | os._Environ[str]) -> bool:
 
 
 def undo_coercion() -> None:
-    """Python sets LC_CTYPE in a plain locale (PEP 538).  Neither we nor the programs that we launch asked
-    for it."""
+    """Python sets LC_CTYPE in a plain locale (PEP 538).  Neither the tool nor the programs that it
+    launches asked for it."""
     if "LC_CTYPE" not in os.environ:
         return
     try:
@@ -98,8 +98,8 @@ def undo_coercion() -> None:
 
 
 def reopen_closed() -> None:
-    """Gives each closed standard descriptor its number back, for what fails: reading from the one, writing
-    to the others."""
+    """Reopens each closed standard descriptor so that its use fails: reading from the first, writing to the
+    others."""
     for number, mode in ((0, os.O_WRONLY), (OUTPUT, os.O_RDONLY), (ERRORS, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -108,7 +108,7 @@ def reopen_closed() -> None:
 
 
 def set_up() -> None:
-    """Once, before anything is printed."""
+    """Called once, before anything is printed."""
     codecs.register_error(FALLBACK, fallback)
     undo_coercion()
     reopen_closed()
@@ -127,7 +127,7 @@ def _text(raw: io.FileIO, old: TextIO | None, plain: bool) -> io.TextIOWrapper:
 
 
 def finish() -> StreamError | None:
-    """Writes what is buffered.  After an error the rest goes nowhere, so that the interpreter does not try,
+    """Flushes standard output.  After an error the rest is discarded, so that the interpreter does not try,
     and complain, again."""
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Are figures that were read from a file of the kinds that their dataclass says?  JSON may hold anything."""
+"""Checks that values read from a file have the types that their dataclass declares: JSON may hold anything."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Kind = TypeVar("Kind")
 
-FIGURE_MAX = 1 << 64  # of bytes, counts and seconds: beyond it no figure of a machine lies
+FIGURE_MAX = 1 << 64  # bytes, counts or seconds: no machine has more
 
 
 def check(record: Any) -> None:  # noqa: ANN401 - any dataclass
-    """ValueError names the first field of a dataclass that is not what its annotation says."""
+    """ValueError names the first field that does not match its annotation."""
     for name, hint in hints_of(type(record)).items():
         _check(getattr(record, name), hint, name)
 
 
-def fits(value: Any, kind: type[Kind], name: str) -> Kind:  # noqa: ANN401 - whatever JSON holds
-    """The value, if it is of this kind; else ValueError."""
+def fits(value: Any, kind: type[Kind], name: str) -> Kind:  # noqa: ANN401 - any JSON value
+    """The value if it has this type; else ValueError."""
     _check(value, kind, name)
     return value  # type: ignore[no-any-return]
 
@@ -75,4 +75,4 @@ def _is_plain(value: Any, hint: Any) -> bool:  # noqa: ANN401
 
 def _need(is_right: bool, name: str) -> None:
     if not is_right:
-        raise ValueError(f"{name} is not what it should be")
+        raise ValueError(f"{name} has an invalid value")
