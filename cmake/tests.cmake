@@ -66,7 +66,7 @@ set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "HAKMEM_GUA
 # Of two tests at a time the long ones come first, longest first: the other processor is not left alone.
 set_tests_properties(test_concurrency test_concurrency_guarded PROPERTIES TIMEOUT 400 COST 8)
 if(NOT HAK_SANITIZE STREQUAL "thread")
-  set_tests_properties(test_failure fuzz_sequence test_sampled PROPERTIES COST 9)
+  set_tests_properties(test_failure fuzz_sequence test_guarded PROPERTIES COST 9)
 endif()
 
 include(cmake/models.cmake)

@@ -9,7 +9,7 @@
  *
  * Unless the policy says so, frees of the owner itself to a page that is not active are not announced:
  * the page waits until a remote free comes.  There is no partial list and no look at the active page's remote frees: those are
- * what the must-reuse gate of Route S added.
+ * what the supply ladder of Route S added.
  */
 #ifndef LAB_ADOPTION_H
 #define LAB_ADOPTION_H

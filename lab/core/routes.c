@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum {
-  PENDING_BUDGET = 4,      /* pages drained in one visit of the gate */
+  PENDING_BUDGET = 4,      /* pages drained in one visit of the supply ladder */
   OWNERS_LOOKED_AT = 8,    /* by one visit of Route P */
   CANDIDATES_LOOKED_AT = 8 /* of one owner's queue */
 };
@@ -152,7 +152,7 @@ static struct page *activate(struct owner *owner, struct page *page) {
   return page;
 }
 
-/* Steps 1 to 3 of the gate. */
+/* Steps 1 to 3 of the supply ladder. */
 static struct page *route_s_pass(struct owner *owner, unsigned class,
                                  const struct route_policy *policy) {
   struct page *active = owner->active[class];
@@ -301,8 +301,8 @@ static struct page *make_page(struct owner *owner, unsigned class) {
   return activate(owner, page);
 }
 
-static struct page *gate_pass(struct owner *owner, unsigned class,
-                              const struct route_policy *policy) {
+static struct page *supply_pass(struct owner *owner, unsigned class,
+                                const struct route_policy *policy) {
   atomic_store_explicit(&owner->slow_paths,
                         atomic_load_explicit(&owner->slow_paths, memory_order_relaxed) + 1,
                         memory_order_relaxed);
@@ -325,7 +325,7 @@ block_id owner_take(struct owner *owner, unsigned class, const struct route_poli
   struct page *page = owner->active[class];
   if (page == NULL || page->local == 0) {
     latch_take(owner, policy);
-    page = gate_pass(owner, class, policy);
+    page = supply_pass(owner, class, policy);
     latch_give(owner, policy);
     if (page == NULL) {
       return 0;

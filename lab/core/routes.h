@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * routes.h: pages with owners, a pending queue per owner and class, and the must-reuse gate.
+ * routes.h: pages with owners, a pending queue per owner and class, and the supply ladder.
  *
- *   malloc   the active page's local blocks; else the gate:
+ *   malloc   the active page's local blocks; else the supply ladder:
  *            1  own pending queue, a budget of pages a visit; the first serves, the others become partial
  *            2  remote frees of the active page
  *            3  the partial list
@@ -12,7 +12,7 @@
  *            edge of the remote count the page joins its owner's pending queue
  *
  * In Route S nobody but its owner touches a page's local list.  With Route P an adopter may, under the
- * owner's latch; so the owner takes it, too, for the gate and for frees into pages other than the active
+ * owner's latch; so the owner takes it, too, for the supply ladder and for frees into pages other than the active
  * one, which is never adopted.  The latch is a word that its owner finds free but for the moment of an
  * adoption; the product takes it once per batch, the laboratory, which has no magazines, at each free.
  */

@@ -184,8 +184,8 @@ FINDINGS = (
     ),
     Finding(
         "route-s", "70–80 % reuse hoped for", _hope,
-        "The gate finds a page before it makes one.  What sleeping owners hold is still out of reach: new "
-        "pages come from there.",
+        "The supply ladder finds a page before it makes one.  What sleeping owners hold is out of reach: "
+        "new pages come from there.",
         "",
     ),
     Finding(

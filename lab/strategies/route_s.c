@@ -5,7 +5,7 @@
  * Hypothesis: if only the owner drains, it never loses a page; if it must look everywhere before it makes
  *             a new one, it rarely makes one.
  * Seed:       not measured; 70 to 80 % reuse were hoped for.
- * Lesson:     this is how src/slab works (gate.c, pending.c).
+ * Lesson:     this is how src/slab works (supply ladder.c, pending.c).
  */
 #include "../core/routes.h"
 #include "all.h"
@@ -27,7 +27,7 @@ static void give(void *state, void *block) { owner_give(state, block_id_of(block
 
 const struct strategy route_s = {
     .name = "route-s",
-    .sentence = "owner-only drain behind the must-reuse gate",
+    .sentence = "owner-only drain behind the supply ladder",
     .thread_begin = thread_begin,
     .thread_end = thread_end,
     .take = take,

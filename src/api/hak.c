@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "api/family.h"
+#include "api/malloc_family.h"
 #include "base/text.h"
 #include "heap/scavenge.h"
+#include "large/big.h"
 #include "observe/reports.h"
-#include "tier/big.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 

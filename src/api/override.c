@@ -5,7 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "api/family.h"
+#include "api/malloc_family.h"
 
 EXPORT void *malloc(size_t size) { return heap_malloc(size); }
 EXPORT void free(void *block) { heap_free(block); }

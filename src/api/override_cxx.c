@@ -6,10 +6,10 @@
  * own nothrow form, which calls the throwing one, ours, inside a try block. */
 #include <stdlib.h>
 
-#include "api/family.h"
+#include "api/malloc_family.h"
 #include "base/bits.h"
 #include "config/options.h"
-#include "heap/life.h"
+#include "heap/lifecycle.h"
 #include "os/os.h"
 
 typedef void (*new_handler)(void);

@@ -15,7 +15,7 @@
 #include "api/override_threads.h"
 #include "base/atomic.h"
 #include "heap/helper.h"
-#include "heap/life.h"
+#include "heap/lifecycle.h"
 #include "os/os.h"
 
 typedef int start_function(void *, const void *, void *(*)(void *), void *);

@@ -3,7 +3,7 @@
 #include "api/override_threads.h"
 #include "heap/batch.h"
 #include "heap/helper.h"
-#include "heap/life.h"
+#include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
 #include "slab/adopt.h"

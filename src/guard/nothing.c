@@ -20,7 +20,8 @@ COLD static uintptr_t start(void) {
   if (load_relaxed(&was_tried) || fetch_or_relaxed(&was_tried, 1)) return 0;
   taken = metadata_allocate(WORDS * sizeof *taken);
   void *region = taken ? window_reserve_outside(NOTHING_BYTES) : NULL;
-  store_release(&nothing_begin, (uintptr_t)region); /* the bits; pairs with nothing_covers and find_begin */
+  store_release(&nothing_begin,
+                (uintptr_t)region); /* the bits; pairs with nothing_covers and find_begin */
   return (uintptr_t)region;
 }
 

@@ -34,7 +34,8 @@ static bool is_slack_word(const unsigned char *bytes) {
 
 uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end) {
   uintptr_t at = begin;
-  while (at + sizeof(uint64_t) <= end && is_slack_word((const unsigned char *)at)) at += sizeof(uint64_t);
+  while (at + sizeof(uint64_t) <= end && is_slack_word((const unsigned char *)at))
+    at += sizeof(uint64_t);
   while (at < end && *(const unsigned char *)at == SLACK_BYTE) at++;
   return at;
 }

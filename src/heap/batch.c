@@ -6,15 +6,15 @@
 #include "heap/capacity.h"
 #include "heap/class_figures.h"
 #include "heap/glance.h"
-#include "heap/nursery.h"
-#include "heap/outbox.h"
 #include "heap/quarantine.h"
 #include "heap/relief.h"
+#include "heap/remote_buffer.h"
 #include "heap/reuse.h"
+#include "heap/starter.h"
+#include "large/large.h"
 #include "pool/purge.h"
-#include "slab/gate.h"
 #include "slab/slab.h"
-#include "tier/large.h"
+#include "slab/supply.h"
 
 /* ---- refill ----------------------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static unsigned borrow(struct heap *heap, unsigned class) {
   if (class < TINY_CLASS_COUNT) return 0;
   struct magazine *magazine = &heap->magazines[class];
   unsigned wanted = batch_size(magazine);
-  return gate_borrow(&heap->owner, class, magazine->top, wanted < MOST ? wanted : MOST);
+  return supply_borrow(&heap->owner, class, magazine->top, wanted < MOST ? wanted : MOST);
 }
 
 /* Behind those that the magazine has got already. */
@@ -64,22 +64,22 @@ static unsigned gather(struct heap *heap, unsigned class) {
     count(&heap->owner.counters, COUNT_refill_current);
     taken = take_more(heap, slab, 0);
   }
-  while (taken * 2 < wanted && (slab = gate_reuse(&heap->owner, class)))
+  while (taken * 2 < wanted && (slab = supply_reuse(&heap->owner, class)))
     taken += take_more(heap, slab, taken);
   return taken;
 }
 
 /* The system is asked last, when nothing that rests in the thread's own caches helps either. */
 static struct slab *touch(struct heap *heap, unsigned class) {
-  struct slab *slab = nursery_take_along(heap, class);
+  struct slab *slab = starter_take_along(heap, class);
   if (slab) return slab;
-  if (!relief_is_possible(heap)) return gate_touch(&heap->owner, class, AS_FAR_AS_THE_SYSTEM);
-  slab = gate_touch(&heap->owner, class, WITHIN_POOL);
+  if (!relief_is_possible(heap)) return supply_touch(&heap->owner, class, AS_FAR_AS_THE_SYSTEM);
+  slab = supply_touch(&heap->owner, class, WITHIN_POOL);
   if (LIKELY(slab)) return slab;
   leave(heap);
   relief_give(heap);
   enter(heap);
-  return gate_pass(&heap->owner, class);
+  return supply_pass(&heap->owner, class);
 }
 
 /* From where memory has been used, then from where it has not. */
@@ -93,9 +93,9 @@ static unsigned fill(struct heap *heap, unsigned class) {
 
 bool batch_refill(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  unsigned shared = nursery_take(heap, class, magazine->top, magazine_capacity(magazine));
+  unsigned shared = starter_take(heap, class, magazine->top, magazine_capacity(magazine));
   if (UNLIKELY(shared)) {
-    count(&heap->owner.counters, COUNT_refill_nursery);
+    count(&heap->owner.counters, COUNT_refill_starter);
     note_batch(heap, class, shared);
     return true;
   }
@@ -266,6 +266,6 @@ void batch_flush_whole(struct heap *heap, unsigned class) {
 
 void batch_flush_all(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
-  outbox_empty(heap);
+  remote_buffer_empty(heap);
   quarantine_empty(heap);
 }

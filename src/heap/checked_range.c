@@ -6,8 +6,8 @@
 #include "guard/pointer.h"
 #include "guard/trailer.h"
 #include "heap/quarantine.h"
+#include "large/big.h"
 #include "report/report.h"
-#include "tier/big.h"
 
 /* ---- where things lie -------------------------------------------------------------------------------------- */
 

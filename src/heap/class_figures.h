@@ -1,7 +1,7 @@
 /* class_figures.h: what a heap counts for each class (base/stats_fields.def): blocks that pass between
  * its magazines and what lies below, and what the requests that missed asked for.
  *
- * A thread that the nursery serves has no counters: most threads of a program with very many do little.
+ * A thread that the starter heap serves has no counters: most threads of a program with very many do little.
  * Called on slow paths, by the heap's thread and by who sweeps it under its latch. */
 #ifndef HAK_HEAP_CLASS_FIGURES_H
 #define HAK_HEAP_CLASS_FIGURES_H

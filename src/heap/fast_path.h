@@ -5,7 +5,7 @@
  *     pop magazine[class]                              entry ^ our tag < classes?          ours?
  *       └ empty: heap_malloc_slow                      push magazine[entry]
  *            └ refill                                    ├ full: heap_free_slow → flush
- *                                                        └ not ours: heap_free_slow → outbox, …
+ *                                                        └ not ours: heap_free_slow → remote-free buffer, …
  *
  * No lock, no atomic read-modify-write, no call; tests/shape/fast_path.golden holds their price. */
 #ifndef HAK_HEAP_FAST_PATH_H

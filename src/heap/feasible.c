@@ -3,8 +3,8 @@
 #include "config/limits.h"
 #include "heap/capacity.h"
 #include "heap/quarantine.h"
+#include "large/big.h"
 #include "pool/slab_pool.h"
-#include "tier/big.h"
 
 /* What a Big request needs in one piece: a range is found by its size and alignment together. */
 static size_t needed_bytes(const struct allocation *allocation) {
@@ -33,7 +33,7 @@ bool feasible_at_all(const struct allocation *allocation) {
 /* What the thread has put aside itself, and would give back. */
 static int64_t own_cached_bytes(const struct heap *heap) {
   if (!heap_is_real(heap)) return 0;
-  size_t bytes = heap->outbox_bytes + (heap->quarantine ? heap->quarantine->bytes : 0);
+  size_t bytes = heap->remote_buffer_bytes + (heap->quarantine ? heap->quarantine->bytes : 0);
   return (int64_t)bytes + capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
 }
 

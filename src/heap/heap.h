@@ -1,4 +1,4 @@
-/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, an outbox for other heaps'
+/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, a remote-free buffer for other heaps'
  * blocks.
  *
  * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
@@ -12,18 +12,18 @@
 #include "heap/magazine.h"
 #include "slab/owner.h"
 
-/* An outbox is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
-enum { OUTBOX_MAX_BLOCKS = 256 };
-#define OUTBOX_MAX_BYTES ((size_t)64 << 10)
+/* A remote-free buffer is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
+enum { REMOTE_BUFFER_MAX_BLOCKS = 256 };
+#define REMOTE_BUFFER_MAX_BYTES ((size_t)64 << 10)
 
-/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the nursery. */
-enum { NURSERY_BATCHES_MAX = 6 };
+/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
+enum { STARTER_BATCHES_MAX = 6 };
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };
 
 /* Words that may be open at a time.  No sorting: frees mostly come in the order of allocation. */
-enum { OUTBOX_WORDS = 64 };
-struct outbox_word { /* blocks of one bitmap word of a slab, on their way home */
+enum { REMOTE_BUFFER_WORDS = 64 };
+struct remote_buffer_word { /* blocks of one bitmap word of a slab, on their way home */
   struct slab *slab;
   unsigned word;
   uint64_t bits;
@@ -47,8 +47,8 @@ struct reuse {
 
 struct quarantine; /* heap/quarantine.h */
 
-/* Which requests get a guarded block: heap/sampler.h. */
-struct sampler {
+/* Which requests get a guarded block: heap/guard_sampler.h. */
+struct guard_sampler {
   uint64_t random;    /* 0: not begun yet */
   uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
   bool is_sampling;
@@ -59,7 +59,7 @@ struct heap {
   union {
     uint32_t tag; /* of our entries in the owner map */
     ATOMIC(uint32_t)
-    tag_for_ticker; /* of heap/sampler.c, which makes free fall into its slow path */
+    tag_for_ticker; /* of heap/guard_sampler.c, which makes free fall into its slow path */
   };
 
   /* Slow paths, in the room before the magazines. */
@@ -72,12 +72,13 @@ struct heap {
 
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
-  uint8_t nursery_batches[TINY_CLASS_COUNT]; /* that came from the nursery so far */
+  uint8_t starter_batches[TINY_CLASS_COUNT]; /* that came from the starter heap so far */
   uint8_t refilled_class; /* the slab class whose magazine was refilled last: heap/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
-  unsigned outbox_count;
-  size_t outbox_bytes;
-  struct outbox_word *outbox; /* OUTBOX_WORDS of them; NULL until the first block */
+  unsigned remote_buffer_count;
+  size_t remote_buffer_bytes;
+  struct remote_buffer_word
+      *remote_buffer;        /* REMOTE_BUFFER_WORDS of them; NULL until the first block */
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
@@ -88,7 +89,7 @@ struct heap {
   ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
   ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
   struct heap *next_parked;      /* under the lock of the list of heaps */
-  struct sampler sampler;
+  struct guard_sampler guard_sampler;
 
   struct owner owner;
 

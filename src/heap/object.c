@@ -1,13 +1,13 @@
 #include "heap/object.h"
 
 #include "config/options.h"
+#include "guard/guarded.h"
 #include "guard/nothing.h"
 #include "guard/pointer.h"
-#include "guard/sampled.h"
 #include "heap/checked.h"
+#include "large/big.h"
 #include "pool/range.h"
 #include "slab/slab.h"
-#include "tier/big.h"
 
 /* A hurried look goes no further back for a range's begin; in hardened mode it is noted. */
 enum { HURRIED_GRANULES = 256 };
@@ -17,7 +17,7 @@ static enum object_kind find_guarded(uintptr_t address, struct object *object) {
   static const enum object_kind kinds[] = {
       [SAMPLED_NONE] = OBJECT_NONE, [SAMPLED_BUSY] = OBJECT_UNKNOWN, [SAMPLED_LIVE] = OBJECT_LIVE};
   object->entry = 0;
-  return kinds[sampled_find(address, &object->base, &object->bytes)];
+  return kinds[guarded_find(address, &object->base, &object->bytes)];
 }
 
 /* A slab that changes hands while we look is none that the caller has a block of. */
@@ -74,7 +74,7 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
   object->base = 0;
   if (is_in_window(address))
     kind = find_in_window(address, is_hurried, object);
-  else if (sampled_covers(address))
+  else if (guarded_covers(address))
     kind = find_guarded(address, object);
   else if (nothing_covers(address))
     kind = OBJECT_NONE;

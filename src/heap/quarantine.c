@@ -8,8 +8,8 @@
 #include "pool/purge.h"
 #include "pool/range.h"
 #include "report/report.h"
-#include "slab/gate.h"
 #include "slab/slab.h"
+#include "slab/supply.h"
 
 /* How many blocks of a class may be ready: few of those that are large. */
 #define READY_BYTES ((size_t)32 << 10)
@@ -91,7 +91,7 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
   struct owner *owner = &heap->owner;
   ATOMIC(uintptr_t) *places = quarantine_ready(quarantine, class);
   struct slab *slab = owner->bins[class].current;
-  if (!slab || !slab->free_local) slab = gate_pass(owner, class);
+  if (!slab || !slab->free_local) slab = supply_pass(owner, class);
   unsigned taken = 0;
   for (; slab && slab->free_local && taken < wanted; taken++) {
     void *block = slab_take_at_random(slab, owner, random_next(&quarantine->random));

@@ -18,16 +18,14 @@
 
 enum { QUARANTINE_BLOCKS = 2048, QUARANTINE_RANGES = 64 };
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
-enum {
-  QUARANTINE_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS + SLAB_CLASS_COUNT * READY_BLOCKS
-};
+enum { QUARANTINE_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS + SLAB_CLASS_COUNT * READY_BLOCKS };
 
 struct quarantine {
   ATOMIC(uint32_t) block_count; /* that wait; read by reports */
   uint32_t range_count, oldest_range;
   uint32_t outgoing_count, outgoing_bytes;
-  size_t bytes;    /* that wait */
-  uint64_t random; /* state of random_next */
+  size_t bytes;     /* that wait */
+  uint64_t random;  /* state of random_next */
   uintptr_t latest; /* of them; 0 when it has left */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */

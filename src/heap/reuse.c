@@ -9,8 +9,8 @@ static void grant(struct reuse *reuse, unsigned lease) {
   reuse->lease = reuse->granted = (uint16_t)lease;
 }
 
-/* Not before: the first blocks that a thread frees may be the nursery's, which others wait for. */
-void reuse_note_full_outbox(struct heap *heap) {
+/* Not before: the first blocks that a thread frees may be the starter heap's, which others wait for. */
+void reuse_note_full_remote_buffer(struct heap *heap) {
   for (unsigned class = 0; class < TINY_CLASS_COUNT; class ++)
     if (heap->magazines[class].last_event == MAGAZINE_IDLE && !heap->reuse[class].lease)
       grant(&heap->reuse[class], LEASE_FIRST);
@@ -41,7 +41,7 @@ void reuse_watch(struct heap *heap, unsigned class) {
   reuse->watched = reuse->lease ? NULL : heap->magazines[class].base[reuse->slot];
 }
 
-/* A thread that only frees others' blocks reuses nothing, and its magazine is the better outbox: all that a
+/* A thread that only frees others' blocks reuses nothing, and its magazine is the better remote-free buffer: all that a
  * flush finds was pushed under the lease.  It lasts until the next flush, though the magazine may grow. */
 void reuse_note_flush(struct heap *heap, unsigned class) {
   if (!is_tiny(class) || heap->magazines[class].last_event == MAGAZINE_REFILLED) return;

@@ -22,7 +22,7 @@ void reuse_judge(struct heap *heap, unsigned class);
 void reuse_watch(struct heap *heap, unsigned class);
 /* A flush, before the magazine notes it. */
 void reuse_note_flush(struct heap *heap, unsigned class);
-/* The outbox is full: of classes that the thread never allocated, a few may be reused. */
-void reuse_note_full_outbox(struct heap *heap);
+/* The remote-free buffer is full: of classes that the thread never allocated, a few may be reused. */
+void reuse_note_full_remote_buffer(struct heap *heap);
 
 #endif

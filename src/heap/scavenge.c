@@ -4,8 +4,10 @@
 #include "config/options.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
-#include "heap/life.h"
-#include "heap/outbox.h"
+#include "heap/lifecycle.h"
+#include "heap/remote_buffer.h"
+#include "large/big.h"
+#include "large/large.h"
 #include "map/commit.h"
 #include "map/window.h"
 #include "os/lock.h"
@@ -15,8 +17,6 @@
 #include "report/report.h"
 #include "slab/adopt.h"
 #include "slab/pages.h"
-#include "tier/big.h"
-#include "tier/large.h"
 
 /* Rounds in one decay time: memory goes at most a quarter later than it could. */
 enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
@@ -143,7 +143,7 @@ static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
 NOINLINE static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
-  outbox_empty(heap);
+  remote_buffer_empty(heap);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
   latch_give(&heap->owner);

@@ -9,7 +9,8 @@
 void scavenge_when_due(struct heap *heap);
 /* The same in two parts.  Where a free pushes its block on a magazine the caches come before, which they may empty: the
  * block stays the youngest, and if the next free is of it again, it is seen. */
-uint64_t scavenge_caches_when_due(struct heap *heap); /* the time in ms, if it was asked for; else 0 */
+uint64_t scavenge_caches_when_due(
+    struct heap *heap); /* the time in ms, if it was asked for; else 0 */
 void scavenge_rest_when_due(struct heap *heap, uint64_t now_ms);
 
 /* A round now: what is older than the decay time, or with `force` everything free, the calling thread's

@@ -3,29 +3,29 @@
 #include <errno.h>
 
 #include "config/options.h"
+#include "guard/guarded.h"
 #include "guard/nothing.h"
 #include "guard/pointer.h"
-#include "guard/sampled.h"
 #include "heap/batch.h"
 #include "heap/capacity.h"
 #include "heap/checked.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
 #include "heap/feasible.h"
+#include "heap/guard_sampler.h"
 #include "heap/helper.h"
-#include "heap/life.h"
-#include "heap/nursery.h"
-#include "heap/outbox.h"
+#include "heap/lifecycle.h"
 #include "heap/relief.h"
+#include "heap/remote_buffer.h"
 #include "heap/reuse.h"
-#include "heap/sampler.h"
 #include "heap/scavenge.h"
+#include "heap/starter.h"
+#include "large/big.h"
+#include "large/density.h"
+#include "large/large.h"
+#include "large/resize.h"
 #include "report/report.h"
 #include "slab/slab.h"
-#include "tier/big.h"
-#include "tier/density.h"
-#include "tier/large.h"
-#include "tier/resize.h"
 
 /* ---- malloc ------------------------------------------------------------------------------------------ */
 
@@ -136,7 +136,7 @@ COLD static void *fail_without_memory(struct heap *heap) {
 }
 
 static void *allocate_from(struct heap *heap, struct allocation *allocation) {
-  void *block = sampler_take(heap, allocation);
+  void *block = guard_sampler_take(heap, allocation);
   if (UNLIKELY(block)) return block;
   if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
     return fail_without_memory(heap);
@@ -230,7 +230,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
 }
 
 static void leave(struct heap *heap, unsigned class) {
-  if (heap_is_diverted(heap)) sampler_reopen(heap, class);
+  if (heap_is_diverted(heap)) guard_sampler_reopen(heap, class);
   heap_leave(heap);
 }
 
@@ -253,7 +253,7 @@ static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
 
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
-  bool went_beyond = nursery_give(entry, block) || outbox_add(heap, (uintptr_t)block);
+  bool went_beyond = starter_give(entry, block) || remote_buffer_add(heap, (uintptr_t)block);
   leave(heap, entry & MAP_CLASS_MASK);
   if (went_beyond) scavenge_when_due(heap);
 }
@@ -269,7 +269,7 @@ static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
   if (reuse->turns) {
     reuse->turns = false;
     if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
-                 outbox_had(heap, (uintptr_t)block))) {
+                 remote_buffer_had(heap, (uintptr_t)block))) {
       pointer_fail("free", (uintptr_t)block);
       return;
     }
@@ -310,8 +310,8 @@ static void free_foreign(void *block) {
 }
 
 NOINLINE static void free_outside(void *block) {
-  if (sampled_covers((uintptr_t)block))
-    sampled_give((uintptr_t)block, "free");
+  if (guarded_covers((uintptr_t)block))
+    guarded_give((uintptr_t)block, "free");
   else if (nothing_covers((uintptr_t)block))
     nothing_give((uintptr_t)block, "free");
   else
@@ -354,7 +354,7 @@ static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
 static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   struct reuse *reuse = &heap->reuse[class];
   if (UNLIKELY(reuse->turns)) return false;
-  if (!reuse->lease) return outbox_try_add(heap, (uintptr_t)block);
+  if (!reuse->lease) return remote_buffer_try_add(heap, (uintptr_t)block);
   if (!push_for_reuse(heap, class, block)) return false;
   reuse_spend(reuse);
   return true;
@@ -475,8 +475,8 @@ static enum block_kind no_block(const char *verb, uintptr_t address) {
 
 NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
                                             size_t *usable_bytes) {
-  if (sampled_covers(address))
-    return sampled_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
+  if (guarded_covers(address))
+    return guarded_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (nothing_covers(address)) {
     *usable_bytes = 0;
     return nothing_ask(address, verb) ? BLOCK_OWN : BLOCK_NONE;
@@ -557,7 +557,7 @@ void *heap_move_big(void **target, void *source, size_t bytes) {
 bool heap_owns(const void *address) {
   size_t granule = granule_of((uintptr_t)address);
   if (granule >= load_relaxed(&window.granule_count))
-    return sampled_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
+    return guarded_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
   return map_entry_is_live(owner_map_entry((uintptr_t)address));

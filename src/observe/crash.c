@@ -1,7 +1,7 @@
 #include "observe/crash.h"
 
 #include "config/options.h"
-#include "guard/sampled.h"
+#include "guard/guarded.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -13,7 +13,7 @@ static bool is_inside(const struct os_crash *crash) {
 }
 
 static void look(const struct os_crash *crash) {
-  if (sampled_report_fault(crash) || crash->is_handled || !options.crash_line) return;
+  if (guarded_report_fault(crash) || crash->is_handled || !options.crash_line) return;
   if (is_inside(crash)) report_crash(crash->signal_name, crash->instruction, crash->address);
 }
 

@@ -16,13 +16,13 @@ static void add_magazines(struct free_blocks *found, const struct heap *heap) {
   }
 }
 
-static void add_outbox(struct free_blocks *found, const struct heap *heap) {
-  struct outbox_word words[OUTBOX_WORDS], *outbox;
+static void add_remote_buffer(struct free_blocks *found, const struct heap *heap) {
+  struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
   struct slab slab;
-  peek(&outbox, &heap->outbox, sizeof outbox);
-  if (!outbox) return;
-  peek(words, outbox, sizeof words);
-  for (unsigned index = 0; index < OUTBOX_WORDS; index++) {
+  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
+  if (!remote_buffer) return;
+  peek(words, remote_buffer, sizeof words);
+  for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
     if (!words[index].bits || !words[index].slab) continue;
     peek(&slab, words[index].slab, sizeof slab);
     if (slab.class < SLAB_CLASS_COUNT)
@@ -85,7 +85,7 @@ void free_blocks_count(struct free_blocks *found) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
     add_magazines(found, heap);
-    add_outbox(found, heap);
+    add_remote_buffer(found, heap);
     add_quarantine(found, heap);
   }
 }

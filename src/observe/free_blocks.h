@@ -11,7 +11,7 @@
 struct free_blocks {
   uint64_t in_slabs
       [CLASS_COUNT]; /* those that other threads freed included; none above the slab classes */
-  uint64_t in_caches[CLASS_COUNT]; /* magazines, outboxes and quarantines */
+  uint64_t in_caches[CLASS_COUNT]; /* magazines, remote-free buffers and quarantines */
   uint64_t slab_bytes_out;         /* of blocks in no slab: live, or in caches */
 };
 

@@ -13,9 +13,9 @@
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "pool/purge_credit.h"
 #include "pool/range_record.h"
 #include "pool/superslab.h"
-#include "pool/thrift.h"
 
 enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 
@@ -896,7 +896,7 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
       next = record(at)->next;
       if (record(at)->info.granules > granules) continue;
       granules -= record(at)->info.granules;
-      thrift_note(record(at)->info.granules);
+      purge_credit_note(record(at)->info.granules);
       extract(arena, at);
       batch[found++] = at;
       if (!granules || found == PURGE_BATCH) return found;
@@ -910,7 +910,7 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
 static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
                                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
-  if (!thrift_allows(granules)) return;
+  if (!purge_credit_allows(granules)) return;
   lock_take(&arena->lock, counters);
   unsigned found = collect_largest(arena, granules, batch);
   lock_give(&arena->lock);

@@ -18,7 +18,7 @@
  * A slab's blocks are bits.  `local` belongs to the owner, `remote` is set by other threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
- *         free_local + bits in remote + live blocks + blocks in magazines and outboxes == capacity
+ *         free_local + bits in remote + live blocks + blocks in magazines and remote-free buffers == capacity
  *         all blocks in waiting_pages and given_pages are set in local; waiting_pages & given_pages == 0 */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H

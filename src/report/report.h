@@ -1,6 +1,6 @@
 /* report.h: everything hakmem ever says, one named function each.
  *
- * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/sampled.h),
+ * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/guarded.h),
  * and in hardened mode, more such lines follow, with the call stacks.  A misuse then ends the program by
  * abort, unless misuse_action says otherwise: then the function returns, and whoever found the misuse leaves
  * the block alone.  Warnings let the program go on.  Nothing here allocates. */

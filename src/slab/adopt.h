@@ -12,7 +12,7 @@
 
 /* A slab of the class with free blocks in `local`, now owned by `owner`, or NULL. */
 struct slab *adopt_from_ended(struct owner *owner, unsigned class);
-/* The same of an owner that no thread is, whose latch is held as well: the nursery's. */
+/* The same of an owner that no thread is, whose latch is held as well: the starter heap's. */
 struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 

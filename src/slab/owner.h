@@ -137,7 +137,7 @@ uint32_t owner_thread_id(const struct owner *owner);
 /* Whose tag it is; NULL when nobody's. */
 struct owner *owner_of_tag(uint32_t tag);
 
-/* Classes of which an ended or dormant owner may have free blocks: a hint for the gate. */
+/* Classes of which an ended or dormant owner may have free blocks: a hint for the supply ladder. */
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {

@@ -7,7 +7,7 @@
  *         └────── a block of the slab taken ────┘
  *
  * While nobody takes blocks from a slab its free pages stay free: so whoever takes clears what waits, frees cost nothing,
- * and the age is exact.  A block in a magazine, in an outbox or in `remote` is not free here.  Given pages stay
+ * and the age is exact.  A block in a magazine, in a remote-free buffer or in `remote` is not free here.  Given pages stay
  * counted as committed: their blocks may be taken without asking anybody. */
 #ifndef HAK_SLAB_PAGES_H
 #define HAK_SLAB_PAGES_H

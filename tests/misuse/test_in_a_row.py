@@ -44,8 +44,8 @@ WAYS = (
     "realloc_of_freed",
     "usable_size_of_freed",
 )
-# Frees before it: to a full magazine of every capacity; to the first block of an outbox, its last one, and
-# those that are reused under the first lease.
+# Frees before it: to a full magazine of every capacity; to the first block of a remote-free buffer, its last,
+# and those that are reused under the first lease.
 BEFORE = (0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257)
 BEFORE_REMOTE = (0, 1, 14, 15, 16, 17, 40, 78, 79, 80, 269, 270, 271, 272, 273, 302, 303, 304, 500)
 LEGAL_PATTERNS = ("lifo", "popped_slots", "after_realloc", "other_class", "many_threads", "passed_round")

@@ -98,7 +98,7 @@ static void set_up_ended(void) {
 
 static uint64_t taken; /* blocks that thread 0 has from the slab */
 
-/* As life.c's unpark, then a refill. */
+/* As lifecycle.c's unpark, then a refill. */
 static void come_back(void) {
   void *block;
   latch_take(&one);
@@ -191,12 +191,12 @@ static const struct model_mutant sweep_mutants[] = {
     {"the latch without release", {{"latch_give", "store", "latch", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-/* ---- two adopters and the gate; the block that makes the slab worth it comes meanwhile ------------------------------ */
+/* ---- two adopters and the supply ladder; the block that makes the slab worth it comes meanwhile ------------------------------ */
 
 static struct owner three = {.number = 3, .tag = 3u << MAP_TAG_SHIFT};
 static struct slab *passed[MODEL_THREADS_MAX];
 
-static void set_up_gate(void) {
+static void set_up_supply(void) {
   set_up_owners();
   owner_register(&three);
   slab = own_full_slab(&one, CLASS_32K);
@@ -204,18 +204,18 @@ static void set_up_gate(void) {
   owner_park(&one);
 }
 
-static void pass_gate(struct owner *owner) {
+static void pass_supply(struct owner *owner) {
   latch_take(owner);
-  struct slab *found = gate_pass(owner, CLASS_32K);
+  struct slab *found = supply_pass(owner, CLASS_32K);
   MODEL_REQUIRE(found && found->free_local && load_relaxed(&found->owner) == owner);
   MODEL_REQUIRE(found == owner->bins[CLASS_32K].current);
   passed[model_self()] = found;
   latch_give(owner);
 }
-static void pass_gate_two(void) { pass_gate(&two); }
-static void pass_gate_three(void) { pass_gate(&three); }
+static void pass_supply_two(void) { pass_supply(&two); }
+static void pass_supply_three(void) { pass_supply(&three); }
 
-static void check_gate(void) {
+static void check_supply(void) {
   MODEL_REQUIRE(passed[0] != passed[1]);
   struct owner *owner = load_relaxed(&slab->owner);
   MODEL_REQUIRE(owner == (passed[0] == slab ? &two : passed[1] == slab ? &three : &one));
@@ -226,7 +226,7 @@ static void check_gate(void) {
   if (owner == &one) check_hint();
 }
 
-static const struct model_mutant gate_mutants[] = {
+static const struct model_mutant supply_mutants[] = {
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"a busy owner forgotten", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
@@ -254,10 +254,10 @@ int main(int count, char **arguments) {
        .check = check_sweep,
        .mutants = sweep_mutants},
       {.name = "adopt-gate",
-       .set_up = set_up_gate,
-       .threads = {pass_gate_two, pass_gate_three, free_block_0},
-       .check = check_gate,
-       .mutants = gate_mutants},
+       .set_up = set_up_supply,
+       .threads = {pass_supply_two, pass_supply_three, free_block_0},
+       .check = check_supply,
+       .mutants = supply_mutants},
       {0}};
   return model_main(count, arguments, scenarios);
 }

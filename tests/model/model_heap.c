@@ -1,11 +1,11 @@
-/* src/heap/life.c and batch.c: heaps that their threads leave and others take over, with slabs into which
+/* src/heap/lifecycle.c and batch.c: heaps that their threads leave and others take over, with slabs into which
  * blocks are freed meanwhile. */
 #include "heap/batch.h"
 #include "heap/class_figures.h"
 #include "heap/fast_path.h"
-#include "heap/life.h"
-#include "heap/nursery.h"
+#include "heap/lifecycle.h"
 #include "heap/slow_path.h"
+#include "heap/starter.h"
 #include "slabs.h"
 
 static struct heap *first_heap;             /* made by set_up, used by thread 0 */
@@ -210,7 +210,7 @@ static const struct model_mutant life_mutants[] = {
 
 static struct heap *heaps[2];
 
-static void set_up_nursery(void) {
+static void set_up_starter(void) {
   set_up_heap();
   heaps[0] = heap_make();
   heaps[1] = heap_make();
@@ -219,20 +219,20 @@ static void set_up_nursery(void) {
 }
 
 /* Takes a block and gives it home; takes another. */
-static void use_nursery(void) {
+static void use_starter(void) {
   struct heap *heap = heaps[model_self()];
   void *slots[4], *block;
-  MODEL_REQUIRE(nursery_take(heap, CLASS_1K, slots, 4) == 1);
+  MODEL_REQUIRE(starter_take(heap, CLASS_1K, slots, 4) == 1);
   block = slots[0];
   *(int *)block = model_self(); /* nobody else has it */
   blocks[model_self()] = block;
   if (model_self() == 0) {
-    MODEL_REQUIRE(nursery_give(owner_map_entry((uintptr_t)block), block));
+    MODEL_REQUIRE(starter_give(owner_map_entry((uintptr_t)block), block));
     blocks[0] = NULL;
   }
 }
 
-static void check_nursery(void) {
+static void check_starter(void) {
   struct slab *shared = slab_of_block((uintptr_t)blocks[1]);
   struct owner *owner = load_relaxed(&shared->owner);
   MODEL_REQUIRE(heap_of_owner(owner) != heaps[0] && heap_of_owner(owner) != heaps[1]);
@@ -247,9 +247,9 @@ static void check_nursery(void) {
   MODEL_REQUIRE(shared->free_local + 1 == shared->capacity);
 }
 
-static const struct model_mutant nursery_mutants[] = {
-    {"made in two steps", {{"make_nursery", "cas", "nursery", MODEL_SPLIT, 0}}},
-    {"found without acquire", {{"nursery_if_any", "load", "nursery", MODEL_WEAKEN, 0}}},
+static const struct model_mutant starter_mutants[] = {
+    {"made in two steps", {{"make_starter", "cas", "starter", MODEL_SPLIT, 0}}},
+    {"found without acquire", {{"starter_if_any", "load", "starter", MODEL_WEAKEN, 0}}},
     {"the latch in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
@@ -322,13 +322,13 @@ int main(int count, char **arguments) {
        .check = check_life,
        .always = no_spinning,
        .mutants = life_mutants},
-      {.name = "heap-nursery",
-       .set_up = set_up_nursery,
-       .threads = {use_nursery, use_nursery},
-       .check = check_nursery,
+      {.name = "heap-starter",
+       .set_up = set_up_starter,
+       .threads = {use_starter, use_starter},
+       .check = check_starter,
        .in_order = true,
        .always = no_spinning,
-       .mutants = nursery_mutants},
+       .mutants = starter_mutants},
       {.name = "heap-start",
        .set_up = set_up_nothing,
        .threads = {first_call, first_call, first_call},

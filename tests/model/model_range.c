@@ -1,11 +1,11 @@
-/* src/pool/range.c and src/tier/site_cache.c: ranges that are freed, merged, found again and given back to the
+/* src/pool/range.c and src/large/site_cache.c: ranges that are freed, merged, found again and given back to the
  * system. */
 #include "config/options.h"
+#include "large/big.h"
+#include "large/site_cache.h"
 #include "model.h"
 #include "os.h"
 #include "os/os.h"
-#include "tier/big.h"
-#include "tier/site_cache.h"
 
 enum { GRANULES = 3, SITE = 7 };
 

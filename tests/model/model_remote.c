@@ -21,7 +21,7 @@ static void set_up_current_slab(void) {
 static void free_block_0(void) { free_remotely(slab, 1); }
 static void free_block_1(void) { free_remotely(slab, 2); }
 
-/* As the gate does: the current slab's remote frees, whether it is queued or not. */
+/* As the supply ladder does: the current slab's remote frees, whether it is queued or not. */
 static void collect_and_drain(void) {
   latch_take(&one);
   slab_collect(slab, &one);

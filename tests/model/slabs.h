@@ -8,9 +8,9 @@
 #include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
-#include "slab/gate.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
+#include "slab/supply.h"
 
 /* Slabs of 8 blocks in four slots: few blocks, one bitmap word. */
 enum { CLASS_32K = SLAB_CLASS_COUNT - 1, CLASS_28K = SLAB_CLASS_COUNT - 2, SLAB_BLOCKS = 8 };

@@ -17,7 +17,7 @@ LAYERS = (
     "map",
     "pool",
     "slab",
-    "tier",
+    "large",
     "guard",
     "heap",
     "observe",

@@ -23,7 +23,7 @@ ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
 
 THREADS, READ_QUICKLY_MS, TRIES = 1000, 100, 30
 # What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
-# src/heap/capacity.c) and an outbox (OUTBOX_MAX_BLOCKS of src/heap/heap.h) for each thread.
+# src/heap/capacity.c) and a remote-free buffer (REMOTE_BUFFER_MAX_BLOCKS of src/heap/heap.h) for each thread.
 CACHED_BLOCKS_MAX = 2048 + 256
 
 STATIC = {

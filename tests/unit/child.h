@@ -13,7 +13,7 @@
 #include "unit.h"
 
 struct child {
-  int status;      /* as waitpid gives it */
+  int status;       /* as waitpid gives it */
   char said[16384]; /* on standard error; who says more gets SIGPIPE */
 };
 

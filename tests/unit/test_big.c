@@ -1,5 +1,5 @@
-/* src/tier/big: blocks above 1 MiB: the BigCache, resizing in place, moving pages. */
-#include "tier/big.h"
+/* src/large/big: blocks above 1 MiB: the BigCache, resizing in place, moving pages. */
+#include "large/big.h"
 
 #include "heaps.h"
 

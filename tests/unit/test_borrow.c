@@ -56,7 +56,7 @@ static int leave_the_rest(const void *unused) {
   REQUIRE(slab_take(slab, &other, blocks, 2) == 2);
   free_remotely(slab, 2);
   REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 2);
-  free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the gate's */
+  free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* src/tier/density: how much of its Large blocks the program touches. */
-#include "tier/density.h"
+/* src/large/density: how much of its Large blocks the program touches. */
+#include "large/density.h"
 
 #include "child.h"
 #include "os/os_fake.h"

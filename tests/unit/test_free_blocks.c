@@ -56,7 +56,7 @@ static int count_large_blocks(const void *unused) {
 static void *free_them(void *argument) {
   void **blocks = argument;
   for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
-  require(CLASS_96, 0); /* in this thread's outbox, or in their slabs */
+  require(CLASS_96, 0); /* in this thread's remote-free buffer, or in their slabs */
   return NULL;
 }
 
@@ -113,7 +113,7 @@ static void *take_a_few(void *unused) {
   return NULL;
 }
 
-static int spare_threads_of_the_nursery(const void *unused) {
+static int spare_threads_of_the_starter(const void *unused) {
   (void)unused;
   start_library();
   on_a_thread(take_a_few, NULL);
@@ -125,7 +125,7 @@ CHILD_TEST(count_large_blocks)
 CHILD_TEST(count_what_another_thread_frees)
 CHILD_TEST(count_what_passes)
 CHILD_TEST(count_large_requests)
-CHILD_TEST(spare_threads_of_the_nursery)
+CHILD_TEST(spare_threads_of_the_starter)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -134,7 +134,7 @@ int main(void) {
       cmocka_unit_test(test_count_what_another_thread_frees),
       cmocka_unit_test(test_count_what_passes),
       cmocka_unit_test(test_count_large_requests),
-      cmocka_unit_test(test_spare_threads_of_the_nursery),
+      cmocka_unit_test(test_spare_threads_of_the_starter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
-/* src/tier/large: blocks of 32 KiB to 1 MiB. */
+/* src/large/large: blocks of 32 KiB to 1 MiB. */
 #include "heaps.h"
+#include "large/large.h"
 #include "map/colour.h"
 #include "map/window.h"
-#include "tier/large.h"
 
 /* Large blocks begin anywhere in their first page, and neighbours in different lines of it. */
 static int have_colours(const void *unused) {

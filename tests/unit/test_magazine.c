@@ -1,4 +1,4 @@
-/* src/heap/magazine, capacity, batch and outbox: a thread's caches, seen through its heap. */
+/* src/heap/magazine, capacity, batch and remote-free buffer: a thread's caches, seen through its heap. */
 #include "heap/magazine.h"
 
 #include "heap/heap.h"
@@ -210,9 +210,9 @@ static void test_double_free_scattered(void **state) {
   assert_child_reports(free_twice_scattered, NULL, said);
 }
 
-/* ---- the outbox ------------------------------------------------------------------------------------ */
+/* ---- the remote-free buffer ------------------------------------------------------------------------------------ */
 
-enum { SENT_ALONE = 16, REMOTE_BLOCKS = 3 * OUTBOX_MAX_BLOCKS + SENT_ALONE + 8 };
+enum { SENT_ALONE = 16, REMOTE_BLOCKS = 3 * REMOTE_BUFFER_MAX_BLOCKS + SENT_ALONE + 8 };
 
 static void *make_blocks(void *size) {
   take(*(size_t *)size, REMOTE_BLOCKS);
@@ -286,15 +286,15 @@ static int send_home(const void *unused) {
   reuse_nothing();
   for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
     hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->outbox_count < OUTBOX_MAX_BLOCKS);
-    REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
+    REQUIRE(heap_of_thread->remote_buffer_count < REMOTE_BUFFER_MAX_BLOCKS);
+    REQUIRE(heap_of_thread->remote_buffer_bytes == heap_of_thread->remote_buffer_count * size);
   }
-  REQUIRE(counted(COUNT_outbox_flushes) == 3);
-  REQUIRE(counted(COUNT_outbox_blocks) == 3 * OUTBOX_MAX_BLOCKS);
+  REQUIRE(counted(COUNT_remote_buffer_flushes) == 3);
+  REQUIRE(counted(COUNT_remote_buffer_blocks) == 3 * REMOTE_BUFFER_MAX_BLOCKS);
   /* Neighbours in one bitmap word cost one step: one slab, one edge. */
   REQUIRE(counted(COUNT_pending_enqueued) == 1);
   hak_purge(true);
-  REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
+  REQUIRE(heap_of_thread->remote_buffer_count == 0 && look().slab_bytes_out == 0);
   return 0;
 }
 
@@ -303,7 +303,7 @@ static void *make_many_blocks(void *size) {
   return NULL;
 }
 
-/* More words than the outbox has places, freed in turns: those that meet send each other home. */
+/* More words than the remote-free buffer has places, freed in turns: those that meet send each other home. */
 static int send_scattered_home(const void *unused) {
   (void)unused;
   enum { STRIDE = 61 };
@@ -313,24 +313,24 @@ static int send_scattered_home(const void *unused) {
   reuse_nothing();
   for (unsigned first = 0; first < STRIDE; first++) {
     for (unsigned index = first; index < MANY; index += STRIDE) hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->outbox_bytes == heap_of_thread->outbox_count * size);
-    REQUIRE(heap_of_thread->outbox_bytes < OUTBOX_MAX_BYTES);
+    REQUIRE(heap_of_thread->remote_buffer_bytes == heap_of_thread->remote_buffer_count * size);
+    REQUIRE(heap_of_thread->remote_buffer_bytes < REMOTE_BUFFER_MAX_BYTES);
   }
   hak_purge(true);
-  REQUIRE(heap_of_thread->outbox_count == 0 && look().slab_bytes_out == 0);
-  uint64_t sent = counted(COUNT_outbox_blocks); /* the first went home one by one */
+  REQUIRE(heap_of_thread->remote_buffer_count == 0 && look().slab_bytes_out == 0);
+  uint64_t sent = counted(COUNT_remote_buffer_blocks); /* the first went home one by one */
   REQUIRE(sent <= MANY && sent >= MANY - SENT_ALONE);
   return 0;
 }
 
-/* A thread that only frees: its magazines are the outbox. */
+/* A thread that only frees: its magazines are the remote-free buffer. */
 static int reuse_when_only_freeing(const void *unused) {
   (void)unused;
   size_t size = 32;
   start_library();
   on_a_thread(make_many_blocks, &size);
   give(MANY);
-  REQUIRE(counted(COUNT_outbox_blocks) <= OUTBOX_MAX_BLOCKS);
+  REQUIRE(counted(COUNT_remote_buffer_blocks) <= REMOTE_BUFFER_MAX_BLOCKS);
   hak_purge(true);
   REQUIRE(look().slab_bytes_out == 0);
   return 0;
@@ -361,7 +361,7 @@ static uint64_t reused_in_stages(bool frees_own) {
     freed += STAGE_BLOCKS;
   }
   hak_purge(true);
-  return freed - counted(COUNT_outbox_blocks);
+  return freed - counted(COUNT_remote_buffer_blocks);
 }
 
 static int reuse_in_a_pipeline(const void *unused) {
@@ -432,7 +432,7 @@ static int grow_with_what_others_own(const void *unused) {
   return 0;
 }
 
-/* Who frees a few of others' blocks gets no outbox. */
+/* Who frees a few of others' blocks gets no remote-free buffer. */
 static int send_a_few_home(const void *unused) {
   (void)unused;
   size_t size = 32;
@@ -440,9 +440,9 @@ static int send_a_few_home(const void *unused) {
   on_a_thread(make_blocks, &size);
   reuse_nothing();
   for (unsigned index = 0; index < SENT_ALONE; index++) hak_free(blocks[index]);
-  REQUIRE(!heap_of_thread->outbox && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
+  REQUIRE(!heap_of_thread->remote_buffer && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
   hak_free(blocks[SENT_ALONE]);
-  REQUIRE(heap_of_thread->outbox && heap_of_thread->outbox_count == 1);
+  REQUIRE(heap_of_thread->remote_buffer && heap_of_thread->remote_buffer_count == 1);
   return 0;
 }
 
@@ -460,7 +460,7 @@ static int free_twice(const void *unused) {
   return 0;
 }
 
-static void test_double_free_in_the_outbox(void **state) {
+static void test_double_free_in_the_remote_buffer(void **state) {
   (void)state;
   static const char *const said[] = {"hakmem: double free of 0x",
                                      ": the block of 32 bytes is free already (tiny class 2", NULL};
@@ -529,7 +529,7 @@ int main(void) {
       cmocka_unit_test(test_borrow_mid_blocks),
       cmocka_unit_test(test_borrow_no_tiny_blocks),
       cmocka_unit_test(test_grow_with_what_others_own),
-      cmocka_unit_test(test_double_free_in_the_outbox),
+      cmocka_unit_test(test_double_free_in_the_remote_buffer),
       cmocka_unit_test(test_double_free_around_a_release),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

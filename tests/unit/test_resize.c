@@ -1,10 +1,10 @@
-/* src/tier/resize: Large and Big blocks that grow and shrink where they are. */
-#include "tier/resize.h"
+/* src/large/resize: Large and Big blocks that grow and shrink where they are. */
+#include "large/resize.h"
 
 #include "heaps.h"
+#include "large/big.h"
+#include "large/large.h"
 #include "map/colour.h"
-#include "tier/big.h"
-#include "tier/large.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)

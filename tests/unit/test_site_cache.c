@@ -1,5 +1,5 @@
-/* src/tier/site_cache: freed ranges found again by call site. */
-#include "tier/site_cache.h"
+/* src/large/site_cache: freed ranges found again by call site. */
+#include "large/site_cache.h"
 
 #include "child.h"
 #include "os/os_fake.h"

@@ -1,5 +1,5 @@
-/* src/tier/whole_cache: freed Large ranges kept whole, by class. */
-#include "tier/whole_cache.h"
+/* src/large/whole_cache: freed Large ranges kept whole, by class. */
+#include "large/whole_cache.h"
 
 #include "child.h"
 #include "os/os_fake.h"

@@ -31,8 +31,8 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Signals that end the tool raise Stopped in here.  A signal that was ignored at start (nohup, a background
-    job) stays ignored.  Outside the main thread, which receives the signals, nothing changes."""
+    """Signals that end the tool raise Stopped in here.  A signal that was ignored at start (nohup, a
+    background job) stays ignored.  Outside the main thread, which receives the signals, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -49,8 +49,8 @@ def stoppable() -> Iterator[None]:
 
 
 def die_of(number: int) -> NoReturn:
-    """As if the signal had not been caught.  Where that is impossible (the first process of a container), with
-    the status that shells report for it."""
+    """As if the signal had not been caught.  Where that is impossible (the first process of a container),
+    with the status that shells report for it."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

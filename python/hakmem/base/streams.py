@@ -1,7 +1,7 @@
 """Standard output and standard error of the tool.
 
-* One that was closed (`>&-`) is reopened so that writing to it fails: a file that is opened later must not get
-  its number, and output must not be lost silently.
+* One that was closed (`>&-`) is reopened so that writing to it fails: a file that is opened later must not
+  get its number, and output must not be lost silently.
 * A failed write is a StreamError, reported in one sentence like any other error.
 * A character that the terminal's encoding lacks is replaced by a similar one."""
 

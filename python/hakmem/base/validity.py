@@ -1,4 +1,5 @@
-"""Checks that values read from a file have the types that their dataclass declares: JSON may hold anything."""
+"""Checks that values read from a file have the types that their dataclass declares: JSON may hold
+anything."""
 
 from __future__ import annotations
 

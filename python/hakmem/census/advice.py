@@ -8,7 +8,7 @@ LIVE, ROUNDING, FREE, CACHED = (
     "live data",
     "rounding inside blocks",
     "free blocks in used slabs",
-    "magazines and outboxes",
+    "magazines and remote-free buffers",
 )
 QUARANTINE = "blocks in quarantine"
 POOL, RANGES_CACHED, RANGES_FREE = (

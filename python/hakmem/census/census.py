@@ -1,6 +1,6 @@
 """The one count of where blocks are, with a page map also of the resident bytes that they hold.
 
-    law   capacity = free + remote + live + magazines + outboxes + quarantines, per class of slabs
+    law   capacity = free + remote + live + magazines + remote-free buffers + quarantines, per class of slabs
           large:  ranges in use = live + magazines
 
 `stat`, `top`, `record`, `export` and `core` show the blocks, `why` the bytes (residency.py)."""
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, outbox_blocks
+from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
 from hakmem.layout.occupancy import clip_to_capacity
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges
@@ -32,7 +32,7 @@ class ClassCensus:
     mean_request_bytes: float | None = None
     magazine_blocks: int = 0
     quarantine_blocks: int = 0
-    outbox_blocks: int = 0
+    remote_buffer_blocks: int = 0
     slabs: int = 0
     capacity_blocks: int = 0  # of slabs; of Large classes the ranges in use
     free_blocks: int = 0  # that the owner knows to be free
@@ -48,8 +48,8 @@ class ClassCensus:
 
     @property
     def cached_blocks(self) -> int:
-        """In magazines, outboxes and quarantines."""
-        return self.magazine_blocks + self.outbox_blocks + self.quarantine_blocks
+        """In magazines, remote-free buffers and quarantines."""
+        return self.magazine_blocks + self.remote_buffer_blocks + self.quarantine_blocks
 
     @property
     def live_blocks(self) -> int:
@@ -103,7 +103,7 @@ class Census:
     reading: Reading
     classes: list[ClassCensus]
     range_kinds: RangeKinds | None = None
-    outbox: Blocks | None = None
+    remote_buffer: Blocks | None = None
 
     @classmethod
     def of(cls, reading: Reading) -> Census:
@@ -123,7 +123,7 @@ class Census:
         census.note("magazine_blocks", reading.magazines.sum(axis=0))
         census.note("quarantine_blocks", census.by_class(reading.quarantined.classes))
         if reading.walk is not None:
-            census.count_outboxes(reading.walk)
+            census.count_remote_buffers(reading.walk)
             census.count_ranges(reading.walk)
         return census
 
@@ -137,9 +137,9 @@ class Census:
         for item, value in zip(self.classes, column.tolist(), strict=True):
             setattr(item, name, value)
 
-    def count_outboxes(self, walk: Walk) -> None:
-        self.outbox = outbox_blocks(walk)
-        self.note("outbox_blocks", self.by_class(self.outbox.classes))
+    def count_remote_buffers(self, walk: Walk) -> None:
+        self.remote_buffer = remote_buffer_blocks(walk)
+        self.note("remote_buffer_blocks", self.by_class(self.remote_buffer.classes))
 
     def count_ranges(self, walk: Walk) -> None:
         """Large blocks: ranges that belong to a thread are live, or in its magazine."""

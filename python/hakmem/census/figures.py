@@ -21,7 +21,7 @@ FILL_STEPS = 11  # 0 %, 1–10 %, 11–20 % … 91–100 %
 @dataclass(frozen=True)
 class ClassFigures:
     """One size class.  The figures below `quarantine_blocks` are None in the quick form, and so is
-    `outbox_blocks`."""
+    `remote_buffer_blocks`."""
 
     number: int
     tier: str  # of TIERS
@@ -31,7 +31,7 @@ class ClassFigures:
     sampled_requests: int  # requests that missed the magazine …
     sampled_bytes: int  # … and how much they asked for
     magazine_blocks: int
-    outbox_blocks: int | None
+    remote_buffer_blocks: int | None
     quarantine_blocks: int = 0  # hardened mode: freed, waiting to be used again
     slabs: int | None = None
     capacity_blocks: int | None = None
@@ -46,7 +46,7 @@ class ClassFigures:
     @property
     def cached_blocks(self) -> int:
         """Free blocks that threads keep."""
-        return self.magazine_blocks + (self.outbox_blocks or 0) + self.quarantine_blocks
+        return self.magazine_blocks + (self.remote_buffer_blocks or 0) + self.quarantine_blocks
 
     @property
     def mean_request_bytes(self) -> float | None:
@@ -71,14 +71,14 @@ class ThreadFigures:
     name: str
     state: str  # "running", "dormant", "ended", "lost"
     magazine_bytes: dict[str, int]  # by tier
-    outbox_bytes: int
+    remote_buffer_bytes: int
     bytes_out: int  # in slab blocks that it took and that did not come back
     slow_paths: int
     quarantine_bytes: int = 0  # hardened mode
 
     @property
     def cached_bytes(self) -> int:
-        return sum(self.magazine_bytes.values()) + self.outbox_bytes + self.quarantine_bytes
+        return sum(self.magazine_bytes.values()) + self.remote_buffer_bytes + self.quarantine_bytes
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class MemoryFigures:
     # In blocks that the program holds, rounding included.  The quick form counts in what other threads freed
     # and the owner has not collected yet.
     live_bytes: int
-    cached_bytes: int  # in magazines, outboxes and quarantines
+    cached_bytes: int  # in magazines, remote-free buffers and quarantines
     metadata_bytes: int
     quarantine_bytes: int = 0  # of the cached ones (hardened mode)
     mapped_bytes: int | None = None  # SuperSlabs and ranges

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from hakmem.census.figures import ClassFigures, Snapshot
 
 # Where a request or a free goes when it does not end in the magazine: the slow paths.
-SLOW_PATH_COUNTERS = ("refills", "flushes", "outbox_flushes", "large_allocs", "big_allocs", "big_frees")
+SLOW_PATH_COUNTERS = (
+    "refills",
+    "flushes",
+    "remote_buffer_flushes",
+    "large_allocs",
+    "big_allocs",
+    "big_frees",
+)
 REMOTE_FREE_COUNTERS = ("remote_freed_blocks",)
 OS_CALL_NAMES = ("map", "unmap", "purge")
 SHORTEST_S = 1e-6

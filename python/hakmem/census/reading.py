@@ -17,17 +17,17 @@ from hakmem.census.figures import TIERS
 from hakmem.layout.occupancy import bits_of
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import (
-    OutboxWords,
     Ranges,
+    RemoteBufferWords,
     Superslabs,
     Window,
     magazine_blocks,
     magazine_counts,
     read_class_counters,
     read_heaps,
-    read_outbox_words,
     read_quarantines,
     read_ranges,
+    read_remote_buffer_words,
     read_superslabs,
 )
 from hakmem.target.target import Target
@@ -51,7 +51,7 @@ class Walk:
     """What is read beside the heaps when slabs and ranges are walked."""
 
     window: Window
-    outbox: OutboxWords
+    remote_buffer: RemoteBufferWords
     superslabs: Superslabs
     ranges: Ranges
 
@@ -103,7 +103,7 @@ def read_full(target: Target, progress: Progress = no_progress) -> Reading:
     reading = _read(target, window)
     reading.walk = Walk(
         window,
-        read_outbox_words(memory, schema, reading.heaps),
+        read_remote_buffer_words(memory, schema, reading.heaps),
         read_superslabs(memory, schema, window, lambda done: progress(done * 0.8)),
         read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2)),
     )
@@ -137,14 +137,14 @@ def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> 
     return Blocks(blocks[known], classes[known], rows[known])
 
 
-def outbox_blocks(walk: Walk) -> Blocks:
-    """The blocks in outboxes, one by one; those of a slab that is gone meanwhile are left out."""
-    outbox, superslabs = walk.outbox, walk.superslabs
-    slab, is_known = superslabs.rows_of(outbox.words["slab"])
+def remote_buffer_blocks(walk: Walk) -> Blocks:
+    """The blocks in remote-free buffers, one by one; those of a slab that is gone meanwhile are left out."""
+    remote_buffer, superslabs = walk.remote_buffer, walk.superslabs
+    slab, is_known = superslabs.rows_of(remote_buffer.words["slab"])
     words, slabs, heap_rows = (
-        outbox.words[is_known],
+        remote_buffer.words[is_known],
         superslabs.slabs[slab[is_known]],
-        outbox.heap_rows[is_known],
+        remote_buffer.heap_rows[is_known],
     )
     row, bit = np.nonzero(bits_of(words["bits"].reshape(-1, 1)))
     index = words["word"][row].astype(np.uint64) * np.uint64(64) + bit.astype(np.uint64)

@@ -4,9 +4,9 @@
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
 
 Each resident byte of a slab belongs to a live block, a free one (its bit is set), a cached one (its address
-lies in a magazine, an outbox or a quarantine), or the slab's tail after the last block.  Free and cached
-bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and those of
-the whole window, add up to its resident bytes.
+lies in a magazine, a remote-free buffer or a quarantine), or the slab's tail after the last block.  Free and
+cached bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and
+those of the whole window, add up to its resident bytes.
 
 How many of a live block's bytes the program asked for is known on average only: of the requests that missed
 the magazine the library sums up the sizes, by class."""
@@ -28,7 +28,7 @@ NOWHERE = -1
 
 @dataclass
 class HeapResidency:
-    """What one thread's magazines and outbox hold; its quarantine apart."""
+    """What one thread's magazines and remote-free buffer hold; its quarantine apart."""
 
     number: int
     thread_id: int
@@ -68,7 +68,7 @@ class Residency:
 
     @property
     def cached_bytes(self) -> int:
-        """In magazines, outboxes and quarantines."""
+        """In magazines, remote-free buffers and quarantines."""
         return sum(item.cached_bytes for item in self.classes)
 
     @property
@@ -138,12 +138,12 @@ class Measuring:
         self.measure_rest(foreign)
         return self.result
 
-    # ---- magazines, outboxes, quarantines ----
+    # ---- magazines, remote-free buffers, quarantines ----
 
     def measure_cached(self) -> None:
         """Cached bytes by class and by thread."""
-        assert self.census.outbox is not None
-        caches = (self.reading.magazine_blocks(), self.census.outbox, self.reading.quarantined)
+        assert self.census.remote_buffer is not None
+        caches = (self.reading.magazine_blocks(), self.census.remote_buffer, self.reading.quarantined)
         resident = [self.resident_of(blocks) for blocks in caches]
         classes = np.concatenate([blocks.classes for blocks in caches])
         together = np.concatenate(resident)
@@ -151,10 +151,10 @@ class Measuring:
         for number, held in self.cached_by_class.items():
             self.census.classes[number].cached_bytes = int(held.sum())
         count = len(self.reading.heaps)
-        magazines, outboxes, quarantines = (
+        magazines, remote_buffers, quarantines = (
             np.bincount(blocks.heap_rows, held, count) for blocks, held in zip(caches, resident, strict=True)
         )
-        self.measure_heaps(magazines + outboxes, quarantines)
+        self.measure_heaps(magazines + remote_buffers, quarantines)
 
     def resident_of(self, blocks: Blocks) -> Integers:
         """The resident bytes of each block; of a Large one those of its range."""
@@ -168,7 +168,7 @@ class Measuring:
         return resident
 
     def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
-        """One row per heap: bytes in magazines and outbox, and in quarantine."""
+        """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
         heaps = self.reading.heaps
         self.result.heaps = [
             HeapResidency(int(number), int(thread_id), int(state), int(held), int(waiting))

@@ -111,12 +111,19 @@ def read_totals(reading: Reading) -> dict[str, int]:
 
 
 def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
-    """Of one class; the quick form knows neither its slabs nor what outboxes hold."""
+    """Of one class; the quick form knows neither its slabs nor what remote-free buffers hold."""
     counted = {
         name: int(reading.class_counters[name][item.number]) if name in reading.class_counters else 0
         for name in CLASS_COUNTERS
     }
-    names = ("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks", "outbox_blocks")
+    names = (
+        "slabs",
+        "capacity_blocks",
+        "free_blocks",
+        "remote_blocks",
+        "live_blocks",
+        "remote_buffer_blocks",
+    )
     return ClassFigures(
         number=item.number,
         tier=item.tier,
@@ -147,7 +154,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
         owners["number"].tolist(),
         reading.heaps["thread_id"].tolist(),
         owners["state"].tolist(),
-        reading.heaps["outbox_bytes"].tolist(),
+        reading.heaps["remote_buffer_bytes"].tolist(),
         quarantine_bytes(reading).tolist(),
         owners["bytes_out"].tolist(),
         owners["slow_paths"].tolist(),
@@ -160,12 +167,14 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
             name=names.get(thread_id, "") if thread_id else "",
             state=states.get(state, f"state {state}"),
             magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
-            outbox_bytes=outbox,
+            remote_buffer_bytes=remote_buffer,
             quarantine_bytes=quarantine,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
         )
-        for row, (number, thread_id, state, outbox, quarantine, bytes_out, slow_paths) in enumerate(columns)
+        for row, (number, thread_id, state, remote_buffer, quarantine, bytes_out, slow_paths) in enumerate(
+            columns
+        )
     ]
 
 
@@ -184,7 +193,7 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
     reading = census.reading
     waiting_bytes = sum(item.quarantine_blocks * item.block_bytes for item in census.classes)
     cached_bytes = int((reading.magazines * reading.class_bytes).sum()) + waiting_bytes
-    cached_bytes += int(reading.heaps["outbox_bytes"].sum())
+    cached_bytes += int(reading.heaps["remote_buffer_bytes"].sum())
     metadata_bytes = totals.get("metadata_bytes", 0)
     if reading.walk is None or census.range_kinds is None:
         live_bytes = live_bytes_about(reading, totals, cached_bytes)

@@ -1,6 +1,6 @@
 """hakmem's structures as numpy arrays, read out of a target.
 
-    owners ──▶ heaps           one record per heap: magazines, outbox, owner with its counters
+    owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
     chunk map ──▶ superslabs   slabs in use and their bitmaps
               └─▶ ranges       Large, Big and free ranges
 
@@ -99,24 +99,24 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
 
 
 @dataclass
-class OutboxWords:
-    """The words of outboxes that hold blocks: one row each."""
+class RemoteBufferWords:
+    """The words of remote-free buffers that hold blocks: one row each."""
 
     words: Records
     heap_rows: NDArray[np.int64]
 
 
-def read_outbox_words(memory: Memory, schema: Schema, heaps: Records) -> OutboxWords:
-    """Of all heaps; empty if the library has no outboxes."""
-    if not schema.has("outbox_word", "slab", "word", "bits"):
+def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
+    """Of all heaps; empty if the library has no remote-free buffers."""
+    if not schema.has("remote_buffer_word", "slab", "word", "bits"):
         nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
-        return OutboxWords(nothing, np.empty(0, np.int64))
-    dtype, count = schema.dtype("outbox_word"), schema.constant("outbox_words")
-    rows = np.flatnonzero((heaps["outbox"] != 0) & (heaps["outbox_count"] != 0))
+        return RemoteBufferWords(nothing, np.empty(0, np.int64))
+    dtype, count = schema.dtype("remote_buffer_word"), schema.constant("remote_buffer_words")
+    rows = np.flatnonzero((heaps["remote_buffer"] != 0) & (heaps["remote_buffer_count"] != 0))
     size = np.full(len(rows), dtype.itemsize * count, np.uint64)
-    words = memory.gather(heaps["outbox"][rows], size).view(dtype)
+    words = memory.gather(heaps["remote_buffer"][rows], size).view(dtype)
     is_used = (words["bits"] != 0) & (words["slab"] != 0)
-    return OutboxWords(words[is_used], np.repeat(rows, count)[is_used])
+    return RemoteBufferWords(words[is_used], np.repeat(rows, count)[is_used])
 
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:

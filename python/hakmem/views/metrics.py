@@ -33,7 +33,7 @@ NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 
 MEMORY_HELP = {  # in blocks and addresses, resident or not: no parts of RSS
     "live_bytes": "In blocks that the program holds, rounding included, resident or not.",
-    "cached_bytes": "In blocks that threads keep in magazines, outboxes and quarantines, resident or not.",
+    "cached_bytes": "In blocks kept in magazines, remote-free buffers and quarantines, resident or not.",
     "quarantine_bytes": "Of those, in quarantines (hardened mode).",
     "free_slab_bytes": "In free blocks of slabs in use, resident or given back.",
     "ranges_dirty_bytes": "In free ranges above 32 KiB that have not been given back.",
@@ -69,7 +69,7 @@ CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
     "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
     "free_blocks": ("Free blocks in slabs in use.", lambda c: c.free_blocks),
     "cached_blocks": (
-        "Blocks in magazines, outboxes and quarantines.",
+        "Blocks in magazines, remote-free buffers and quarantines.",
         lambda c: c.cached_blocks,
     ),
     "slabs": ("Slabs in use.", lambda c: c.slabs),

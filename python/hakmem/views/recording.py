@@ -225,7 +225,7 @@ def with_few_threads(sample: Snapshot) -> Snapshot:
         name=f"{len(rest)} {OTHERS_NAME}",
         state="running",
         magazine_bytes={tier: sum(t.magazine_bytes.get(tier, 0) for t in rest) for tier in sorted(tiers)},
-        outbox_bytes=sum(thread.outbox_bytes for thread in rest),
+        remote_buffer_bytes=sum(thread.remote_buffer_bytes for thread in rest),
         quarantine_bytes=sum(thread.quarantine_bytes for thread in rest),
         bytes_out=sum(thread.bytes_out for thread in rest),
         slow_paths=sum(thread.slow_paths for thread in rest),

@@ -28,7 +28,7 @@ REFILL_PREFIX = "refill_"
 MEMORY_PARTS: tuple[tuple[str, str], ...] = (
     ("live blocks", "live_bytes"),
     ("free blocks in slabs", "free_slab_bytes"),
-    ("magazines, outboxes, quarantines", "cached_bytes"),
+    ("magazines, remote-free buffers, quarantines", "cached_bytes"),
     ("cached Large and Big blocks", "ranges_cached_bytes"),
     ("free ranges not given back", "ranges_dirty_bytes"),
     ("hakmem's records", "metadata_bytes"),

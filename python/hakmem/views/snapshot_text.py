@@ -22,9 +22,9 @@ THREADS_SHOWN = 20
 GROUPS = {
     "Magazines": ("refills", "refilled_", "flush"),
     "Refills served by": ("refill_",),
-    "Must-reuse gate": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
+    "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
     "Route P": ("route_p_",),
-    "Remote frees": ("outbox_", "remote_", "pending_"),
+    "Remote frees": ("remote_buffer_", "remote_", "pending_"),
     "Shared pool": ("acquire_", "released_", "cas_"),
     "Large and Big blocks": ("large_", "big_"),
     "Locks": ("lock_",),
@@ -39,7 +39,7 @@ OS_CALLS = (
 NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: no parts of RSS"
 MEMORY_LINES = {
     "live_bytes": "in blocks that the program holds, rounding included",
-    "cached_bytes": "free blocks that threads keep in magazines and outboxes",
+    "cached_bytes": "free blocks that threads keep in magazines and remote-free buffers",
     "quarantine_bytes": "free blocks in threads' quarantines (hardened mode), counted above too",
     "free_slab_bytes": "free blocks in slabs that are in use; pages of theirs may have been given back",
     "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
@@ -222,7 +222,7 @@ def _narrow_bytes(count: float) -> str:
 def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     by_size = sorted(threads, key=lambda thread: thread.cached_bytes, reverse=True)
     shown = by_size if everything else by_size[:THREADS_SHOWN]
-    columns = ["TID", "<name", "<state", *TIERS, "outbox", "out", "slow paths"]
+    columns = ["TID", "<name", "<state", *TIERS, "remote-free", "out", "slow paths"]
     parts: list[RenderableType] = [
         table(f"Threads ({_thread_counts(threads)}): bytes they cache", columns, map(_thread_row, shown))
     ]
@@ -248,7 +248,7 @@ def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
         thread.name or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
         thread.state,
         *(_narrow_bytes(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
-        _narrow_bytes(thread.outbox_bytes),
+        _narrow_bytes(thread.remote_buffer_bytes),
         _narrow_bytes(thread.bytes_out),
         _narrow(thread.slow_paths),
     )

@@ -184,7 +184,7 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
             Cell(thread.state, thread.state),
             size(thread.cached_bytes),
             *(size(thread.magazine_bytes.get(tier, 0)) for tier in ("tiny", "mid", "large")),
-            size(thread.outbox_bytes),
+            size(thread.remote_buffer_bytes),
             size(thread.bytes_out),
             number(thread.slow_paths),
         ]
@@ -237,7 +237,7 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     memory = moment.snapshot.memory
     parts = (
         ("live blocks, rounding included", memory.live_bytes),
-        ("magazines, outboxes, quarantines", memory.cached_bytes),
+        ("magazines, remote-free buffers, quarantines", memory.cached_bytes),
         ("free blocks of slabs in use", memory.free_slab_bytes),
         ("cached Large and Big blocks", memory.ranges_cached_bytes),
         ("free ranges not given back", memory.ranges_dirty_bytes),
@@ -270,7 +270,18 @@ CLASSES = View(
 )
 THREADS = View(
     "threads",
-    ("<thread", "tid", "<state", "cached", "tiny", "mid", "large", "outbox", "bytes out", "slow paths"),
+    (
+        "<thread",
+        "tid",
+        "<state",
+        "cached",
+        "tiny",
+        "mid",
+        "large",
+        "remote-free",
+        "bytes out",
+        "slow paths",
+    ),
     thread_rows,
     3,
 )

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct model_os {
-  uint64_t now_ns;                                        /* set it while no thread runs */
-  uint64_t last_wait_ms;                                  /* a thread that would wait so long is done */
+  uint64_t now_ns;       /* set it while no thread runs */
+  uint64_t last_wait_ms; /* a thread that would wait so long is done */
   void (*look_at_purge)(uintptr_t address, size_t bytes); /* called by os_purge */
   void (*end_of_thread)(void *argument);                  /* what os_thread_exit_init was given */
   void *(*thread_body)(void *argument);                   /* what os_thread_start was given */

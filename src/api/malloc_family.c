@@ -1,0 +1,138 @@
+#include "api/malloc_family.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config/options.h"
+#include "os/os.h"
+
+/* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
+#define MOVE_PAGES_MIN_BYTES ((size_t)4 << 20)
+
+/* From this size on a block that outgrew its place gets one where it may grow on (docs/decisions/0022). */
+#define ROOMY_MIN_BYTES ((size_t)192 << 10)
+
+static void *no_memory(void) {
+  errno = ENOMEM;
+  return NULL;
+}
+
+void *family_malloc_site(size_t size, uint32_t site) {
+  return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site);
+}
+
+/* ---- calloc ------------------------------------------------------------------------------------------ */
+
+void *family_calloc(size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  if (bytes <= MID_MAX_BYTES) {
+    void *block = opaque_pointer(heap_malloc(bytes));
+    return block ? memset(block, 0, bytes) : NULL;
+  }
+  struct allocation allocation = {.size = bytes, .alignment = 1, .site = site};
+  void *block = heap_allocate(&allocation);
+  if (block && !allocation.is_zero) memset(block, 0, bytes);
+  return block;
+}
+
+/* ---- realloc ------------------------------------------------------------------------------------------ */
+
+static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
+
+static void *malloc_roomy(size_t size, uint32_t site) {
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site, .is_growing = true};
+  return heap_allocate(&allocation);
+}
+
+static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
+  bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
+  void *target = is_growing ? malloc_roomy(size, site) : family_malloc_site(size, site);
+  if (UNLIKELY(!target)) return NULL;
+  void *moved =
+      keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(&target, block, keep_bytes) : NULL;
+  if (UNLIKELY(!target)) target = family_malloc_site(size, site); /* the system has lost it */
+  if (UNLIKELY(!target)) return NULL;
+  if (!moved) moved = memcpy(target, block, keep_bytes);
+  heap_free(block);
+  return moved;
+}
+
+/* What is no block at all (and was reported) stays what it is. */
+COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) {
+  if (kind == BLOCK_FOREIGN) return os_libc_malloc()->realloc(block, size);
+  errno = EINVAL;
+  return NULL;
+}
+
+void *family_realloc(void *block, size_t size, uint32_t site) {
+  if (!block) return family_malloc_site(size, site);
+  if (UNLIKELY(size == 0)) {
+    heap_free(block);
+    return NULL;
+  }
+  if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
+  size_t usable_bytes;
+  enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
+  if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
+  bool is_noted = options.harden; /* the size that was asked for is known, and changes */
+  if (UNLIKELY(is_noted)) heap_become_mallocs(block);
+  if (size == usable_bytes) return block;
+  if (!is_noted && heap_shrinks_in_place(size, usable_bytes)) return block;
+  bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
+  if (may_resize && heap_resize(block, size)) return block;
+  return move(block, size, size < usable_bytes ? size : usable_bytes, site);
+}
+
+void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
+  size_t bytes;
+  if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
+  return family_realloc(block, bytes, site);
+}
+
+/* ---- alignment ------------------------------------------------------------------------------------------ */
+
+void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment))) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return heap_aligned(alignment, size, site);
+}
+
+/* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
+void *family_memalign(size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return heap_aligned(power_of_two_at_least(alignment), size, site);
+}
+
+int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
+  void *block = heap_aligned(alignment, size, site);
+  if (UNLIKELY(!block)) return ENOMEM; /* and in errno, where glibc leaves it, and programs look */
+  *out = block;
+  return 0;
+}
+
+void *family_valloc(size_t size, uint32_t site) {
+  return heap_aligned(os_page_bytes(), size, site);
+}
+
+void *family_pvalloc(size_t size, uint32_t site) {
+  size_t page_bytes = os_page_bytes();
+  if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return no_memory();
+  size_t pages_bytes = round_up(size, page_bytes);
+  return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+size_t family_usable_size(const void *block) {
+  size_t usable_bytes;
+  enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
+  if (LIKELY(kind == BLOCK_OWN)) return usable_bytes;
+  return kind == BLOCK_FOREIGN ? os_libc_malloc()->usable_size((void *)(uintptr_t)block) : 0;
+}

@@ -1,0 +1,62 @@
+/* guarded.h: blocks with pages of their own (HAKMEM_GUARD=1).
+ *
+ *   | closed | slot 0 | closed | slot 1 | closed | …      slots are closed too while no block lives there
+ *
+ * Half of the blocks end at the end of their slot, half begin at its begin: the first byte beyond on that
+ * side faults.  On the other side the rest of the page is filled with a pattern, which free looks at.  A
+ * freed slot stays closed until all others that are free have been used: whoever touches it faults.
+ *
+ * The region lies outside the window, so the fast paths know nothing of it.  Without the option, and where
+ * the system refuses, no block is ever guarded. */
+#ifndef HAK_GUARD_GUARDED_H
+#define HAK_GUARD_GUARDED_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "os/os.h"
+
+struct guarded_region {
+  ATOMIC(uintptr_t) begin; /* 0 until there is one; then all other fields are constant */
+  size_t bytes;
+  size_t slot_bytes; /* of each slot, without the closed page behind it */
+  unsigned slot_count;
+};
+extern struct guarded_region guarded_region;
+
+/* Makes the region, once, as options.guard_slots and options.guard_slot_bytes say; false when refused. */
+bool guarded_start(void);
+
+/* True when the address lies among the slots, or in between. */
+INLINE bool guarded_covers(uintptr_t address) {
+  /* acquire: the region's other fields; pairs with guarded_start. */
+  uintptr_t begin = load_acquire(&guarded_region.begin);
+  return UNLIKELY(begin != 0) && address - begin < guarded_region.bytes;
+}
+
+/* Whether there are slots for such a block. */
+bool guarded_fits(size_t size, size_t alignment);
+/* A guarded block that fits, or 0: no slot is free, or the system refuses.  `is_at_end` says on which
+ * side the guard is near. */
+uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end);
+
+/* How many tenths of the slots have live blocks, about. */
+unsigned guarded_tenths_used(void);
+
+/* Both for an address that guarded_covers, and with a report unless a live block begins there.  `verb` is what the
+ * program tried. */
+void guarded_give(uintptr_t block, const char *verb);
+/* The bytes that were asked for; false after a report. */
+bool guarded_ask(uintptr_t block, const char *verb, size_t *bytes);
+
+/* Without a word: what is in the slot of an address that guarded_covers; of what lives there, the block and the bytes
+ * that were asked for.  Busy while it is being made or freed. */
+enum guarded_state { SAMPLED_NONE, SAMPLED_BUSY, SAMPLED_LIVE };
+enum guarded_state guarded_find(uintptr_t address, uintptr_t *block, size_t *bytes);
+
+/* What a fault at an address is about; false when it is none of ours. */
+bool guarded_report_fault(const struct os_crash *crash);
+
+/* In a forked child, before anything else. */
+void guarded_after_fork(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* lifecycle.h: the life of the library and of a thread's heap.
+ *
+ *   thread's first slow path ─▶ heap_of_this_thread: takes over a parked heap, else makes one
+ *   thread's end ─▶ (destructor rounds) ─▶ everything flushed, heap parked, TLS → ended_heap
+ *   a call after that ─▶ borrows a heap for the one call
+ *   fork ─▶ the child keeps its own thread's heap; the others are parked as soon as somebody asks */
+#ifndef HAK_HEAP_LIFECYCLE_H
+#define HAK_HEAP_LIFECYCLE_H
+
+#include "heap/heap.h"
+
+/* Reads the options, once; whether there are any.  Any thread. */
+bool library_has_options(void);
+
+/* Sets the library up, once; false when the address space cannot be had.  Any thread. */
+bool library_ready(void);
+
+/* The calling thread's heap, made when needed; NULL when there is no memory, and for a thread that has
+ * ended already (which may borrow). */
+struct heap *heap_of_this_thread(void);
+
+/* A new heap, of nobody yet; NULL without memory. */
+struct heap *heap_make(void);
+
+/* A heap for one call, of a thread that has none any more; NULL without memory. */
+struct heap *heap_borrow(void);
+void heap_return(struct heap *heap);
+
+/* In a forked child: parks the heaps of threads that did not come along.  Cheap when there are none. */
+void heaps_park_lost_threads(void);
+
+/* Registers the fork handlers, unless somebody has.  Before there is a second thread. */
+void heaps_at_fork(void);
+
+#endif

@@ -1,0 +1,54 @@
+#include "large/resize.h"
+
+#include "large/big.h"
+#include "large/large.h"
+
+static bool is_big(uint32_t entry) { return entry == MAP_ENTRY_BIG_LIVE; }
+
+/* The same owner's, in the class of the new size; a Big block's is no heap's (src/map/window.h). */
+static uint32_t entry_for(uint32_t entry, size_t size) {
+  if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;
+  return (entry & ~MAP_CLASS_MASK) | large_class_of_size(size);
+}
+
+static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
+  return (int64_t)(is_big(entry) ? size_of_granules(info->granules)
+                                 : class_bytes(entry & MAP_CLASS_MASK));
+}
+
+/* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away; returns the part of
+ * Large. */
+static int64_t account(uint32_t entry, const struct range_info *info, int sign) {
+  int64_t bytes = sign * usable_bytes(entry, info);
+  if (is_big(entry)) {
+    big_count(bytes, sign);
+    return 0;
+  }
+  fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);
+  return bytes;
+}
+
+/* What becomes of the pages at the end that a hard limit does not count. */
+static bool count_end(size_t granule, size_t size, size_t before, size_t after) {
+  size_t counted = size_of_granules(before) - range_uncounted_bytes(range_info(granule));
+  if (after > before) return range_count_for(granule, size_of_granules(before));
+  if (after == before) return size <= counted || range_count_for(granule, size);
+  range_count_whole(granule); /* they are free, with the rest */
+  return true;
+}
+
+bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,
+                     struct counters *counters) {
+  size_t granule = granule_of(block);
+  const struct range_info *info = range_info(granule);
+  uint32_t entry = owner_map_entry(block);
+  size_t before = info->granules, after = granules_of_size(size);
+  *large_bytes = 0;
+  if (UNLIKELY(info->uncounted) && !count_end(granule, size, before, after)) return false;
+  *large_bytes = account(entry, info, -1);
+  bool is_resized = after <= before || range_extend(granule, after, counters);
+  if (after < before) range_shrink(granule, after, counters);
+  if (is_resized) owner_map_set(granule, entry = entry_for(entry, size));
+  *large_bytes += account(entry, info, 1);
+  return is_resized;
+}

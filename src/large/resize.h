@@ -1,0 +1,13 @@
+/* resize.h: Large and Big blocks grow and shrink where they are, from one tier into the other too: both
+ * are ranges. */
+#ifndef HAK_LARGE_RESIZE_H
+#define HAK_LARGE_RESIZE_H
+
+#include "pool/range.h"
+
+/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour lives, or
+ * when it cannot be had without moving.  *large_bytes tells by how much the bytes in Large blocks
+ * change. */
+bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes, struct counters *counters);
+
+#endif

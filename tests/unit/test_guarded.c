@@ -1,0 +1,380 @@
+/* src/guard/guarded and src/heap/guard_sampler: guarded blocks, and who gets one. */
+#include "guard/guarded.h"
+
+#include "heap/heap.h"
+#include "heaps.h"
+#include "map/window.h"
+#include "workload.h"
+
+#define PAGE os_page_bytes()
+
+enum { SLOTS = 3 };
+
+/* As HAKMEM_GUARD=1 with few slots; nothing is sampled by itself. */
+static void start_guarded(void) {
+  options.guard = true;
+  options.guard_slots = SLOTS;
+  options.guard_rate = UINT32_MAX;
+  start_library();
+}
+
+static uintptr_t must_take(size_t size, size_t alignment, bool is_at_end) {
+  REQUIRE(guarded_fits(size, alignment));
+  uintptr_t block = guarded_take(size, alignment, is_at_end);
+  REQUIRE(block && block % alignment == 0 && guarded_covers(block));
+  return block;
+}
+
+static uintptr_t take(void) { return must_take(100, 1, true); }
+
+static bool is_open(uintptr_t address) {
+  return os_read_safely(&(char){0}, (const void *)address, 1);
+}
+
+static uintptr_t page_of(uintptr_t address) { return address / PAGE * PAGE; }
+
+/* ---- slots ------------------------------------------------------------------------------------------ */
+
+static int reuse_the_oldest(const void *unused) {
+  uintptr_t pages[SLOTS];
+  (void)unused;
+  start_guarded();
+  uintptr_t first = take(), second = take(), third = take();
+  REQUIRE(!guarded_take(100, 1, true)); /* all are in use */
+  REQUIRE(guarded_tenths_used() == 10);
+  pages[0] = page_of(second), pages[1] = page_of(first), pages[2] = page_of(third);
+  guarded_give(second, "free");
+  guarded_give(first, "free");
+  guarded_give(third, "free");
+  REQUIRE(guarded_tenths_used() == 0);
+  for (unsigned index = 0; index < SLOTS; index++) REQUIRE(page_of(take()) == pages[index]);
+  return 0;
+}
+CHILD_TEST(reuse_the_oldest)
+
+static int close_what_is_free(const void *unused) {
+  (void)unused;
+  start_guarded();
+  uintptr_t block = must_take(100, 1, false);
+  REQUIRE(is_open(block) && !is_open(block - 1) && !is_open(block + PAGE));
+  *(char *)block = 1;
+  guarded_give(block, "free");
+  REQUIRE(!is_open(block));
+  return 0;
+}
+CHILD_TEST(close_what_is_free)
+
+static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 100, 1000, 4095, 4096, 5000, 8192};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void check_place(size_t size, size_t alignment) {
+  size_t least = 16, bytes = size ? size : 1;
+  uintptr_t begin = must_take(size, alignment, false), end = must_take(size, alignment, true);
+  REQUIRE(begin % PAGE == 0 && !is_open(begin - 1));
+  uintptr_t after = end + bytes, guard = (after + PAGE - 1) / PAGE * PAGE;
+  REQUIRE(end % least == 0 && guard - after < (alignment > least ? alignment : least));
+  REQUIRE(!is_open(guard) && is_open(guard - 1) && is_open(end));
+  size_t begin_bytes, end_bytes;
+  REQUIRE(guarded_ask(begin, "realloc", &begin_bytes) && begin_bytes == size);
+  REQUIRE(guarded_ask(end, "realloc", &end_bytes) && end_bytes == size);
+  memset((void *)begin, 1, size);
+  memset((void *)end, 1, size);
+  guarded_give(begin, "free");
+  guarded_give(end, "free");
+}
+
+static int place_at_both_ends(const void *unused) {
+  (void)unused;
+  options.guard_slot_bytes = 2 * PAGE - 1; /* rounded up */
+  start_guarded();
+  for (unsigned index = 0; index < SIZES; index++)
+    for (size_t alignment = 1; alignment <= PAGE; alignment *= 2)
+      check_place(sizes[index], alignment);
+  REQUIRE(!guarded_fits(2 * PAGE + 1, 1));
+  REQUIRE(!guarded_fits(1, 2 * PAGE));
+  return 0;
+}
+CHILD_TEST(place_at_both_ends)
+
+/* ---- refusals ---------------------------------------------------------------------------------------- */
+
+static int go_without_address_space(const void *unused) {
+  (void)unused;
+  options.guard = true;
+  options.guard_rate = 1;
+  os_fake_fail(1u << OS_CALL_RESERVE, 2, UINT64_MAX); /* the window's own is the first */
+  hak_free(must_malloc(100));
+  os_fake_fail_none();
+  REQUIRE(strstr(os_fake.written, "HAKMEM_GUARD=1: no address space; no block is guarded"));
+  REQUIRE(!guarded_fits(1, 1) && !guarded_covers((uintptr_t)&os_fake) && !guarded_tenths_used());
+  hak_free(must_malloc(100));
+  REQUIRE(counted(COUNT_guarded_blocks) == 0);
+  return 0;
+}
+CHILD_TEST(go_without_address_space)
+
+static int lose_no_slot(const void *unused) {
+  (void)unused;
+  start_guarded();
+  os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * SLOTS);
+  for (unsigned time = 0; time < 2 * SLOTS; time++) REQUIRE(!guarded_take(100, 1, true));
+  os_fake_fail(1u << OS_CALL_CLOSE_PAGES, 1, UINT64_MAX);
+  for (unsigned time = 0; time < 2 * SLOTS; time++) guarded_give(take(), "free");
+  os_fake_fail_none();
+  uintptr_t blocks[SLOTS];
+  for (unsigned index = 0; index < SLOTS; index++) blocks[index] = take();
+  for (unsigned index = 0; index < SLOTS; index++) {
+    guarded_give(blocks[index], "free");
+    REQUIRE(!is_open(blocks[index]));
+  }
+  return 0;
+}
+CHILD_TEST(lose_no_slot)
+
+/* A program whose every miss is guarded, refused one call; then all of it works. */
+static int work_refused(const void *argument) {
+  struct workload load = {0}, again = {.must_succeed = true};
+  options.guard = true;
+  options.guard_rate = 1;
+  uint64_t call = *(const uint64_t *)argument;
+  os_fake_fail(OS_CALLS_ALL, call, call);
+  workload_run(&load);
+  os_fake_fail_none();
+  workload_run(&again);
+  REQUIRE(guarded_tenths_used() == 0);
+  return 0;
+}
+
+static void test_work_refused(void **state) {
+  (void)state;
+  for (uint64_t call = 1; call < 400; call += call < 40 ? 1 : 7)
+    assert_child_succeeds(work_refused, &call);
+}
+
+/* ---- what is said -------------------------------------------------------------------------------------- */
+
+enum misuse { FREE_TWICE, FREE_INSIDE, FREE_BETWEEN, FREE_UNUSED, WRITE_BEHIND, WRITE_BEFORE };
+
+static int misuse(const void *argument) {
+  start_guarded();
+  uintptr_t block = must_take(90, 1, *(const enum misuse *)argument != WRITE_BEFORE);
+  if (*(const enum misuse *)argument == WRITE_BEFORE) {
+    guarded_give(block, "free");
+    block = must_take(90, 1, true);
+  }
+  switch (*(const enum misuse *)argument) {
+    case FREE_TWICE: hak_free((void *)block); break;
+    case FREE_INSIDE: hak_free((void *)(block + 16)); break;
+    case FREE_BETWEEN: hak_free((void *)(page_of(block) + PAGE + 16)); break;
+    case FREE_UNUSED: hak_free((void *)(page_of(block) + 2 * PAGE)); break;
+    case WRITE_BEHIND: *(char *)(block + 91) = 0; break;
+    case WRITE_BEFORE: *(char *)(block - 3) = 0; break;
+  }
+  hak_free((void *)block);
+  return 0;
+}
+
+static void require_said(const char *said, const char *const *parts) {
+  for (; *parts; parts++) {
+    const char *found = strstr(said, *parts);
+    if (!found) fail_msg("\"%s\" is not there, or not in its turn: %s", *parts, said);
+    said = found + strlen(*parts);
+  }
+}
+
+#define STACK(what)                                          \
+  "hakmem:   " what " by thread ",                           \
+      ":\nhakmem:     #0 0x1000 fake.so+0x800 (first+0x0)\n" \
+      "hakmem:     #1 0x1001 fake.so+0x801\n"                \
+      "hakmem:     #2 0x1002 fake.so+0x802\n"
+
+static void assert_misuse(enum misuse which, const char *const *parts) {
+  struct child child = child_run(misuse, &which);
+  assert_true(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGABRT);
+  require_said(child.said, parts);
+}
+
+static void test_misuse(void **state) {
+  (void)state;
+  static const char *const twice[] = {"hakmem: double free of 0x",
+                                      ": the block of 90 bytes is free already (guarded)\n",
+                                      STACK("free"),
+                                      STACK("allocated"),
+                                      STACK("freed"),
+                                      NULL};
+  static const char *const inside[] = {"hakmem: invalid free of 0x",
+                                       ": 16 bytes into the block of 90 bytes at 0x",
+                                       " (guarded)\n",
+                                       STACK("free"),
+                                       STACK("allocated"),
+                                       NULL};
+  static const char *const between[] = {"hakmem: invalid free of 0x",
+                                        " bytes after the block of 90 bytes at 0x",
+                                        " (guarded)\n",
+                                        STACK("free"),
+                                        STACK("allocated"),
+                                        NULL};
+  static const char *const unused[] = {"hakmem: invalid free of 0x",
+                                       ": no block lives there (class none)\n", NULL};
+  static const char *const behind[] = {"hakmem: heap-buffer-overflow: found by free, written at 0x",
+                                       ", 1 bytes after the block of 90 bytes at 0x", STACK("free"),
+                                       STACK("allocated"), NULL};
+  static const char *const before[] = {
+      "hakmem: heap-buffer-underflow: found by free, written at 0x",
+      ", 3 bytes before the block of 90 bytes at 0x", STACK("free"), STACK("allocated"), NULL};
+  assert_misuse(FREE_TWICE, twice);
+  assert_misuse(FREE_INSIDE, inside);
+  assert_misuse(FREE_BETWEEN, between);
+  assert_misuse(FREE_UNUSED, unused);
+  assert_misuse(WRITE_BEHIND, behind);
+  assert_misuse(WRITE_BEFORE, before);
+}
+
+/* The report about a fault at that address, as `access`. */
+static const char *said_of(uintptr_t address, enum os_access access) {
+  os_fake_forget_written();
+  REQUIRE(guarded_report_fault(&(struct os_crash){.address = address, .access = access}));
+  return os_fake.written;
+}
+
+static void require_kind(uintptr_t address, const char *kind, const char *place) {
+  const char *said = said_of(address, OS_ACCESS_WRITE);
+  REQUIRE(strncmp(said, "hakmem: ", 8) == 0 && strncmp(said + 8, kind, strlen(kind)) == 0);
+  REQUIRE(strstr(said, place));
+}
+
+static int tell_faults_apart(const void *unused) {
+  (void)unused;
+  start_guarded();
+  uintptr_t first = must_take(96, 1, false), second = must_take(96, 1, false);
+  require_kind(first - 1, "heap-buffer-underflow: write at 0x",
+               ", 1 bytes before the block of 96 ");
+  require_kind(first + PAGE, "heap-buffer-overflow", ", 4000 bytes after the block of 96 bytes");
+  require_kind(second - 1, "heap-buffer-underflow", ", 1 bytes before"); /* nearer to the second */
+  require_kind(second + 2 * PAGE - 1, "heap-buffer-overflow",
+               " bytes after"); /* the third is unused */
+  require_kind(second + 2 * PAGE, "wild access", "none was there yet");
+  guarded_give(first, "free");
+  require_kind(first + 5, "use-after-free: write at 0x", ", 5 bytes into the block of 96 bytes");
+  require_kind(second + 5, "use-after-free (and used again)", ", 5 bytes into");
+  REQUIRE(strstr(said_of(second - 1, OS_ACCESS_READ), ": read at 0x"));
+  REQUIRE(strstr(said_of(second - 1, OS_ACCESS_UNKNOWN), ": access at 0x"));
+  REQUIRE(!guarded_report_fault(&(struct os_crash){.address = 8}));
+  return 0;
+}
+CHILD_TEST(tell_faults_apart)
+
+/* ---- who gets one ----------------------------------------------------------------------------------------- */
+
+static int sample_every_miss(const void *unused) {
+  (void)unused;
+  options.guard = true;
+  options.guard_rate = 1;
+  options.guard_slots = 4096;
+  for (unsigned count = 1; count <= 1000; count++) {
+    char *block = must_malloc(100);
+    REQUIRE(counted(COUNT_guarded_blocks) == count);
+    REQUIRE(hak_malloc_usable_size(block) == 100 && hak_owns(block));
+  }
+  char *block = hak_calloc(10, 10);
+  for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 0);
+  memset(block, 7, 100);
+  REQUIRE(hak_malloc_usable_size(block) == 112); /* hak_calloc asks for the whole class */
+  REQUIRE(hak_realloc(block, 60) == block && hak_expand(block, 112) == block);
+  REQUIRE(!hak_expand(block, 113));
+  block = hak_realloc(block, 3000);
+  for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
+  block = hak_realloc(block, 30000); /* beyond a slot */
+  for (unsigned at = 0; at < 100; at++) REQUIRE(block[at] == 7);
+  hak_free(block);
+  return 0;
+}
+CHILD_TEST(sample_every_miss)
+
+/* Requests that miss: none is given back. */
+static uint64_t samples_of(unsigned requests) {
+  uint64_t before = counted(COUNT_guarded_blocks);
+  for (unsigned request = 0; request < requests; request++) must_malloc(4096);
+  return counted(COUNT_guarded_blocks) - before;
+}
+
+static int sample_at_the_rate(const void *unused) {
+  (void)unused;
+  options.guard = true;
+  options.guard_rate = 10;
+  options.guard_gap_ms = 0;
+  options.guard_slots = 4096;
+  start_library();
+  uint64_t refills = counted(COUNT_refills), samples = samples_of(20000);
+  uint64_t requests = counted(COUNT_refills) - refills + samples;
+  REQUIRE(requests > 1000);
+  REQUIRE(samples > requests / 10 * 9 / 10 && samples < requests / 10 * 11 / 10);
+  return 0;
+}
+CHILD_TEST(sample_at_the_rate)
+
+static int keep_the_gap(const void *unused) {
+  (void)unused;
+  options.guard = true;
+  options.guard_rate = 2;
+  options.guard_gap_ms = 10;
+  options.guard_slots = 100;
+  start_library();
+  REQUIRE(samples_of(10000) <= 1); /* one may have been taken at the start */
+  for (unsigned count = 0; count < 10; count++) {
+    os_fake_advance_ms(10);
+    REQUIRE(samples_of(1000) == 1);
+  }
+  REQUIRE(guarded_tenths_used() == 1); /* twice as long now */
+  os_fake_advance_ms(20);
+  samples_of(1000);
+  os_fake_advance_ms(10);
+  REQUIRE(samples_of(1000) == 0);
+  return 0;
+}
+CHILD_TEST(keep_the_gap)
+
+/* What the ticker does to a heap, and what comes of it. */
+static void require_diverted(size_t size, bool is_small) {
+  char *block = must_malloc(size);
+  struct heap *heap = heap_of_thread;
+  uint64_t before = counted(COUNT_guarded_blocks);
+  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
+  hak_free(block);
+  REQUIRE(heap->tag == heap->owner.tag);
+  block = must_malloc(size);
+  REQUIRE(counted(COUNT_guarded_blocks) - before == is_small);
+  hak_free(block);
+}
+
+static int follow_the_ticker(const void *unused) {
+  (void)unused;
+  options.guard_gap_ms = 0;
+  os_fake.is_multi_threaded = false; /* else the ticker comes as well */
+  start_guarded();
+  require_diverted(64, true);
+  require_diverted(3000, true);
+  require_diverted(100000, false); /* beyond a slot: the next that fits is sampled */
+  must_malloc(64);
+  REQUIRE(counted(COUNT_guarded_blocks) == 3);
+  return 0;
+}
+CHILD_TEST(follow_the_ticker)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reuse_the_oldest),
+      cmocka_unit_test(test_close_what_is_free),
+      cmocka_unit_test(test_place_at_both_ends),
+      cmocka_unit_test(test_go_without_address_space),
+      cmocka_unit_test(test_lose_no_slot),
+      cmocka_unit_test(test_work_refused),
+      cmocka_unit_test(test_misuse),
+      cmocka_unit_test(test_tell_faults_apart),
+      cmocka_unit_test(test_sample_every_miss),
+      cmocka_unit_test(test_sample_at_the_rate),
+      cmocka_unit_test(test_keep_the_gap),
+      cmocka_unit_test(test_follow_the_ticker),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

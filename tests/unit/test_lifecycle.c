@@ -1,0 +1,150 @@
+/* src/heap/lifecycle: heaps of threads: made, taken over, borrowed, forked. */
+#include "heap/lifecycle.h"
+
+#include "heaps.h"
+
+enum { BLOCKS = 3000 };
+
+static void *blocks[BLOCKS];
+
+static void *make_blocks(void *unused) {
+  (void)unused;
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(64);
+  return NULL;
+}
+
+static void *free_blocks(void *unused) {
+  (void)unused;
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  return NULL;
+}
+
+static int recycle_heaps(const void *unused) {
+  (void)unused;
+  start_library();
+  uint64_t created = counted(COUNT_heaps_created);
+  for (unsigned thread = 0; thread < 200; thread++)
+    on_a_thread(make_blocks, NULL), free_blocks(NULL);
+  struct snapshot snapshot = look();
+  REQUIRE(snapshot.counters[COUNT_heaps_created] ==
+          created + 2); /* one after the other: one heap, and the starter heap */
+  REQUIRE(snapshot.counters[COUNT_heaps_recycled] == 199);
+  REQUIRE(snapshot.counters[COUNT_heaps_parked] == 200);
+  REQUIRE(snapshot.superslabs == 1);
+  return 0;
+}
+
+/* Blocks of an ended thread serve others (M5). */
+static int reuse_orphans(const void *unused) {
+  (void)unused;
+  start_library();
+  on_a_thread(make_blocks, NULL);
+  for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
+  hak_purge(true); /* sends home what this thread's remote-free buffer holds */
+  for (unsigned index = 0; index < BLOCKS; index += 2) blocks[index] = must_malloc(64);
+  REQUIRE(counted(COUNT_refill_orphan) > 0 && counted(COUNT_acquire_os) == 1);
+  free_blocks(NULL);
+  hak_purge(true);
+  REQUIRE(look().slab_bytes_out == 0);
+  return 0;
+}
+
+/* ---- after the heap is gone ------------------------------------------------------------------------ */
+
+static pthread_key_t late_key;
+static unsigned late_calls;
+
+/* Runs in every round of destructors, those after hakmem's own included, as C++ and libraries do. */
+static void allocate_late(void *block) {
+  hak_free(block);
+  void *next = must_malloc(100);
+  if (++late_calls < 4)
+    pthread_setspecific(late_key, next);
+  else
+    hak_free(next);
+}
+
+static void *end_with_blocks(void *unused) {
+  (void)unused;
+  pthread_setspecific(late_key, must_malloc(5000));
+  return NULL;
+}
+
+static int allocate_after_the_end(const void *unused) {
+  (void)unused;
+  start_library();
+  pthread_key_create(&late_key, allocate_late);
+  for (unsigned thread = 0; thread < 20; thread++) {
+    late_calls = 0;
+    on_a_thread(end_with_blocks, NULL);
+    REQUIRE(late_calls == 4);
+  }
+  hak_purge(true);
+  struct snapshot snapshot = look();
+  REQUIRE(snapshot.slab_bytes_out == 0 && snapshot.counters[COUNT_heaps_created] <= 3);
+  return 0;
+}
+
+static int borrow(const void *unused) {
+  (void)unused;
+  start_library();
+  struct heap *first = heap_borrow(), *second = heap_borrow();
+  REQUIRE(first && second && first != second && first->tag != second->tag);
+  REQUIRE(first != heap_of_thread && second != heap_of_thread);
+  heap_return(first);
+  REQUIRE(heap_borrow() == first);
+  heap_return(first);
+  heap_return(second);
+  return 0;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------ */
+
+static pthread_barrier_t barrier;
+
+static void *wait_while_forking(void *unused) {
+  make_blocks(unused);
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  return NULL;
+}
+
+static int go_on_in_the_child(const void *unused) {
+  (void)unused;
+  start_library();
+  heaps_at_fork();
+  pthread_t thread;
+  pthread_barrier_init(&barrier, NULL, 2);
+  REQUIRE(pthread_create(&thread, NULL, wait_while_forking, NULL) == 0);
+  pthread_barrier_wait(&barrier);
+  pid_t id = fork();
+  if (id == 0) {
+    free_blocks(NULL); /* of a thread that is not here */
+    hak_purge(true);
+    REQUIRE(counted(COUNT_heaps_parked) == 2 && /* the thread's and the starter heap's */
+            look().slab_bytes_out == 0);
+    make_blocks(NULL);
+    _exit(0);
+  }
+  int status;
+  REQUIRE(waitpid(id, &status, 0) == id);
+  pthread_barrier_wait(&barrier);
+  pthread_join(thread, NULL);
+  free_blocks(NULL);
+  return status;
+}
+
+CHILD_TEST(recycle_heaps)
+CHILD_TEST(reuse_orphans)
+CHILD_TEST(allocate_after_the_end)
+CHILD_TEST(borrow)
+CHILD_TEST(go_on_in_the_child)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_recycle_heaps),          cmocka_unit_test(test_reuse_orphans),
+      cmocka_unit_test(test_allocate_after_the_end), cmocka_unit_test(test_borrow),
+      cmocka_unit_test(test_go_on_in_the_child),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

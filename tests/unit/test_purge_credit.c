@@ -1,0 +1,39 @@
+/* src/pool/purge_credit.c: what may be given back at once is earned by time. */
+#include "pool/purge_credit.h"
+
+#include "child.h"
+#include "os/os_fake.h"
+
+static void use_processor_ms(uint64_t milliseconds) { os_fake.processor_ms += milliseconds; }
+
+static int earn_and_spend(const void *unused) {
+  (void)unused;
+  REQUIRE(purge_credit_allows(0) && !purge_credit_allows(1));
+  use_processor_ms(10);
+  REQUIRE(purge_credit_allows(10) && !purge_credit_allows(11));
+  purge_credit_note(6);
+  REQUIRE(purge_credit_allows(4) && !purge_credit_allows(5));
+  purge_credit_note(5); /* one too many */
+  REQUIRE(!purge_credit_allows(0));
+  use_processor_ms(2);
+  REQUIRE(purge_credit_allows(1) && !purge_credit_allows(2));
+  return 0;
+}
+
+static int save_a_little(const void *unused) {
+  (void)unused;
+  use_processor_ms(1000000);
+  REQUIRE(purge_credit_allows(1000) && !purge_credit_allows(1001));
+  return 0;
+}
+
+CHILD_TEST(earn_and_spend)
+CHILD_TEST(save_a_little)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_earn_and_spend),
+      cmocka_unit_test(test_save_a_little),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* src/heap/starter.c: the first blocks of new threads. */
+#include "heap/starter.h"
+
+#include <pthread.h>
+
+#include "heaps.h"
+#include "pool/superslab.h"
+#include "slab/slab.h"
+
+enum { CLASS_64 = 4, THREADS = 24, MOST = 14 };
+
+static const struct owner *owner_of(const void *block) {
+  return load_relaxed(&slab_of_block((uintptr_t)block)->owner);
+}
+
+struct life {
+  pthread_barrier_t *barrier;
+  unsigned block_count;
+  void *blocks[64];
+};
+
+/* Allocates, waits until the others have too, and frees. */
+static void *live(void *argument) {
+  struct life *life = argument;
+  for (unsigned index = 0; index < life->block_count; index++)
+    life->blocks[index] = must_malloc(64);
+  pthread_barrier_wait(life->barrier);
+  pthread_barrier_wait(life->barrier);
+  for (unsigned index = 0; index < life->block_count; index++) hak_free(life->blocks[index]);
+  return NULL;
+}
+
+/* Runs threads that hold their blocks at one time while `check` looks at them. */
+static void hold(unsigned block_count, void (*check)(struct life *lives)) {
+  struct life lives[THREADS];
+  pthread_t threads[THREADS];
+  pthread_barrier_t barrier;
+  REQUIRE(pthread_barrier_init(&barrier, NULL, THREADS + 1) == 0);
+  for (unsigned index = 0; index < THREADS; index++) {
+    lives[index] = (struct life){.barrier = &barrier, .block_count = block_count};
+    REQUIRE(pthread_create(&threads[index], NULL, live, &lives[index]) == 0);
+  }
+  pthread_barrier_wait(&barrier);
+  check(lives);
+  pthread_barrier_wait(&barrier);
+  for (unsigned index = 0; index < THREADS; index++)
+    REQUIRE(pthread_join(threads[index], NULL) == 0);
+  pthread_barrier_destroy(&barrier);
+}
+
+static void require_one_owner(struct life *lives) {
+  const struct owner *shared = owner_of(lives[0].blocks[0]);
+  for (unsigned life = 0; life < THREADS; life++)
+    for (unsigned index = 0; index < lives[life].block_count; index++)
+      REQUIRE(owner_of(lives[life].blocks[index]) == shared);
+  REQUIRE(counted(COUNT_refill_starter) >= THREADS);
+  REQUIRE(shared->bins[CLASS_64].slab_count == 1); /* for all of them */
+}
+
+static void require_own_slabs(struct life *lives) {
+  for (unsigned life = 0; life < THREADS; life++) {
+    unsigned last = lives[life].block_count - 1, shared = 0;
+    const struct owner *own = owner_of(lives[life].blocks[last]);
+    for (unsigned index = 0; index <= last; index++)
+      shared += owner_of(lives[life].blocks[index]) != own;
+    REQUIRE(shared <= MOST);
+    for (unsigned before = 0; before < life; before++)
+      REQUIRE(owner_of(lives[before].blocks[last]) != own);
+  }
+}
+
+static int share_the_first_blocks(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  hak_free(must_malloc(64)); /* the first thread has a heap */
+  hold(4, require_one_owner);
+  return 0;
+}
+
+static int own_what_is_more(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  hak_free(must_malloc(64));
+  hold(40, require_own_slabs);
+  return 0;
+}
+
+static void *outgrow(void *first) {
+  void **block = first;
+  *block = must_malloc(64);
+  for (unsigned index = 1; index < 2 * MOST; index++) must_malloc(64);
+  REQUIRE(owner_of(*block) == &heap_of_thread->owner);
+  return NULL;
+}
+
+/* Who asks for more has the shared slab from then on, its first blocks and those of others in it. */
+static int take_the_shared_slab_along(const void *unused) {
+  void *first = NULL;
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  hak_free(must_malloc(64));
+  uint64_t slabs = counted(COUNT_refill_new);
+  on_a_thread(outgrow, &first);
+  REQUIRE(counted(COUNT_refill_new) == slabs + 1);
+  hak_free(first); /* the slab is the starter heap's no longer */
+  return 0;
+}
+
+/* The first thread, and a process of one thread, never share. */
+static int leave_the_first_alone(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  for (unsigned index = 0; index < 100; index++) must_malloc(64);
+  REQUIRE(counted(COUNT_refill_starter) == 0);
+  return 0;
+}
+
+static void *allocate_and_free(void *unused) {
+  (void)unused;
+  for (unsigned size = 16; size <= 1024; size += 16) hak_free(must_malloc(size));
+  return NULL;
+}
+
+/* What comes back is used by the next one: nothing piles up, not even when the heap that they all take
+ * over has had its share and has slabs of its own. */
+static int reuse(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  hak_free(must_malloc(64));
+  for (unsigned round = 0; round < 20; round++) on_a_thread(allocate_and_free, NULL);
+  uint64_t slabs = counted(COUNT_refill_new);
+  for (unsigned round = 0; round < 100; round++) on_a_thread(allocate_and_free, NULL);
+  REQUIRE(counted(COUNT_refill_new) == slabs);
+  return 0;
+}
+
+CHILD_TEST(share_the_first_blocks)
+CHILD_TEST(own_what_is_more)
+CHILD_TEST(take_the_shared_slab_along)
+CHILD_TEST(leave_the_first_alone)
+CHILD_TEST(reuse)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_share_the_first_blocks),
+      cmocka_unit_test(test_own_what_is_more),
+      cmocka_unit_test(test_take_the_shared_slab_along),
+      cmocka_unit_test(test_leave_the_first_alone),
+      cmocka_unit_test(test_reuse),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

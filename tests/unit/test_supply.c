@@ -1,0 +1,218 @@
+/* src/slab/supply.c: Route S, in its order, and what its rungs count. */
+#include "slab/supply.h"
+
+#include "owners.h"
+#include "slab/adopt.h"
+
+enum { CLASS_128 = 8 };
+
+static struct slab *pass(void) { return supply_pass(&mine, CLASS_64); }
+
+/* Leaves the current slab as a refill that took everything would. */
+static void use_up(struct slab *slab) {
+  void *blocks[OWNER_BLOCKS_MAX];
+  slab_take(slab, &mine, blocks, slab->capacity);
+}
+
+static int climb(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.route_p = false;
+  struct slab *first = pass();
+  REQUIRE(first && counted(&mine, COUNT_refill_new) == 1);
+  REQUIRE(counted(&mine, COUNT_new_pages_forced) == 1 &&
+          counted(&mine, COUNT_must_reuse_hits) == 0);
+  REQUIRE(mine.bins[CLASS_64].current == first);
+  use_up(first);
+
+  /* All rungs could serve: the pending queue does first. */
+  struct slab *partial = full_slab(&mine, CLASS_64), *queued = full_slab(&mine, CLASS_64);
+  put_bits(partial, &mine, 0, 1);
+  free_remotely(queued, 5);
+  REQUIRE(pass() == queued && counted(&mine, COUNT_refill_pending) == 1);
+  use_up(queued);
+
+  /* Remote frees of the current slab that are in no queue any more. */
+  store_relaxed(&queued->queued, 1);
+  free_remotely(queued, 2);
+  REQUIRE(pass() == queued && counted(&mine, COUNT_refill_active_drain) == 1);
+  REQUIRE(counted(&mine, COUNT_active_drain_hits) == 1 && queued->free_local == 2);
+  store_relaxed(&queued->queued, 0);
+  use_up(queued);
+
+  REQUIRE(pass() == partial && counted(&mine, COUNT_refill_partial) == 1 && !partial->is_listed);
+  use_up(partial);
+  REQUIRE(counted(&mine, COUNT_must_reuse_hits) == 3 && counted(&mine, COUNT_page_reuses) == 3);
+  REQUIRE(counted(&mine, COUNT_refill_new) == 1);
+
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2); /* only now a new slab */
+  return 0;
+}
+
+static void test_route_s_in_order(void **state) {
+  (void)state;
+  assert_child_succeeds(climb, NULL);
+}
+
+/* Then nobody has freed into the current slab, and it is not looked at. */
+static int climb_alone(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  os_fake.is_multi_threaded = false;
+  use_up(pass());
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 2);
+  REQUIRE(counted(&mine, COUNT_active_drain_tries) == 0);
+  return 0;
+}
+
+static void test_one_thread(void **state) {
+  (void)state;
+  assert_child_succeeds(climb_alone, NULL);
+}
+
+/* While the current slab has fresh blocks only, everything that came back goes before them. */
+static int keep_what_is_fresh(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.route_p = false;
+  struct slab *fresh = pass();
+  REQUIRE(pass() == fresh && counted(&mine, COUNT_refill_current) == 1);
+  struct slab *partial = full_slab(&mine, CLASS_64), *queued = full_slab(&mine, CLASS_64);
+  put_bits(partial, &mine, 0, 1);
+  free_remotely(queued, 5);
+  REQUIRE(pass() == queued && fresh->is_listed);
+  use_up(queued);
+  REQUIRE(pass() == partial && counted(&mine, COUNT_refill_partial) == 1);
+  use_up(partial);
+  REQUIRE(pass() == fresh && !fresh->is_listed && counted(&mine, COUNT_refill_new) == 1);
+  REQUIRE(slab_reusable(fresh) == 0 && fresh->free_local == fresh->capacity);
+  return 0;
+}
+
+static void test_fresh_blocks_last(void **state) {
+  (void)state;
+  assert_child_succeeds(keep_what_is_fresh, NULL);
+}
+
+/* What others freed into another owner's slabs goes before fresh blocks. */
+static int borrow_before_fresh(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  void *borrowed[2];
+  slab_list(owned_slab(&mine, CLASS_4K), &mine);
+  REQUIRE(!supply_reuse(&mine, CLASS_4K) && !supply_borrow(&mine, CLASS_4K, borrowed, 2));
+  free_remotely(full_slab(&other, CLASS_4K), 3);
+  REQUIRE(!supply_reuse(&mine, CLASS_4K) && supply_borrow(&mine, CLASS_4K, borrowed, 2) == 2);
+  REQUIRE(counted(&mine, COUNT_refill_borrowed) == 1 && counted(&mine, COUNT_must_reuse_hits) == 1);
+  REQUIRE(supply_touch(&mine, CLASS_4K, WITHIN_POOL) == mine.bins[CLASS_4K].current);
+  REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
+  return 0;
+}
+
+static void test_borrow_before_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(borrow_before_fresh, NULL);
+}
+
+static int adopt_first(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *own = pass(), *theirs = full_slab(&other, CLASS_64);
+  put_bits(theirs, &other, 0, 1);
+  REQUIRE(pass() == own && own->handed_out == 0); /* the other one runs */
+  owner_park(&other);
+  REQUIRE(pass() == theirs && counted(&mine, COUNT_refill_orphan) == 1);
+  use_up(theirs);
+  REQUIRE(pass() == own && counted(&mine, COUNT_refill_new) == 1);
+  return 0;
+}
+
+static void test_ended_before_fresh(void **state) {
+  (void)state;
+  assert_child_succeeds(adopt_first, NULL);
+}
+
+/* Rather than pages that nobody has used: a slab that is kept for another class, where it is listed or current. */
+static int give_up_what_is_kept(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *listed = full_slab(&mine, CLASS_128), *current = supply_pass(&mine, CLASS_128);
+  for (unsigned word = 0; word < listed->word_count; word++)
+    put_bits(listed, &mine, word, ~UINT64_C(0));
+  REQUIRE(listed->is_listed && mine.bins[CLASS_128].free_count == 1);
+  struct slab *first = pass();
+  REQUIRE(first == current && !mine.bins[CLASS_128].current);
+  use_up(first);
+  struct slab *second = pass();
+  REQUIRE(second == listed && !mine.bins[CLASS_128].partial);
+  use_up(second);
+  struct slab *third = pass();
+  REQUIRE(third != first && third != second);
+  return 0;
+}
+
+static void test_kept_before_untouched(void **state) {
+  (void)state;
+  assert_child_succeeds(give_up_what_is_kept, NULL);
+}
+
+/* A queued slab may be the current one itself. */
+static int drain_the_current(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *current = pass();
+  use_up(current);
+  free_remotely(current, 7);
+  REQUIRE(pass() == current && current->free_local == 7 &&
+          counted(&mine, COUNT_refill_pending) == 1);
+  return 0;
+}
+
+static void test_the_current_slab_is_queued(void **state) {
+  (void)state;
+  assert_child_succeeds(drain_the_current, NULL);
+}
+
+static int respect_the_budget(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  options.pending_budget_slabs = 2;
+  for (unsigned index = 0; index < 5; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
+  REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 2);
+  return 0;
+}
+
+static void test_budget_of_one_visit(void **state) {
+  (void)state;
+  assert_child_succeeds(respect_the_budget, NULL);
+}
+
+static int run_out(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
+  REQUIRE(!pass() && counted(&mine, COUNT_refill_new) == 0);
+  os_fake_fail_none();
+  REQUIRE(pass() && counted(&mine, COUNT_refill_new) == 1);
+  return 0;
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  assert_child_succeeds(run_out, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_route_s_in_order),
+      cmocka_unit_test(test_one_thread),
+      cmocka_unit_test(test_fresh_blocks_last),
+      cmocka_unit_test(test_borrow_before_fresh),
+      cmocka_unit_test(test_kept_before_untouched),
+      cmocka_unit_test(test_ended_before_fresh),
+      cmocka_unit_test(test_the_current_slab_is_queued),
+      cmocka_unit_test(test_budget_of_one_visit),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
