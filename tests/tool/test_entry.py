@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hakmem.streams import ALIKE, wants_plain_text
+from hakmem.base.streams import ALIKE, wants_plain_text
 from tool.conftest import Tool
 from tool.processes import tool_environment
 
@@ -110,9 +110,9 @@ def test_it_dies_of_the_signal(name: str, tmp_path: Path) -> None:
     script = f"""
 import os, signal
 from hakmem.entry import main
-import hakmem.entry, hakmem.signals
+import hakmem.entry, hakmem.base.signals
 def command_line(_arguments):
-    with hakmem.signals.stoppable():
+    with hakmem.base.signals.stoppable():
         try:
             os.kill(os.getpid(), {int(number)})
             signal.pause()

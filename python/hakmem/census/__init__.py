@@ -1,0 +1,1 @@
+"""The one count: what is live, cached, free and resident, and what that means."""
