@@ -44,12 +44,12 @@ def _plt_entries(section: CodeSection, slots: set[int]) -> Iterator[int]:
     """Addresses of code that only jumps through one of the slots."""
     for match in JUMP_THROUGH.finditer(section.data):
         if _target(section, match) in slots:
-            begin = match.start()
-            if section.data[begin - 1 : begin] == b"\xf2":  # bnd
-                begin -= 1
-            if section.data[begin - 4 : begin] == ENDBR64:
-                begin -= 4
-            yield section.address + begin
+            start = match.start()
+            if section.data[start - 1 : start] == b"\xf2":  # bnd
+                start -= 1
+            if section.data[start - 4 : start] == ENDBR64:
+                start -= 4
+            yield section.address + start
 
 
 def _calls(section: CodeSection, slots: set[int], entries: set[int]) -> Iterator[int]:
