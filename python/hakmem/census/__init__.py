@@ -1,1 +1,1 @@
-"""The one count: what is live, cached, free and resident, and what that means."""
+"""The census: what is live, cached, free and resident, and what that means."""

@@ -1,4 +1,4 @@
-"""The lines of `why`: what each is, and what could be done about it."""
+"""The lines of `why`: what each one is, and what reduces it."""
 
 from __future__ import annotations
 
@@ -18,34 +18,33 @@ POOL, RANGES_CACHED, RANGES_FREE = (
 )
 HUGE, METADATA = "huge-page fill", "hakmem's metadata"
 
-# Of each line: what it is, and what could be done about it.
+# Of each line: what it is, and what reduces it.
 ADVICE = {
     LIVE: (
-        "What the program asked for and has not freed.",
-        "A heap profiler of the program tells who allocated it.",
+        "Memory that the program requested and has not freed.",
+        "A heap profiler shows which code allocated it.",
     ),
     ROUNDING: (
-        "Requests are rounded up to the next size class; sizes just above a class cost most.",
-        "hak_good_size() tells what a request really takes.",
+        "Requests are rounded up to the next size class; sizes just above a class waste most.",
+        "hak_good_size() returns the size that a request really takes.",
     ),
     FREE: (
-        "Freed blocks that lie between live ones, reused by the next requests of their class.",
-        "Pages without a live block go back when they are HAKMEM_DECAY_MS old, or with hak_purge(true); the "
-        "others when their live neighbours go: long-lived data allocated apart from short-lived data avoids "
-        "it.",
+        "Freed blocks between live ones, reused by the next requests of their class.",
+        "Pages without a live block are purged after HAKMEM_DECAY_MS, or by hak_purge(true); the others when "
+        "their live neighbours are freed: allocate long-lived data apart from short-lived data.",
     ),
     CACHED: (
-        "Free blocks that threads keep for themselves; an idle thread gives them back when it next allocates "
-        "or frees, or ends. A thread that sleeps keeps them, whoever purges.",
-        "Fewer threads, or threads that end when idle, keep less.",
+        "Free blocks that threads cache; an idle thread flushes them when it next allocates or frees, or "
+        "ends. A sleeping thread keeps them, even if another thread purges.",
+        "Use fewer threads, or end idle ones.",
     ),
     QUARANTINE: (
-        "Hardened mode: freed blocks that threads keep from being used again for a while.",
-        "Lower HAKMEM_QUARANTINE_BYTES, a bound for each thread.",
+        "Hardened mode: freed blocks whose reuse is delayed.",
+        "Lower HAKMEM_QUARANTINE_BYTES, the limit per thread.",
     ),
     POOL: (
-        "Wholly free slabs, kept for reuse until they are HAKMEM_DECAY_MS old.",
-        "Lower HAKMEM_DECAY_MS or HAKMEM_SUPERSLAB_KEEP, call hak_purge(true), or let the helper thread run "
+        "Completely free slabs, kept for reuse for HAKMEM_DECAY_MS.",
+        "Lower HAKMEM_DECAY_MS or HAKMEM_SUPERSLAB_KEEP, call hak_purge(true), or enable the helper thread "
         "(HAKMEM_HELPER_THREAD=1).",
     ),
     RANGES_CACHED: (
@@ -53,45 +52,45 @@ ADVICE = {
         "Lower HAKMEM_BIG_CACHE_BYTES or HAKMEM_DECAY_MS, or call hak_purge(true).",
     ),
     RANGES_FREE: (
-        "Freed memory above 32 KiB that goes back when it is HAKMEM_DECAY_MS old.",
+        "Freed memory above 32 KiB that is purged after HAKMEM_DECAY_MS.",
         "Lower HAKMEM_DECAY_MS or HAKMEM_BIG_CACHE_BYTES, or call hak_purge(true).",
     ),
     HUGE: (
-        "Never used, but resident because the kernel hands out 2 MiB at a time.",
-        "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise and leave HAKMEM_THP=0.",
+        "Never used, but resident because the kernel allocates 2 MiB at a time.",
+        "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise and keep HAKMEM_THP=0.",
     ),
     METADATA: (
-        "Records of slabs, ranges and threads, the library's own data; never given back.",
-        "Fewer threads at a time need fewer records.",
+        "Records of slabs, ranges and threads, the library's own data; never returned to the system.",
+        "Fewer simultaneous threads need fewer records.",
     ),
     Outside.STACKS: (
-        "Each thread's stack keeps the pages of its deepest call.",
-        "Fewer threads, or less deep ones.",
+        "Each thread's stack keeps the pages of its deepest call chain.",
+        "Use fewer threads, or shallower calls.",
     ),
     Outside.OTHER_MALLOC: (
-        "Another malloc than hakmem: the C library's own before hakmem was loaded, or a bundled one.",
-        "`hakmem doctor -- CMD` tells which programs keep their own.",
+        "A malloc other than hakmem: the C library's before hakmem was loaded, or a bundled one.",
+        "`hakmem doctor -- CMD` shows whether a program bundles its own.",
     ),
     Outside.FILES: (
         "Programs, libraries and mapped files, mostly shared with other processes.",
-        "The kernel takes clean pages back when memory is short.",
+        "The kernel reclaims clean pages when memory is short.",
     ),
     Outside.SHARED: (
         "Shared memory (tmpfs, memfd, SysV), counted in each process that touches it.",
-        "It is the program's own: its configuration says how much.",
+        "The program's configuration decides its size.",
     ),
     Outside.ANONYMOUS: (
-        "Mapped by the program or its libraries themselves, past malloc: language runtimes, JITs, arenas.",
-        "Their own settings decide; for CPython's arenas PYTHONMALLOC=malloc brings them to hakmem.",
+        "Mapped directly by the program or its libraries, bypassing malloc: language runtimes, JITs, arenas.",
+        "Their own settings decide; PYTHONMALLOC=malloc makes CPython use malloc, and so hakmem.",
     ),
 }
 
 
 def advice(name: str) -> str:
-    """What a line is and what could be done, in words."""
+    """What a line is and what reduces it."""
     return " ".join(ADVICE[name])
 
 
 def action(name: str) -> str:
-    """What could be done about a line."""
+    """What reduces a line."""
     return ADVICE[name][1]

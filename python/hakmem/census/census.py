@@ -1,4 +1,4 @@
-"""The one count of where blocks are, with a page map also of the resident bytes that they hold.
+"""The one count of blocks by place; with a page map, also of the resident bytes that they hold.
 
     law   capacity = free + remote + live + magazines + remote-free buffers + quarantines, per class of slabs
           large:  ranges in use = live + magazines
@@ -35,12 +35,12 @@ class ClassCensus:
     remote_buffer_blocks: int = 0
     slabs: int = 0
     capacity_blocks: int = 0  # of slabs; of Large classes the ranges in use
-    free_blocks: int = 0  # that the owner knows to be free
-    remote_blocks: int = 0  # that other threads freed, not collected yet
+    free_blocks: int = 0  # known to the owner
+    remote_blocks: int = 0  # freed by other threads, not collected yet
 
     # Resident bytes; 0 without a page map.
     live_bytes: int = 0  # rounding included
-    requested_bytes: int = 0  # of those, about
+    requested_bytes: int = 0  # of those, estimated
     free_bytes: int = 0
     free_page_bytes: int = 0  # of those, in pages all of whose blocks are free
     cached_bytes: int = 0
@@ -57,19 +57,19 @@ class ClassCensus:
 
     @property
     def rounding_bytes(self) -> int:
-        """Resident, of live blocks: beyond what was asked for."""
+        """Resident bytes of live blocks beyond the requested ones."""
         return self.live_bytes - self.requested_bytes
 
 
 @dataclass
 class RangeKinds:
-    """What each range is: one row each."""
+    """The kinds of ranges: one row each."""
 
     classes: Integers  # of those that are blocks; -1 for others
     is_big: NDArray[np.bool_]
-    is_cached: NDArray[np.bool_]  # kept whole: in the site cache, the BigCache, or a quarantine
-    is_dirty: NDArray[np.bool_]  # free, not given back
-    is_clean: NDArray[np.bool_]  # free, given back or never used
+    is_cached: NDArray[np.bool_]  # kept whole: in the call-site cache, the BigCache or a quarantine
+    is_dirty: NDArray[np.bool_]  # free, not purged
+    is_clean: NDArray[np.bool_]  # free, purged or never used
     is_mapped: NDArray[np.bool_]
 
     @classmethod
@@ -79,7 +79,7 @@ class RangeKinds:
         has_tag = ranges.entries >> np.uint32(schema.constant("map_tag_shift")) != 0
         numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
         classes = np.where(is_live & has_tag, numbers, -1)
-        # Of ranges without addresses an older library knows one kind.
+        # An older library has one kind of ranges without addresses.
         names = ("range_unmapped", "range_occupied")
         unmapped = [schema.constants[name] for name in names if name in schema.constants]
         return cls(
@@ -98,7 +98,7 @@ Visitor = Callable[[ClassCensus, Integers, Addresses, Addresses], None]
 
 @dataclass
 class Census:
-    """What one reading holds.  Without a walk: what heaps say."""
+    """The count of one reading; without a walk, of what heaps hold."""
 
     reading: Reading
     classes: list[ClassCensus]
@@ -128,12 +128,12 @@ class Census:
         return census
 
     def by_class(self, classes: NDArray[Any]) -> Integers:
-        """How often each class occurs; what is no class is left out."""
+        """How often each class occurs; other values are ignored."""
         count = len(self.classes)
         return np.bincount(classes[(classes >= 0) & (classes < count)], minlength=count)
 
     def note(self, name: str, column: Integers) -> None:
-        """One figure of each class."""
+        """Stores one figure of each class."""
         for item, value in zip(self.classes, column.tolist(), strict=True):
             setattr(item, name, value)
 
@@ -142,12 +142,12 @@ class Census:
         self.note("remote_buffer_blocks", self.by_class(self.remote_buffer.classes))
 
     def count_ranges(self, walk: Walk) -> None:
-        """Large blocks: ranges that belong to a thread are live, or in its magazine."""
+        """Large blocks: ranges that belong to a thread are live or in its magazine."""
         self.range_kinds = RangeKinds.of(walk.ranges, self.reading.schema)
         self.note("capacity_blocks", self.by_class(self.range_kinds.classes))
 
     def count_slabs(self, visit: Visitor | None = None) -> None:
-        """The one walk over slabs, class by class and some at a time; `visit` sees what is counted."""
+        """The one walk over slabs, by class and in batches; `visit` sees what is counted."""
         walk = self.reading.walk
         assert walk is not None
         memory, schema = self.reading.target.memory, self.reading.schema

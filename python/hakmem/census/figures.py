@@ -1,6 +1,6 @@
-"""What a snapshot consists of, and its JSON form: the keys are these names.
+"""The figures of a snapshot and their JSON form: the keys are the field names.
 
-The quick form of a snapshot leaves what it does not know at None (slab figures of a class) or empty.
+In the quick form, unknown figures are None (slab figures of a class) or empty.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class ClassFigures:
     number: int
     tier: str  # of TIERS
     block_bytes: int
-    refilled_blocks: int  # fetched by malloc from below the magazine
-    flushed_blocks: int  # given back by free to below the magazine
+    refilled_blocks: int  # fetched by malloc below the magazine
+    flushed_blocks: int  # flushed by free below the magazine
     sampled_requests: int  # requests that missed the magazine …
-    sampled_bytes: int  # … and how much they asked for
+    sampled_bytes: int  # … and the bytes that they requested
     magazine_blocks: int
     remote_buffer_blocks: int | None
-    quarantine_blocks: int = 0  # hardened mode: freed, waiting to be used again
+    quarantine_blocks: int = 0  # hardened mode: freed, reuse delayed
     slabs: int | None = None
     capacity_blocks: int | None = None
     free_blocks: int | None = None
@@ -45,12 +45,12 @@ class ClassFigures:
 
     @property
     def cached_blocks(self) -> int:
-        """Free blocks that threads keep."""
+        """Free blocks that threads cache."""
         return self.magazine_blocks + (self.remote_buffer_blocks or 0) + self.quarantine_blocks
 
     @property
     def mean_request_bytes(self) -> float | None:
-        """Estimated from the requests that missed the magazine; None when there were none."""
+        """Estimated from the requests that missed the magazine; None if there were none."""
         return self.sampled_bytes / self.sampled_requests if self.sampled_requests else None
 
 
@@ -72,7 +72,7 @@ class ThreadFigures:
     state: str  # "running", "dormant", "ended", "lost"
     magazine_bytes: dict[str, int]  # by tier
     remote_buffer_bytes: int
-    bytes_out: int  # in slab blocks that it took and that did not come back
+    bytes_out: int  # in slab blocks taken by it and not returned
     slow_paths: int
     quarantine_bytes: int = 0  # hardened mode
 
@@ -83,19 +83,19 @@ class ThreadFigures:
 
 @dataclass(frozen=True)
 class MemoryFigures:
-    """Where the memory is.  Figures of slabs and ranges are None in the quick form."""
+    """Where memory is.  Figures of slabs and ranges are None in the quick form."""
 
-    # In blocks that the program holds, rounding included.  The quick form counts in what other threads freed
-    # and the owner has not collected yet.
+    # In blocks held by the program, rounding included.  The quick form includes blocks that other threads
+    # freed and the owner has not collected yet.
     live_bytes: int
     cached_bytes: int  # in magazines, remote-free buffers and quarantines
     metadata_bytes: int
     quarantine_bytes: int = 0  # of the cached ones (hardened mode)
     mapped_bytes: int | None = None  # SuperSlabs and ranges
     free_slab_bytes: int | None = None  # free blocks of slabs in use
-    ranges_dirty_bytes: int | None = None  # free, pages still there
-    ranges_clean_bytes: int | None = None  # free, without pages
-    # In the site cache and the BigCache; in hardened mode in quarantine, without pages.
+    ranges_dirty_bytes: int | None = None  # free, not purged
+    ranges_clean_bytes: int | None = None  # free, purged or never used
+    # In the call-site cache and the BigCache; in hardened mode in quarantine, without pages.
     ranges_cached_bytes: int | None = None
     superslabs_by_fill: list[int] = field(default_factory=list)  # FILL_STEPS counts
 
@@ -117,7 +117,7 @@ class Snapshot:
     threads: list[ThreadFigures]
     memory: MemoryFigures
     process: ProcessFigures | None = None
-    options_changed: list[ChangedOption] = field(default_factory=list)  # those that are not the default
+    options_changed: list[ChangedOption] = field(default_factory=list)  # those that differ from the default
     limits: LimitFigures | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
-        """The snapshot that `to_json` made; keys of a newer tool are left out."""
+        """The snapshot from `to_json`; unknown keys of a newer tool are ignored."""
         process, limits = data.get("process"), data.get("limits")
         return _known(
             cls,

@@ -1,7 +1,7 @@
-"""The limits on a process's memory: hakmem's own options and the cgroup's; how near they are, what they cost.
+"""The memory limits of a process: hakmem's options and the cgroup's; how close it is to them, what they cost.
 
-hakmem's two limits are on what it holds (committed_bytes), the cgroup's is on everything that its processes
-have resident, files' pages included."""
+hakmem's two limits apply to what it holds (committed_bytes), the cgroup's to everything that its processes
+have resident, including page cache."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hakmem.layout.schema import Schema
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.process import Process
 
-NEAR_SHARE = 0.9  # of a limit: from here on it is told without being asked for
+NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 
 
 @dataclass(frozen=True)
 class LimitFigures:
-    """None: there is no such limit, or it is not known."""
+    """None: no such limit, or unknown."""
 
     committed_bytes: int
     soft_bytes: int | None = None
-    # Without HAKMEM_LIMIT_SOFT hakmem takes three quarters of the cgroup's limit, as soon as it has looked.
+    # Without HAKMEM_LIMIT_SOFT hakmem uses three quarters of the cgroup's limit, once it has read it.
     soft_is_cgroups: bool = False
     hard_bytes: int | None = None
-    soft_hits: int = 0  # rounds of purging because the soft limit was passed
-    hard_refusals: int = 0  # times that more was wanted than the hard limit allows
-    refused_requests: int = 0  # requests that ended with ENOMEM, for whatever reason
+    soft_hits: int = 0  # purge rounds because the soft limit was exceeded
+    hard_refusals: int = 0  # times that the hard limit was reached
+    refused_requests: int = 0  # requests that failed with ENOMEM, for any reason
     cgroup: str = ""  # "cgroup v2", "cgroup v1"; "" without one that has a limit
     cgroup_setting: str = ""
     cgroup_bytes: int | None = None
@@ -37,13 +37,13 @@ class LimitFigures:
 
     @property
     def any(self) -> bool:
-        """Is there a limit, or was something refused?"""
+        """Is there a limit, or was a request refused?"""
         known = (self.soft_bytes, self.hard_bytes, self.cgroup_bytes)
         return any(limit is not None for limit in known) or bool(self.refused_requests)
 
 
 def read_limits(memory: Memory, schema: Schema) -> dict[str, int]:
-    """hakmem's own that are in force; an older library does not tell them."""
+    """hakmem's own limits in force; an older library does not publish them."""
     if not schema.has("limits", "soft_bytes", "hard_bytes") or "limits" not in schema.roots:
         return {}
     record = memory.array(schema.root("limits"), schema.dtype("limits"), 1)
@@ -57,7 +57,7 @@ def limit_figures(
     counters: Mapping[str, int],
     totals: Mapping[str, int],
 ) -> LimitFigures:
-    """Of a process, or of a core; `own` are the limits in force, which the library says itself."""
+    """Of a process or a core; `own` are the limits in force as published by the library."""
     cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None
     has_cgroup = cgroup is not None and cgroup.memory_bytes is not None
     return LimitFigures(
@@ -76,23 +76,23 @@ def limit_figures(
     )
 
 
-# ---- in words ----------------------------------------------------------------------------------------
+# ---- as text -----------------------------------------------------------------------------------------
 
 
 def limit_rows(limits: LimitFigures) -> list[tuple[str, str, str, str]]:
-    """Name, limit, what is held against it, and what it did: one row for each limit that there is."""
+    """Name, limit, use and effect: one row for each limit."""
     rows = []
     held = limits.committed_bytes
     if limits.hard_bytes is not None:
-        refused = f"met {counted(limits.hard_refusals, 'time')}"
+        refused = f"reached {counted(limits.hard_refusals, 'time')}"
         rows.append(("HAKMEM_LIMIT_HARD", *_against(held, limits.hard_bytes), refused))
     if limits.soft_bytes is not None:
         name = "soft limit (3/4 of the cgroup's)" if limits.soft_is_cgroups else "HAKMEM_LIMIT_SOFT"
-        hits = f"passed in {counted(limits.soft_hits, 'round')} of purging"
+        hits = f"exceeded in {counted(limits.soft_hits, 'purge round')}"
         rows.append((name, *_against(held, limits.soft_bytes), hits))
     if limits.cgroup_bytes is not None:
         kills = limits.cgroup_oom_kills
-        said = f"of all its processes; {counted(kills, 'process was', 'processes were')} killed"
+        said = f"by all its processes; {counted(kills, 'process', 'processes')} killed"
         rows.append((limits.cgroup, *_against(limits.cgroup_used_bytes or 0, limits.cgroup_bytes), said))
     return rows
 
@@ -102,7 +102,7 @@ def _against(used_bytes: int, limit_bytes: int) -> tuple[str, str]:
 
 
 def limit_notes(limits: LimitFigures) -> list[str]:
-    """What somebody who did not ask should know: what was refused, which limits are near."""
+    """Notes shown unasked: refused requests, limits that are close."""
     notes = []
     if limits.refused_requests:
         notes.append(_refusals(limits))
@@ -110,18 +110,18 @@ def limit_notes(limits: LimitFigures) -> list[str]:
     if _is_near(held, limits.hard_bytes):
         notes.append(
             f"hakmem holds {_of(held, limits.hard_bytes)} HAKMEM_LIMIT_HARD: beyond it requests fail with "
-            "ENOMEM. Raise it, or free memory."
+            "ENOMEM. Raise the limit, or free memory."
         )
     if limits.soft_bytes is not None and held > limits.soft_bytes:
         name = "three quarters of the cgroup's limit" if limits.soft_is_cgroups else "HAKMEM_LIMIT_SOFT"
         notes.append(
             f"hakmem holds {bytes_text(held)}, more than {name} ({bytes_text(limits.soft_bytes)}): free "
-            "memory goes back at once, which costs page faults."
+            "memory is purged at once, which costs page faults."
         )
     if _is_near(limits.cgroup_used_bytes, limits.cgroup_bytes):
         notes.append(
             f"The cgroup uses {_of(limits.cgroup_used_bytes or 0, limits.cgroup_bytes)} its memory limit: at "
-            f"the limit the kernel kills. Raise {limits.cgroup_setting}, or give memory back sooner "
+            f"the limit the kernel kills processes. Raise {limits.cgroup_setting}, or purge sooner "
             "(HAKMEM_DECAY_MS)."
         )
     return notes
@@ -132,10 +132,10 @@ def _refusals(limits: LimitFigures) -> str:
     if limits.hard_refusals:
         limit = f" ({bytes_text(limits.hard_bytes)})" if limits.hard_bytes is not None else ""
         return (
-            f"{said}; HAKMEM_LIMIT_HARD{limit} was met {counted(limits.hard_refusals, 'time')}. Raise it, or "
-            "see what holds the memory."
+            f"{said}; HAKMEM_LIMIT_HARD{limit} was reached {counted(limits.hard_refusals, 'time')}. Raise "
+            "it, or see what holds the memory (hakmem why)."
         )
-    return f"{said}: the system gave no memory or address space, or the size was impossible."
+    return f"{said}: the system had no memory or address space, or the size was impossible."
 
 
 def _is_near(used_bytes: int | None, limit_bytes: int | None) -> bool:
@@ -148,7 +148,7 @@ def _of(used_bytes: int, limit_bytes: int | None) -> str:
 
 
 def limit_mark(limits: LimitFigures) -> str:
-    """The limit that is nearest, and what was refused, in a cell: "97 % of hard 100 MiB, 3 refused"."""
+    """The closest limit and the refused requests, as a cell: "97 % of hard 100 MiB, 3 refused"."""
     held = limits.committed_bytes
     shares = [
         (used / limit, f"{share_text(used, limit)} of {name} {bytes_text(limit)}")

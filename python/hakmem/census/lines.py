@@ -20,8 +20,8 @@ from hakmem.census.advice import (
     advice,
 )
 from hakmem.census.census import ClassCensus
-from hakmem.census.look import Look
 from hakmem.census.residency import Residency
+from hakmem.census.scan import Scan
 from hakmem.target.mappings import Outside
 
 Detail = dict[str, Any]
@@ -38,9 +38,9 @@ class Line:
     details: list[Detail] = field(default_factory=list)
 
 
-def all_lines(look: Look, names: dict[int, str]) -> list[Line]:
-    """hakmem's parts and the others; those without a byte are left out."""
-    return sorted_lines([*own_lines(look, names), *other_lines(look)])
+def all_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
+    """hakmem's parts and the others; empty ones are omitted."""
+    return sorted_lines([*own_lines(scan, names), *other_lines(scan)])
 
 
 def sorted_lines(lines: Iterable[Line]) -> list[Line]:
@@ -48,36 +48,36 @@ def sorted_lines(lines: Iterable[Line]) -> list[Line]:
     return sorted((line for line in lines if line.bytes), key=lambda line: -line.bytes)
 
 
-def own_lines(look: Look, names: dict[int, str]) -> list[Line]:
-    """What lies in hakmem's window; `names` are the threads'."""
-    residency = look.residency
+def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
+    """The parts of hakmem's window; `names` are those of threads."""
+    residency = scan.residency
     quarantine_bytes = residency.quarantine_bytes
     parts: list[tuple[str, int, bool, list[Detail]]] = [
         (LIVE, residency.requested_bytes, False, live_details(residency)),
         (ROUNDING, residency.live_bytes - residency.requested_bytes, False, rounding_details(residency)),
         (FREE, residency.free_block_bytes, True, free_details(residency)),
-        (CACHED, residency.cached_bytes - quarantine_bytes, True, thread_details(look, names, "bytes")),
-        (QUARANTINE, quarantine_bytes, True, thread_details(look, names, "quarantine_bytes")),
+        (CACHED, residency.cached_bytes - quarantine_bytes, True, thread_details(scan, names, "bytes")),
+        (QUARANTINE, quarantine_bytes, True, thread_details(scan, names, "quarantine_bytes")),
         (POOL, residency.pool_bytes, True, pool_details(residency)),
         (RANGES_CACHED, residency.range_cached_bytes, True, []),
         (RANGES_FREE, residency.range_free_bytes, True, []),
         (HUGE, residency.huge_fill_bytes, False, []),
-        (METADATA, residency.metadata_bytes + look.library_bytes, True, []),
+        (METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
     ]
     return sorted_lines(
         Line(name, count, exact, advice(name), details) for name, count, exact, details in parts
     )
 
 
-def other_lines(look: Look) -> list[Line]:
-    """What is not hakmem's.  Stacks are told by their guard pages, which others may have too."""
-    sums = dict(look.outside)
-    sums[Outside.ANONYMOUS] = sums.get(Outside.ANONYMOUS, 0) + look.residency.foreign_bytes
+def other_lines(scan: Scan) -> list[Line]:
+    """The parts outside hakmem.  Stacks are recognised by guard pages, which other mappings may have too."""
+    sums = dict(scan.outside)
+    sums[Outside.ANONYMOUS] = sums.get(Outside.ANONYMOUS, 0) + scan.residency.foreign_bytes
     return [Line(kind.value, sums[kind], kind is not Outside.STACKS, advice(kind)) for kind in sums]
 
 
 def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:
-    """The classes with most of something."""
+    """The classes with any bytes of this kind, largest first."""
     return sorted(
         (item for item in classes if getattr(item, name) > 0), key=lambda item: -getattr(item, name)
     )
@@ -95,7 +95,7 @@ def live_details(residency: Residency) -> list[Detail]:
 
 
 def rounding_details(residency: Residency) -> list[Detail]:
-    """What rounding costs by class."""
+    """The cost of rounding by class."""
     return [
         {
             "block_bytes": item.block_bytes,
@@ -107,7 +107,7 @@ def rounding_details(residency: Residency) -> list[Detail]:
 
 
 def free_details(residency: Residency) -> list[Detail]:
-    """Free blocks by class, with how sparse its slabs are."""
+    """Free blocks by class, and how sparse its slabs are."""
     return [
         {
             "block_bytes": item.block_bytes,
@@ -121,9 +121,9 @@ def free_details(residency: Residency) -> list[Detail]:
     ]
 
 
-def thread_details(look: Look, names: dict[int, str], figure: str) -> list[Detail]:
-    """Cached bytes by thread: this figure of HeapResidency."""
-    schema = look.reading.schema
+def thread_details(scan: Scan, names: dict[int, str], figure: str) -> list[Detail]:
+    """Cached bytes by thread: a figure of HeapResidency."""
+    schema = scan.reading.schema
     ended = schema.constants.get("owner_parked")
     return [
         {
@@ -133,7 +133,7 @@ def thread_details(look: Look, names: dict[int, str], figure: str) -> list[Detai
             "bytes": held,
         }
         for held, heap in sorted(
-            ((getattr(heap, figure), heap) for heap in look.residency.heaps), key=lambda pair: -pair[0]
+            ((getattr(heap, figure), heap) for heap in scan.residency.heaps), key=lambda pair: -pair[0]
         )
         if held
     ]
@@ -144,6 +144,6 @@ def pool_details(residency: Residency) -> list[Detail]:
     kinds = (
         ("EMPTY, kept for their class", residency.empty_slab_bytes),
         ("UNUSED, in SuperSlabs in use", residency.unused_slab_bytes),
-        ("wholly free SuperSlabs", residency.kept_superslab_bytes),
+        ("completely free SuperSlabs", residency.kept_superslab_bytes),
     )
     return [{"kind": kind, "bytes": count} for kind, count in kinds if count]

@@ -1,5 +1,5 @@
-"""The options that a process is under: the values in its memory, which defaults they differ from, and whether
-its environment said so."""
+"""The options of a process: the values in its memory, which ones differ from the default, and whether its
+environment set them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PREFIX = "HAKMEM_"
 ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
 WHERE = {
     ENVIRONMENT: "its environment",
-    ITSELF: "not in its environment as that is now: the program set it, or wrote over that",
-    UNKNOWN: "not known: its environment is not to be read",
+    ITSELF: "not in its current environment: set by the program, or overwritten since",
+    UNKNOWN: "unknown: its environment cannot be read",
 }
 
 
@@ -46,14 +46,14 @@ def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
 
 
 def option_defaults(schema: Schema) -> dict[str, str]:
-    """They stand where other fields have their unit; an older library does not tell them."""
+    """They are where other fields have their unit; an older library does not publish them."""
     return {name: item.unit.strip('"') for name, item in schema.meta("options").items() if item.unit}
 
 
 def changed_options(
     values: Mapping[str, int | str], defaults: Mapping[str, str], environment: Mapping[str, str] | None
 ) -> list[ChangedOption]:
-    """Those that differ from their default; `environment` is what the process was started with."""
+    """Those that differ from the default; `environment` is the one at the start of the process."""
     return [
         ChangedOption(variable_of(name), value, defaults[name], _source(variable_of(name), environment))
         for name, value in values.items()
@@ -68,7 +68,7 @@ def _source(variable: str, environment: Mapping[str, str] | None) -> str:
 
 
 def environment_of(process: Process | None) -> dict[str, str] | None:
-    """The HAKMEM_* variables that it was started with (it may have overwritten them); None: not to be had."""
+    """The HAKMEM_* variables at its start (it may have overwritten them); None: unreadable."""
     if process is None:
         return None
     try:

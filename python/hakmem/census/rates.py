@@ -1,4 +1,4 @@
-"""What happened between two snapshots of one process, per second."""
+"""Rates between two snapshots of one process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hakmem.census.figures import ClassFigures, Snapshot
 
-# Where a request or a free goes when it does not end in the magazine: the slow paths.
+# Requests and frees that the magazine does not serve: the slow paths.
 SLOW_PATH_COUNTERS = (
     "refills",
     "flushes",
@@ -27,8 +27,8 @@ class ClassRates:
     number: int
     tier: str
     block_bytes: int
-    refilled_per_s: float  # blocks that malloc fetched from below the magazine
-    flushed_per_s: float  # blocks that free gave back to below the magazine
+    refilled_per_s: float  # blocks fetched by malloc below the magazine
+    flushed_per_s: float  # blocks flushed by free below the magazine
     live_blocks: int | None
     cached_blocks: int
 
@@ -38,7 +38,7 @@ class Rates:
     """Between two snapshots; never negative."""
 
     seconds: float
-    counters: dict[str, float]  # counters and totals that only grow, per second
+    counters: dict[str, float]  # counters and growing totals, per second
     classes: list[ClassRates]
     minor_faults_per_s: float
     major_faults_per_s: float
@@ -57,7 +57,7 @@ class Rates:
         return sum(item.refilled_per_s * item.block_bytes for item in self.classes)
 
     def sum_of(self, names: tuple[str, ...]) -> float:
-        """The sum of some counters, those that the library does not have left out."""
+        """The sum of some counters, without those that the library lacks."""
         return sum(self.counters.get(name, 0.0) for name in names)
 
 
@@ -79,7 +79,7 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
 
 
 def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float) -> ClassRates:
-    """Of one class, which `before` may not have known."""
+    """Of one class, which may be missing in `before`."""
     refilled_before, flushed_before = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
     return ClassRates(
         number=after.number,

@@ -1,7 +1,7 @@
-"""hakmem's structures in one target, as near to one moment as they can be read.
+"""hakmem's structures in one target, read as close to one moment as possible.
 
-Caches and slabs are read directly after one another: a block that moves from one to the other in between is
-counted twice, or not at all.  So what is off is at most what caches can hold."""
+Caches and slabs are read in direct succession: a block that moves between them meanwhile is counted twice or
+not at all.  So the error is at most what caches can hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOTHING = np.empty(0, np.int64)
 
 @dataclass
 class Blocks:
-    """Blocks that heaps keep: one row each."""
+    """Blocks in the caches of heaps: one row each."""
 
     addresses: Addresses
     classes: Integers
@@ -48,7 +48,7 @@ class Blocks:
 
 @dataclass
 class Walk:
-    """What is read beside the heaps when slabs and ranges are walked."""
+    """What is read besides heaps when slabs and ranges are walked."""
 
     window: Window
     remote_buffer: RemoteBufferWords
@@ -58,7 +58,7 @@ class Walk:
 
 @dataclass
 class Reading:
-    """hakmem's structures in one target; without `walk` its heaps alone."""
+    """hakmem's structures in one target; without `walk` only its heaps."""
 
     target: Target
     heaps: NDArray[Any]
@@ -73,31 +73,31 @@ class Reading:
         return self.target.schema
 
     def mean_request_bytes(self, number: int) -> float | None:
-        """What was asked for per block of a class, on average; None if it is not known."""
+        """The mean request of a class; None if unknown."""
         if not {"sampled_requests", "sampled_bytes"} <= self.class_counters.keys():
             return None
         requests = int(self.class_counters["sampled_requests"][number])
         return int(self.class_counters["sampled_bytes"][number]) / requests if requests else None
 
     def tier(self, number: int) -> str:
-        """The tier's name, as in snapshots."""
+        """The name of the class's tier, as in snapshots."""
         if number < self.schema.constant("tiny_class_count"):
             return TIERS[0]
         return TIERS[1 if number < self.schema.constant("slab_class_count") else 2]
 
     def magazine_blocks(self) -> Blocks:
-        """The blocks in magazines, one by one: their addresses are read now."""
+        """The blocks in magazines; reads their addresses now."""
         addresses, classes = magazine_blocks(self.target.memory, self.heaps)
         return Blocks(addresses, classes, np.repeat(np.arange(len(self.heaps)), self.magazines.sum(axis=1)))
 
 
 def read_quick(target: Target) -> Reading:
-    """Heaps alone: what `top` reads again and again."""
+    """Only heaps: what `top` reads repeatedly."""
     return _read(target, None)
 
 
 def read_full(target: Target, progress: Progress = no_progress) -> Reading:
-    """Slabs and ranges too."""
+    """Also slabs and ranges."""
     memory, schema = target.memory, target.schema
     window = Window(memory, schema)
     reading = _read(target, window)
@@ -125,7 +125,7 @@ def _read(target: Target, window: Window | None) -> Reading:
 
 
 def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
-    """The owner map tells their classes."""
+    """With their classes from the owner map."""
     memory, schema = target.memory, target.schema
     blocks, rows = read_quarantines(memory, schema, heaps)
     if not len(blocks):
@@ -138,7 +138,7 @@ def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> 
 
 
 def remote_buffer_blocks(walk: Walk) -> Blocks:
-    """The blocks in remote-free buffers, one by one; those of a slab that is gone meanwhile are left out."""
+    """The blocks in remote-free buffers, without those of slabs that are gone meanwhile."""
     remote_buffer, superslabs = walk.remote_buffer, walk.superslabs
     slab, is_known = superslabs.rows_of(remote_buffer.words["slab"])
     words, slabs, heap_rows = (

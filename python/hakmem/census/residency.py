@@ -1,4 +1,4 @@
-"""What the resident pages of hakmem's window hold, byte by byte.
+"""What the resident pages of hakmem's window contain, byte by byte.
 
     window   [ SuperSlab | ranges | SuperSlab | records | … ]
     pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
@@ -8,8 +8,8 @@ lies in a magazine, a remote-free buffer or a quarantine), or the slab's tail af
 cached bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and
 those of the whole window, add up to its resident bytes.
 
-How many of a live block's bytes the program asked for is known on average only: of the requests that missed
-the magazine the library sums up the sizes, by class."""
+How many bytes of a live block were requested is known only on average: the library sums the sizes of the
+requests that missed the magazine, by class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOWHERE = -1
 
 @dataclass
 class HeapResidency:
-    """What one thread's magazines and remote-free buffer hold; its quarantine apart."""
+    """The contents of one thread's magazines and remote-free buffer; separately its quarantine."""
 
     number: int
     thread_id: int
@@ -39,7 +39,7 @@ class HeapResidency:
 
 @dataclass
 class Residency:
-    """The window's resident bytes by what they hold; `accounted_bytes` is their sum."""
+    """The window's resident bytes by content; `accounted_bytes` is their sum."""
 
     classes: list[ClassCensus]
     heaps: list[HeapResidency]
@@ -86,7 +86,7 @@ class Residency:
 
     @property
     def purgeable_bytes(self) -> int:
-        """What a forced purge would return, the caches of the thread that calls left out."""
+        """What a forced purge would return, without the caches of the calling thread."""
         return self.free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
 
     @property
@@ -105,14 +105,14 @@ class Residency:
 
 
 def measure(reading: Reading, pages: PageMap, foreign: NDArray[np.bool_] | None = None) -> Residency:
-    """The census of a full reading, and how the resident bytes of `pages`, which are the window's, are split.
+    """The census of a full reading, with the resident bytes of `pages`, the window's page map.
 
-    `foreign` marks the chunks in which a mapping of another owner lies."""
+    `foreign` marks the chunks that contain a mapping not of hakmem."""
     return Measuring(Census.of(reading), pages).run(foreign)
 
 
 class Measuring:
-    """The steps of `measure`, over what they share."""
+    """The steps of `measure` and their shared state."""
 
     def __init__(self, census: Census, pages: PageMap) -> None:
         reading = census.reading
@@ -185,7 +185,7 @@ class Measuring:
     # ---- slabs ----
 
     def measure_slabs(self, item: ClassCensus, rows: Integers, local: Addresses, remote: Addresses) -> None:
-        """Free and tail bytes of some slabs of a class; adds up what is resident of them."""
+        """Adds the free, tail and resident bytes of some slabs of a class."""
         slabs, size = self.slabs[rows], item.block_bytes
         capacity, slots = int(slabs["capacity"].max()), int(slabs["slot_count"].max())
         bases = slabs["base"]
@@ -206,14 +206,14 @@ class Measuring:
         self.resident_by_class[item.number] += int(self.pages.resident_between(bases, ends).sum())
 
     def requested_of_mid(self, item: ClassCensus, bases: Addresses, is_taken: NDArray[np.bool_]) -> int:
-        """Of blocks of a page and more the last pages may never have been touched: block by block."""
+        """Block by block: the last pages of blocks of a page and more may never have been touched."""
         step = np.arange(is_taken.shape[1], dtype=np.uint64) * np.uint64(item.block_bytes)
-        begins = bases[:, None] + step
-        resident = self.pages.resident_between(begins, begins + np.uint64(item.block_bytes))
+        starts = bases[:, None] + step
+        resident = self.pages.resident_between(starts, starts + np.uint64(item.block_bytes))
         return int(np.minimum(resident, item.mean_request_bytes)[is_taken].sum())
 
     def measure_live(self, item: ClassCensus) -> None:
-        """What is left of a class's slabs; how much of it was asked for."""
+        """The remaining bytes of a class's slabs; how many of them were requested."""
         held = int(self.resident_by_class[item.number])
         item.live_bytes = max(0, held - item.free_bytes - item.cached_bytes - item.tail_bytes)
         item.requested_bytes = min(item.live_bytes, self.requested_of_slabs(item))
@@ -230,10 +230,10 @@ class Measuring:
         cached = self.cached_by_class.get(item.number, np.zeros(0, np.int64))
         return max(0, item.requested_bytes - int(np.minimum(cached, mean).sum()))
 
-    # ---- slots that no slab takes ----
+    # ---- slots without a slab ----
 
     def is_free_slot(self) -> NDArray[np.bool_]:
-        """Which slots of each SuperSlab no slab takes: [SuperSlab, slot]."""
+        """The slots of each SuperSlab without a slab: [SuperSlab, slot]."""
         per_chunk = self.window.granules_per_chunk
         first = self.window.granule_of(self.slabs["base"])
         granule = np.concatenate(
@@ -248,7 +248,8 @@ class Measuring:
         return ~is_taken[self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)]
 
     def measure_pool(self) -> None:
-        """EMPTY and UNUSED slots, wholly free SuperSlabs, and what only huge pages made resident."""
+        """EMPTY and UNUSED slots, completely free SuperSlabs, and memory that only huge pages made
+        resident."""
         per_chunk = self.window.granules_per_chunk
         records = self.superslabs.superslabs
         granules = self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
@@ -257,8 +258,8 @@ class Measuring:
         is_unused = (records["unused"][:, None] >> slot) & 1 == 1
         is_dirty = (records["dirty"][:, None] >> slot) & 1 == 1
         is_kept = is_free.all(axis=1, keepdims=True) & np.ones_like(is_free)
-        begins = self.window.address_of(granules)
-        resident = self.pages.resident_between(begins, begins + np.uint64(self.window.granule_bytes))
+        starts = self.window.address_of(granules)
+        resident = self.pages.resident_between(starts, starts + np.uint64(self.window.granule_bytes))
         huge = self.huge_bytes(granules.reshape(-1)).reshape(granules.shape)
         fill = np.where(is_free & is_unused & ~is_dirty & ~is_kept, huge, 0)
         rest = np.where(is_free, resident - fill, 0)
@@ -308,12 +309,12 @@ class Measuring:
 
     def page_of(self, addresses: Addresses) -> Integers:
         """The index of each address's page."""
-        return np.clip((addresses.astype(np.int64) - self.pages.begin) // PAGE_BYTES, 0, self.pages.huge.size)
+        return np.clip((addresses.astype(np.int64) - self.pages.start) // PAGE_BYTES, 0, self.pages.huge.size)
 
     # ---- the rest of the window ----
 
     def measure_rest(self, foreign: NDArray[np.bool_] | None) -> None:
-        """Chunks without a record are hakmem's own records, or a mapping of another owner."""
+        """Chunks without a record are hakmem's own records or foreign mappings."""
         entries = self.window.chunk_map
         starts = self.window.address_of(np.arange(len(entries)) * self.window.granules_per_chunk)
         resident = self.pages.resident_between(starts, starts + np.uint64(self.window.chunk_bytes))

@@ -1,9 +1,9 @@
 """All figures of one process at one moment.
 
     take(target)                      full: walks SuperSlabs and ranges too
-    take(target, detail="counters")   heaps and totals only: what `top` reads again and again
+    take(target, detail="counters")   heaps and totals only: what `top` reads repeatedly
 
-The target runs on meanwhile, so figures may be a few operations apart; none is ever negative.
+The target keeps running, so figures may be a few operations apart; none is ever negative.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLASS_COUNTERS = ("refilled_blocks", "flushed_blocks", "sampled_requests", "samp
 
 
 def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
-    """Raises ProcessGoneError when the process ends, or becomes another program, meanwhile."""
+    """Raises ProcessGoneError if the process ends or runs another program meanwhile."""
     with making_sense(target):
         reading = read_quick(target) if detail == "counters" else read_full(target, progress)
         snapshot = snapshot_of(count(reading))
@@ -63,7 +63,7 @@ def take(target: Target, detail: Detail = "full", progress: Progress = no_progre
 
 
 def snapshot_of(census: Census) -> Snapshot:
-    """The figures of a census, with what the library and the kernel count."""
+    """The figures of a census, with the counters of the library and the kernel."""
     reading = census.reading
     target, schema, memory = reading.target, reading.schema, reading.target.memory
     process, totals, counters = target.process, read_totals(reading), read_counters(reading)
@@ -93,7 +93,7 @@ def snapshot_of(census: Census) -> Snapshot:
 
 
 def read_counters(reading: Reading) -> dict[str, int]:
-    """Summed over all heaps, and over what was counted without one."""
+    """Summed over all heaps and the counters without a heap."""
     dtype = reading.schema.dtype("counters")
     stray = reading.target.memory.array(reading.schema.root("stray_counters"), dtype, 1)
     by_heap = reading.heaps["owner"]["counters"]
@@ -101,7 +101,7 @@ def read_counters(reading: Reading) -> dict[str, int]:
 
 
 def read_totals(reading: Reading) -> dict[str, int]:
-    """The figures of the process."""
+    """The totals of the process."""
     schema = reading.schema
     record = reading.target.memory.array(schema.root("totals"), schema.dtype("totals"), 1)
     return {name: int(record[name][0]) for name in record.dtype.names or ()}
@@ -111,7 +111,7 @@ def read_totals(reading: Reading) -> dict[str, int]:
 
 
 def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
-    """Of one class; the quick form knows neither its slabs nor what remote-free buffers hold."""
+    """Of one class; the quick form knows neither its slabs nor the contents of remote-free buffers."""
     counted = {
         name: int(reading.class_counters[name][item.number]) if name in reading.class_counters else 0
         for name in CLASS_COUNTERS
@@ -136,7 +136,7 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
 
 
 def big_figures(census: Census, totals: dict[str, int]) -> BigFigures:
-    """Their bytes as the library counts them."""
+    """Big blocks; their bytes as counted by the library."""
     kinds = census.range_kinds
     return BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0))
 
@@ -179,7 +179,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
 
 
 def quarantine_bytes(reading: Reading) -> Integers:
-    """What each heap's quarantine holds."""
+    """The bytes in each heap's quarantine."""
     held = reading.quarantined
     sums = np.bincount(held.heap_rows, reading.class_bytes[held.classes], minlength=len(reading.heaps))
     return sums.astype(np.int64)
@@ -216,14 +216,14 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
 
 
 def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int) -> int:
-    """From what heaps count: blocks taken and not come back, but for those that lie in caches."""
+    """From the counters of heaps: blocks taken and not returned, minus those in caches."""
     slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
     taken = slab_bytes + totals.get("large_live_bytes", 0) + totals.get("big_live_bytes", 0)
     return max(0, taken - cached_bytes)
 
 
 def by_fill(walk: Walk, is_mapped: np.ndarray) -> list[int]:
-    """How many SuperSlabs are filled by 0 %, up to 10 %, up to 20 % …"""
+    """How many SuperSlabs are filled 0 %, up to 10 %, up to 20 % …"""
     active, slots = walk.superslabs.active_slots[is_mapped], walk.window.granules_per_chunk
     steps = -(-active * (FILL_STEPS - 1) // slots)  # rounded up: one slot is more than 0 %
     return np.bincount(steps, minlength=FILL_STEPS).tolist()

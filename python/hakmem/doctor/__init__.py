@@ -1,1 +1,1 @@
-"""What on this machine, in a process or in a program is in hakmem's way."""
+"""Checks of a machine, a process or a program for what hinders hakmem."""

@@ -1,6 +1,6 @@
-"""What `hakmem doctor` looks at: settings of the machine, of the container, of this session, of a program.
+"""Checks of `hakmem doctor`: settings of the machine, the container, this session and a program.
 
-Each check returns one Finding: what was found, whether it is in hakmem's way, and what to do.
+Each check returns one Finding: what was found, whether it hinders hakmem, and what to do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
-from hakmem.base.sizes import bytes_text
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.doctor.findings import Finding, Verdict, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
@@ -27,7 +27,7 @@ from hakmem.target.process import all_processes
 
 VM = Path("/proc/sys/vm")
 THP = Path("/sys/kernel/mm/transparent_hugepage")
-FULL_SHARE = 0.9  # of a limit: what is fuller is a problem
+FULL_SHARE = 0.9  # of a limit: more is a problem
 STRICT_OVERCOMMIT = 2
 USUAL_PAGE_BYTES = 4096
 LOADER_TIMEOUT_S = 10
@@ -48,36 +48,34 @@ def check_page_size() -> Finding:
     size = resource.getpagesize()
     if size == USUAL_PAGE_BYTES:
         return ok("page size", bytes_text(size))
-    return advice("page size", bytes_text(size), "memory goes back in larger pieces: RSS is somewhat higher")
+    return advice("page size", bytes_text(size), "memory is purged in larger units: RSS is somewhat higher")
 
 
 def check_huge_pages() -> Finding:
     mode = _chosen(THP / "enabled")
     if mode is None:
-        return ok("transparent huge pages", "this kernel has none")
+        return ok("transparent huge pages", "not supported by this kernel")
     if mode == "always":
         return ok(
-            "transparent huge pages", "always: hakmem lets them in only where 2 MiB are used as a whole"
+            "transparent huge pages", "always: hakmem permits them only where 2 MiB are used as a whole"
         )
     if mode == "never":
         return ok("transparent huge pages", "never: HAKMEM_THP=1 has no effect")
-    return ok("transparent huge pages", f"{mode}: only where a program asks (HAKMEM_THP=1 makes hakmem ask)")
+    return ok("transparent huge pages", f"{mode}: only on request (HAKMEM_THP=1 makes hakmem request them)")
 
 
 def check_overcommit() -> Finding:
     if _number(VM / "overcommit_memory") != STRICT_OVERCOMMIT:
         return ok("overcommit", "not strict: address space costs nothing")
     limit, used = (_meminfo(name) for name in ("CommitLimit", "Committed_AS"))
-    found = f"strict: {bytes_text(used)} of {bytes_text(limit)} promised"
+    found = f"strict: {bytes_text(used)} of {bytes_text(limit)} committed"
     if limit and used / limit > FULL_SHARE:
         return problem("overcommit", found, "mmap will fail soon; raise vm.overcommit_ratio, or add swap")
-    return advice(
-        "overcommit", found, "hakmem gives free address space back too, which costs more system calls"
-    )
+    return advice("overcommit", found, "hakmem unmaps free address space too, which costs more system calls")
 
 
 def check_map_count() -> Finding:
-    """The most mappings that any process has, against what the kernel allows to each."""
+    """The most mappings of any process, against the kernel's limit per process."""
     limit = _number(VM / "max_map_count") or 0
     counts = {}
     for process in all_processes():
@@ -86,7 +84,7 @@ def check_map_count() -> Finding:
         except (AccessRefusedError, ProcessGoneError):
             continue
     pid, most = max(counts.items(), key=lambda item: item[1], default=(0, 0))
-    found = f"vm.max_map_count is {limit:,}; the most that a process has is {most:,} (PID {pid})"
+    found = f"vm.max_map_count is {limit:,}; the maximum in use is {most:,} (PID {pid})"
     if limit and most / limit > FULL_SHARE:
         return problem("map count", found, f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}")
     return ok("map count", found)
@@ -99,7 +97,7 @@ def check_swap() -> Finding:
     used = total - free
     found = f"{bytes_text(used)} of {bytes_text(total)} used, vm.swappiness is {_number(VM / 'swappiness')}"
     if used / total > FULL_SHARE:
-        return problem("swap", found, "the machine is short of memory: see hakmem top for who has it")
+        return problem("swap", found, "the machine is short of memory: hakmem ps shows the largest processes")
     return ok("swap", found)
 
 
@@ -107,17 +105,21 @@ def check_memory() -> Finding:
     total, available = _meminfo("MemTotal"), _meminfo("MemAvailable")
     found = f"{bytes_text(available)} of {bytes_text(total)} available"
     if total and available / total < 1 - FULL_SHARE:
-        return problem("memory", found, "the machine is short of memory: see hakmem top for who has it")
+        return problem(
+            "memory", found, "the machine is short of memory: hakmem ps shows the largest processes"
+        )
     return ok("memory", found)
 
 
 def check_access() -> Finding:
     scope = ptrace_scope()
-    found = f"kernel.yama.ptrace_scope is {scope}" if has_yama() else "nothing restricts it"
+    found = f"kernel.yama.ptrace_scope is {scope}" if has_yama() else "unrestricted"
     if os.geteuid() == 0 or scope == 0:
-        return ok("access", f"{found}: the tool can look into your processes")
+        return ok("access", f"{found}: the tool can read your processes")
     return advice(
-        "access", f"{found}: {SCOPE_ADVICE.get(scope, 'restricted')}", "hakmem run works; the rest needs sudo"
+        "access",
+        f"{found}: {SCOPE_ADVICE.get(scope, 'restricted')}",
+        "hakmem run works; other commands need sudo",
     )
 
 
@@ -132,7 +134,9 @@ def check_memory_limit() -> Finding:
     found = f"{bytes_text(used)} of {bytes_text(limits.memory_bytes)} used ({limits.kind})"
     if limits.oom_kills:
         return problem(
-            "memory limit", f"{found}; {limits.oom_kills} processes were killed", _raise_limit(limits)
+            "memory limit",
+            f"{found}; {counted(limits.oom_kills, 'process was', 'processes were')} killed",
+            _raise_limit(limits),
         )
     if used / limits.memory_bytes > FULL_SHARE:
         return problem("memory limit", found, _raise_limit(limits))
@@ -140,16 +144,18 @@ def check_memory_limit() -> Finding:
 
 
 def _raise_limit(limits: Limits) -> str:
-    return f"raise the limit ({limits.memory_setting}), or give memory back sooner: HAKMEM_DECAY_MS=100"
+    return f"raise the limit ({limits.memory_setting}), or purge sooner: HAKMEM_DECAY_MS=100"
 
 
 def check_cpu_quota() -> Finding:
     limits, cores = cgroup_limits(), len(os.sched_getaffinity(0))
     if limits.cpus is None:
-        return ok("CPU quota", f"none; {cores} cores ({limits.kind})")
-    found = f"{limits.cpus:.3g} CPUs of {cores} cores ({limits.kind})"
+        return ok("CPU quota", f"none; {counted(cores, 'core')} ({limits.kind})")
+    found = f"{limits.cpus:.3g} CPUs of {counted(cores, 'core')} ({limits.kind})"
     if limits.cpus < 1:
-        return advice("CPU quota", found, "threads stand still for parts of each period; latencies show it")
+        return advice(
+            "CPU quota", found, "threads are throttled during part of each period, which shows in latencies"
+        )
     return ok("CPU quota", found)
 
 
@@ -160,46 +166,46 @@ def check_address_space() -> Finding:
     return _limit(
         "address space limit",
         resource.RLIMIT_AS,
-        "ulimit -v unlimited; hakmem makes its window smaller meanwhile (HAKMEM_WINDOW_GIB)",
+        "ulimit -v unlimited; until then hakmem uses a smaller window (HAKMEM_WINDOW_GIB)",
     )
 
 
 def check_data_limit() -> Finding:
-    return _limit("data limit", resource.RLIMIT_DATA, "ulimit -d unlimited; all of the heap counts as data")
+    return _limit("data limit", resource.RLIMIT_DATA, "ulimit -d unlimited; the whole heap counts as data")
 
 
 def check_locked_limit() -> Finding:
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    return ok("locked memory limit", f"{_limit_text(soft)}; matters to programs that call mlockall only")
+    return ok("locked memory limit", f"{_limit_text(soft)}; matters only to programs that call mlockall")
 
 
 def check_stack_limit() -> Finding:
     soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
     if soft == resource.RLIM_INFINITY:
-        return advice("stack limit", "unlimited: mappings lie in the kernel's legacy order", "ulimit -s 8192")
+        return advice("stack limit", "unlimited: the kernel uses its legacy mapping layout", "ulimit -s 8192")
     return ok("stack limit", _limit_text(soft))
 
 
 def check_environment() -> Finding:
-    """Settings that others' mallocs read, and preloads that are there already."""
+    """Variables of other mallocs, and libraries that are preloaded already."""
     preloads = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     with suppress(OSError):
         preloads += Path("/etc/ld.so.preload").read_text().split()
     mallocs = [name for name in preloads if "malloc" in name and "hakmem" not in name]
     if mallocs:
-        return problem("environment", f"preloaded already: {', '.join(mallocs)}", "take it out of LD_PRELOAD")
+        return problem(
+            "environment", f"another malloc is preloaded: {', '.join(mallocs)}", "remove it from LD_PRELOAD"
+        )
     ignored = [
         name for name in os.environ if name.startswith("MALLOC_") or name in ("MALLOC_CONF", "GLIBC_TUNABLES")
     ]
     if ignored:
-        return advice(
-            "environment", f"{', '.join(ignored)} set", "hakmem does not read them; see docs/OPTIONS.md"
-        )
-    return ok("environment", "nothing that concerns malloc")
+        return advice("environment", f"{', '.join(ignored)} set", "hakmem ignores them; see docs/OPTIONS.md")
+    return ok("environment", "no variables that concern malloc")
 
 
 def check_library() -> Finding:
-    """Is it there, and does the loader take it?"""
+    """Is it installed, and does the loader accept it?"""
     try:
         library = find_library()
     except HakmemError as error:
@@ -213,7 +219,9 @@ def check_library() -> Finding:
         check=False,
     )
     if step.returncode or "cannot be preloaded" in step.stderr:
-        why = step.stderr.strip().splitlines()[-1] if step.stderr.strip() else f"status {step.returncode}"
+        why = (
+            step.stderr.strip().splitlines()[-1] if step.stderr.strip() else f"exit status {step.returncode}"
+        )
         return problem("library", f"{library} does not load: {why}", "build it on this machine: make")
     return ok("library", str(library))
 
@@ -245,11 +253,11 @@ def program_findings(words: Sequence[str]) -> list[Finding]:
     try:
         library = find_library()
     except HakmemError:
-        library = None  # said by check_library
+        library = None  # reported by check_library
     examined = examine(words, library)
     found = [_program(examined.program, examined.scripts), *map(_of_trap, examined.traps)]
     if not examined.traps:
-        found.append(ok("preload", "nothing in the way"))
+        found.append(ok("preload", "possible"))
     found += _runtime(examined)
     return found
 
@@ -257,11 +265,11 @@ def program_findings(words: Sequence[str]) -> list[Finding]:
 def _program(program: Path, scripts: Sequence[Path]) -> Finding:
     if not scripts:
         return ok("program", str(program))
-    return ok("program", f"{scripts[0]} is a script: {program} runs it, on hakmem")
+    return ok("program", f"{scripts[0]} is a script; its interpreter {program} runs on hakmem")
 
 
 def _runtime(examined: Examined) -> list[Finding]:
-    """The allocator that a language brings above malloc."""
+    """The allocator of a language runtime on top of malloc."""
     program = examined.program.resolve()
     found = runtime_of(program.name, (path.name for path in examined.libraries))
     file = open_elf(program)
@@ -274,7 +282,7 @@ def _of_trap(trap: Trap) -> Finding:
     return Finding(trap.name, Verdict.PROBLEM if trap.is_fatal else Verdict.ADVICE, trap.what, trap.advice)
 
 
-# ---- reading -------------------------------------------------------------------------------------------
+# ---- helpers -------------------------------------------------------------------------------------------
 
 
 def _limit(name: str, which: int, what_to_do: str) -> Finding:

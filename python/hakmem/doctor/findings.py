@@ -1,4 +1,4 @@
-"""What `hakmem doctor` finds: each finding has a verdict, and an advice unless all is well."""
+"""Findings of `hakmem doctor`: each has a verdict, and advice unless it is ok."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import StrEnum
 
 class Verdict(StrEnum):
     OK = "ok"
-    ADVICE = "advice"  # works, but could be better, or is good to know
-    PROBLEM = "problem"  # does not work, or will soon not
+    ADVICE = "advice"  # works, but could be better, or is worth knowing
+    PROBLEM = "problem"  # does not work, or will soon fail
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Are the HAKMEM_* variables of an environment what hakmem understands?
+"""Are the HAKMEM_* variables of an environment valid?
 
-The library judges, not a table of ours: it is loaded into /bin/true with these variables, and warns of those
-that it ignores, and of limits that cannot be meant.  HAKMEM_HELP=1 tells the names that it has."""
+The library itself decides: it is loaded into /bin/true with these variables and warns of those that it
+ignores, and of implausible limits.  HAKMEM_HELP=1 lists the names that it knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hakmem.doctor.findings import Finding, advice, ok, problem
 from hakmem.target.library import VARIABLE, find_library
 
 NAME = "options"
-TOOL_VARIABLES = (VARIABLE, DEBUG_VARIABLE)  # the tool's own: the library is never given them by `hakmem run`
+TOOL_VARIABLES = (VARIABLE, DEBUG_VARIABLE)  # the tool's own: `hakmem run` does not pass them on
 STATS, HELP = "HAKMEM_STATS", "HAKMEM_HELP"
 STATS_KINDS = ("1:", "text:", "json:")
 QUIET_STATS = {"0", "1", "text", "json"}
@@ -31,18 +31,22 @@ NO_OPTION, HOLDS = "is not an option", "it holds"
 
 
 def option_findings(environment: Mapping[str, str]) -> list[Finding]:
-    """Of the environment that a program would be started with, or was."""
+    """Findings about the environment that a program would be, or was, started with."""
     ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     given = {name: value for name, value in ours.items() if name not in TOOL_VARIABLES}
     if not given:
-        return [ok(NAME, "no HAKMEM_* variable is in the environment")]
+        return [ok(NAME, "no HAKMEM_* variable is set")]
     try:
         library = find_library()
         warnings = warnings_of(library, given)
         defaults = dict(HELP_ROW.findall(ask(library, {HELP: "1"})))
     except (HakmemError, OSError, subprocess.TimeoutExpired):
         return [
-            advice(NAME, f"{', '.join(sorted(given))} set; no library that could judge them", "see above")
+            advice(
+                NAME,
+                f"{', '.join(sorted(given))} set, but not checked: the library cannot be loaded",
+                "see library",
+            )
         ]
     found = [_of_warning(warning, list(defaults)) for warning in warnings]
     bad = {name for warning in warnings for name in VARIABLE_NAME.findall(warning)[:1]}
@@ -54,11 +58,12 @@ def option_findings(environment: Mapping[str, str]) -> list[Finding]:
         for name, value in sorted(given.items())
         if name not in bad and name in defaults
     ]
-    return [*found, *([ok(NAME, f"understood: {', '.join(good)}")] if good else [])]
+    return [*found, *([ok(NAME, f"valid: {', '.join(good)}")] if good else [])]
 
 
 def warnings_of(library: Path, given: Mapping[str, str]) -> list[str]:
-    """What the library says of these variables; it prints no report, writes no file and lists no options."""
+    """The library's warnings about these variables, without making it print a report, write a file or list
+    options."""
     asked = {name: value for name, value in given.items() if name != HELP}
     how = asked.get(STATS, "")
     if how in QUIET_STATS or how.startswith(STATS_KINDS):
@@ -69,7 +74,7 @@ def warnings_of(library: Path, given: Mapping[str, str]) -> list[str]:
 
 
 def ask(library: Path, variables: Mapping[str, str]) -> str:
-    """What it says on standard error."""
+    """The library's standard error."""
     step = subprocess.run(
         [PROGRAM],
         env={"LD_PRELOAD": str(library), **variables},
@@ -85,26 +90,28 @@ def ask(library: Path, variables: Mapping[str, str]) -> str:
 
 def _of_warning(warning: str, names: list[str]) -> Finding:
     if HOLDS in warning.rpartition(";")[2]:
-        return advice(NAME, warning, "correct it, or take it out: what is met first decides")
+        return advice(NAME, warning, "correct or remove it: the tighter limit decides")
     variable = VARIABLE_NAME.match(warning)
     if variable is None or NO_OPTION not in warning:
-        return problem(NAME, warning, "correct it: as it stands it has no effect (docs/OPTIONS.md)")
+        return problem(NAME, warning, "correct it: it has no effect as it is (docs/OPTIONS.md)")
     near = difflib.get_close_matches(variable[0], names, 1, 0.75)
     return problem(
         NAME,
         f"{variable[0]} is not an option: it has no effect",
-        f"did you mean {near[0]}?" if near else "take it out; HAKMEM_HELP=1 lists those there are",
+        f"did you mean {near[0]}?" if near else "remove it; HAKMEM_HELP=1 lists the valid ones",
     )
 
 
 def _of_stats_file(how: str) -> list[Finding]:
-    """Only when a program ends it would be known that its report has no place."""
+    """Checked early: otherwise a report that cannot be written fails only when the program ends."""
     kind, colon, name = how.partition(":")
     if kind + colon not in STATS_KINDS:
         return []
     if not name:
-        return [problem(NAME, f"{STATS}={how} names no file", "write text:FILE or json:FILE")]
+        return [problem(NAME, f"{STATS}={how} names no file", "use text:FILE or json:FILE")]
     folder = Path(name).parent
     if os.access(folder, os.W_OK | os.X_OK):
         return []
-    return [problem(NAME, f"{STATS}={how}: nobody could write there ({folder})", "name another folder")]
+    return [
+        problem(NAME, f"{STATS}={how}: the directory {folder} is not writable", "choose another directory")
+    ]

@@ -1,4 +1,4 @@
-"""What `hakmem doctor PID` looks at: is that process on hakmem, and what is in hakmem's way there?"""
+"""Checks of `hakmem doctor PID`: does the process use hakmem, and what hinders hakmem there?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
-from hakmem.base.sizes import bytes_text
+from hakmem.base.sizes import bytes_text, counted
 from hakmem.census.figures import Snapshot
 from hakmem.census.limits import NEAR_SHARE, limit_mark, limit_notes
 from hakmem.census.snapshot import open_process, take
@@ -25,7 +25,7 @@ PRELOAD = "LD_PRELOAD"
 
 
 def process_findings(pid: int) -> list[Finding]:
-    """Raises AccessRefusedError or ProcessGoneError where nobody may look, or nobody is."""
+    """Raises AccessRefusedError or ProcessGoneError."""
     process = Process(pid)
     if not process.has_memory:
         raise ProcessGoneError(f"process {pid} has no memory: it is a kernel thread, or has ended")
@@ -51,24 +51,22 @@ def _snapshot(process: Process) -> Snapshot | None:
         return take(open_process(process.pid), detail="counters")
     except HakmemError:
         process.check_same()
-        return None  # of another format: `allocator` says so
+        return None  # of another format: reported under `allocator`
 
 
 def _allocator(process: Process, allocator: Allocator, environment: dict[str, str]) -> Finding:
     if allocator.name == HAKMEM:
         return ok("allocator", f"hakmem {allocator.version} ({process.name})")
-    found = f"{process.name} runs on {allocator.name}, not on hakmem"
+    found = f"{process.name} uses {allocator.name}, not hakmem"
     if "hakmem" in environment.get(PRELOAD, ""):
-        why = "it is linked statically" if allocator.name == STATIC else "the loader ignored it"
+        why = "the program is linked statically" if allocator.name == STATIC else "the loader ignored it"
         return problem(
             "allocator",
-            f"{found}, though {PRELOAD}={environment[PRELOAD]}: {why}",
-            "hakmem doctor -- PROGRAM tells what is in the way",
+            f"{found}, despite {PRELOAD}={environment[PRELOAD]}: {why}",
+            "hakmem doctor -- PROGRAM shows why",
         )
-    helps = (
-        "it brings its own malloc: build it without" if allocator.is_bundled else "start it with hakmem run"
-    )
-    return advice("allocator", found, f"{helps}; hakmem doctor -- PROGRAM tells what is in the way")
+    fix = "build it without its own malloc" if allocator.is_bundled else "start it with hakmem run"
+    return advice("allocator", found, f"{fix}; hakmem doctor -- PROGRAM shows what hinders it")
 
 
 def _limits(snapshot: Snapshot) -> Iterator[Finding]:
@@ -76,13 +74,13 @@ def _limits(snapshot: Snapshot) -> Iterator[Finding]:
     if limits is None:
         return
     for note in limit_notes(limits):
-        yield problem("limits", note, "hakmem why tells what holds the memory")
+        yield problem("limits", note, "hakmem why shows what holds the memory")
     if not limit_notes(limits):
         yield ok("limits", limit_mark(limits) or "none; no request was refused")
 
 
 def _changed_by_itself(snapshot: Snapshot | None) -> Iterator[Finding]:
-    """Options that its environment does not tell: a program may overwrite that, or set what hakmem has."""
+    """Options that are not in its environment: a program may overwrite it, or set options in hakmem."""
     for item in snapshot.options_changed if snapshot else ():
         if item.source != "environment":
             yield ok("options", f"in force: {item.variable}={item.value} (default {item.default or 'none'})")
@@ -117,7 +115,7 @@ def _resource_limits(process: Process) -> Iterator[Finding]:
         if soft == UNLIMITED:
             continue
         found = f"{name.removeprefix('Max ')}: {bytes_text(int(soft))}"
-        yield advice("resource limits", found, f"{command} unlimited before it is started, or prlimit")
+        yield advice("resource limits", found, f"run {command} unlimited before starting it, or prlimit")
     if all(rows.get(name, UNLIMITED) == UNLIMITED for name in LIMITS_SEEN):
         yield ok("resource limits", "none on address space and data")
 
@@ -129,8 +127,9 @@ def _memory_cgroup(process: Process) -> Finding:
     used = limits.used_bytes or 0
     found = f"{bytes_text(used)} of {bytes_text(limits.memory_bytes)} used ({limits.kind})"
     if used > NEAR_SHARE * limits.memory_bytes or limits.oom_kills:
-        kills = f"; {limits.oom_kills} processes were killed" if limits.oom_kills else ""
-        return problem("memory limit", found + kills, f"raise {limits.memory_setting}, or use less")
+        killed = counted(limits.oom_kills, "process was", "processes were")
+        kills = f"; {killed} killed" if limits.oom_kills else ""
+        return problem("memory limit", found + kills, f"raise {limits.memory_setting}, or use less memory")
     return ok("memory limit", found)
 
 
@@ -138,8 +137,8 @@ def _huge_pages(process: Process, status: dict[str, str]) -> Finding:
     huge = process.smaps_rollup().get("AnonHugePages", 0)
     switched_off = status.get("THP_enabled") == "0"
     if switched_off:
-        return ok("huge pages", "none: it switched them off (PR_SET_THP_DISABLE)")
-    return ok("huge pages", f"{bytes_text(huge)} of its memory lies in them")
+        return ok("huge pages", "none: disabled by the process (PR_SET_THP_DISABLE)")
+    return ok("huge pages", f"{bytes_text(huge)} of its memory")
 
 
 def _seccomp(status: dict[str, str], snapshot: Snapshot | None) -> Finding:
@@ -151,8 +150,8 @@ def _seccomp(status: dict[str, str], snapshot: Snapshot | None) -> Finding:
     return advice(
         "system call filter",
         f"{found}{'; HAKMEM_CONFINED=1' if is_confined else ''}",
-        "hakmem asks for what any malloc needs only, once it knows: where a filter is installed past the C "
-        "library's prctl, start with HAKMEM_CONFINED=1",
+        "hakmem then restricts itself to the system calls that every malloc needs, if it notices: if the "
+        "filter is installed without the C library's prctl, start with HAKMEM_CONFINED=1",
     )
 
 
@@ -161,12 +160,14 @@ def _locked(status: dict[str, str]) -> Finding:
     if not locked:
         return ok("locked memory", "none")
     return advice(
-        "locked memory", f"{bytes_text(locked)} (mlock)", "locked pages are not given back: RSS stays high"
+        "locked memory", f"{bytes_text(locked)} (mlock)", "locked pages are not purged: RSS stays high"
     )
 
 
 def _swapped(status: dict[str, str]) -> Finding:
     swapped = int(status.get("VmSwap", "0 kB").split()[0]) * 1024
     if not swapped:
-        return ok("swap", "nothing of it is swapped out")
-    return advice("swap", f"{bytes_text(swapped)} of it are swapped out", "the machine is short of memory")
+        return ok("swap", "none of its memory is swapped out")
+    return advice(
+        "swap", f"{bytes_text(swapped)} of its memory is swapped out", "the machine is short of memory"
+    )

@@ -1,1 +1,1 @@
-"""How a program is launched on hakmem: whether that works, and whether its report came."""
+"""Launching a program on hakmem: whether that works, and whether its report was written."""

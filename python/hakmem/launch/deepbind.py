@@ -1,7 +1,7 @@
-"""Does a program call dlopen with RTLD_DEEPBIND?  Read off its machine code.
+"""Does a program call dlopen with RTLD_DEEPBIND?  Determined from its machine code.
 
-Flags are nearly always a constant: `mov esi, imm32` a few instructions before `call dlopen`.  So: find the
-calls of dlopen, through its PLT entry or its GOT slot, and look at what was last put into esi before.
+The flags are nearly always a constant: `mov esi, imm32` a few instructions before `call dlopen`.  So: find
+the calls of dlopen, through its PLT entry or its GOT slot, and check the last value loaded into esi before.
 x86-64 only; elsewhere the answer is no.
 """
 
@@ -15,10 +15,10 @@ from hakmem.target.elf import CodeSection, ElfFile
 
 FUNCTIONS = ("dlopen", "dlmopen")
 RTLD_DEEPBIND = 0x8
-RTLD_LAZY_OR_NOW = 0x3  # one of them must be set, or dlopen fails
-RTLD_KNOWN = 0x110F  # all flags there are
+RTLD_LAZY_OR_NOW = 0x3  # dlopen fails without one of them
+RTLD_KNOWN = 0x110F  # all flags
 LOOK_BACK_BYTES = 48
-# jmp *slot(%rip), call *slot(%rip); in PLT entries with a bnd prefix at times
+# jmp *slot(%rip), call *slot(%rip); some PLT entries have a bnd prefix
 JUMP_THROUGH = re.compile(rb"\xff\x25(....)", re.DOTALL)
 CALL_THROUGH = re.compile(rb"\xff\x15(....)", re.DOTALL)
 CALL_NEAR = re.compile(rb"\xe8(....)", re.DOTALL)
@@ -44,16 +44,16 @@ def _plt_entries(section: CodeSection, slots: set[int]) -> Iterator[int]:
     """Addresses of code that only jumps through one of the slots."""
     for match in JUMP_THROUGH.finditer(section.data):
         if _target(section, match) in slots:
-            begin = match.start()
-            if section.data[begin - 1 : begin] == b"\xf2":  # bnd
-                begin -= 1
-            if section.data[begin - 4 : begin] == ENDBR64:
-                begin -= 4
-            yield section.address + begin
+            start = match.start()
+            if section.data[start - 1 : start] == b"\xf2":  # bnd
+                start -= 1
+            if section.data[start - 4 : start] == ENDBR64:
+                start -= 4
+            yield section.address + start
 
 
 def _calls(section: CodeSection, slots: set[int], entries: set[int]) -> Iterator[int]:
-    """Offsets of calls, and of jumps at a function's end, that lead to dlopen."""
+    """Offsets of calls and tail calls of dlopen."""
     for pattern in (CALL_NEAR, JUMP_NEAR):
         yield from (
             match.start() for match in pattern.finditer(section.data) if _target(section, match) in entries
@@ -64,12 +64,12 @@ def _calls(section: CodeSection, slots: set[int], entries: set[int]) -> Iterator
 
 
 def _target(section: CodeSection, match: re.Match[bytes]) -> int:
-    """The address that an operand relative to the next instruction means."""
+    """The target address of an operand relative to the next instruction."""
     return int(section.address + match.end() + struct.unpack("<i", match[1])[0])
 
 
 def _flags_before(section: CodeSection, place: int) -> bool:
-    """Was the last constant put into esi one that says DEEPBIND?"""
+    """Did the last constant loaded into esi include DEEPBIND?"""
     before = section.data[max(0, place - LOOK_BACK_BYTES) : place]
     last = None
     for match in SET_ESI.finditer(before):

@@ -1,13 +1,13 @@
-"""`hakmem run --stats` and `--json`: somebody says when the program left without its report.
+"""`hakmem run --stats` and `--json`: a watcher reports when the program exits without its report.
 
-The program takes the tool's process over, so another one has to look.  It is no child of the program, which
-might wait for any child, and no part of its session: Ctrl-C is not for it.  It sleeps until the program ends.
+The program replaces the tool's process, so a second process watches.  It is not a child of the program, which
+might wait for any child, and not in its session, so Ctrl-C does not reach it.  It sleeps until the program
+ends.
 
-    run ──fork──▶ helper ──fork──▶ watcher      helper ends at once: init has the watcher
+    run ──fork──▶ helper ──fork──▶ watcher      helper ends at once: init adopts the watcher
      └──exec──▶ program ─ ─ ─ ends ─ ─ ─▶ is the report there?
 
-A report is written by what runs at exit: not after _exit, a signal, or when the program became another one
-(exec) that hakmem is not in."""
+The report is written at exit: not after _exit, a signal, or an exec of a program without hakmem."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INIT = 1
-LOOKS_S = (0.01, 0.5)  # between two looks at what the program is: in its first second, and later
+POLLS_S = (0.01, 0.5)  # between two checks of which program runs: in the first second, and later
 FIRST_S = 1.0
-REAPED_S = 0.5  # how long the status may take: somebody has to wait for the program
+REAPED_S = 0.5  # time limit for the status: the parent has to wait for the program first
 LIBRARY = "libhakmem"
-# linux/pidfd.h: struct pidfd_info as it was at first, and what is asked for; since Linux 6.15.
+# linux/pidfd.h: the first version of struct pidfd_info, and the request; since Linux 6.15.
 PIDFD_INFO = struct.Struct("=QQ11Ii")
 PIDFD_GET_INFO, PIDFD_INFO_EXIT = 0xC040FF0B, 1 << 3
 
 
 @dataclass(frozen=True)
 class Expected:
-    """How one tells that the report was written, and what is to be cleared away."""
+    """How to recognise that the report was written, and what to clean up."""
 
     is_there: Callable[[], bool]
     folder: Path | None = None
-    linked: Path | None = None  # a program that is linked with hakmem: there it has no library
+    linked: Path | None = None  # a program linked with hakmem, without the shared library
 
     def clear(self) -> None:
         if self.folder is not None:
@@ -49,9 +49,9 @@ class Expected:
 
 
 def expected_mark() -> tuple[Expected, str] | None:
-    """Of a report on standard error: the library makes a file beside it.  With the value of HAKMEM_STATS;
-    None where there is no place for files.  The folder is this user's alone: in one that others may write
-    into they could lay a link for the library to follow."""
+    """For a report on standard error: the library also creates a marker file.  Returned with the value of
+    HAKMEM_STATS; None if no directory can be created.  The directory is private: in a shared one another user
+    could plant a link for the library to follow."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="hakmem-run-"))
     except OSError:
@@ -61,7 +61,7 @@ def expected_mark() -> tuple[Expected, str] | None:
 
 
 def expected_file(pattern: str) -> Expected:
-    """Of a report in a file, which may have been there before."""
+    """For a report in a file, which may exist already."""
     path = Path(pattern.replace("%p", str(os.getpid())))
     before = signature(path)
     return Expected(lambda: signature(path) not in (None, before))
@@ -73,21 +73,21 @@ def signature(path: Path) -> tuple[int, int, int] | None:
         found = path.stat()
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):  # a FIFO or a device: written into, and nothing stays
+    if not stat.S_ISREG(found.st_mode):  # a FIFO or a device: nothing remains of what is written
         return (0, 0, time.monotonic_ns())
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def watch(expected: Expected, name: str) -> int | None:
-    """Returns at once; the watcher lives as long as this process does, whatever program that becomes.  A byte
-    into the descriptor that it returns sends it away: nothing was run.  In a container whose first process
-    this is it would be handed to the program itself: there nobody watches, and None is returned."""
+    """Starts the watcher and returns at once; it lives as long as this process, whatever program it
+    executes.  A byte written to the returned descriptor cancels it: nothing was run.  As the first process of
+    a container the program itself would adopt the watcher: there is none then, and None is returned."""
     pid = os.getpid()
     try:
         if pid == INIT:
             raise OSError
         program = os.pidfd_open(pid)
-        begun, cancel = os.pipe()  # closed by exec: then the program has begun
+        begun, cancel = os.pipe()  # closed by exec: then the program has started
         helper = os.fork()
     except OSError:
         expected.clear()
@@ -110,7 +110,7 @@ def watch(expected: Expected, name: str) -> int | None:
 
 
 def keep_only(kept: set[int]) -> None:
-    """The program's other files, pipes and locks are not the watcher's to hold open; Ctrl-C is not for it."""
+    """Closes all other descriptors: the watcher must not keep the program's files, pipes and locks open."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     for name in os.listdir("/proc/self/fd"):
@@ -122,23 +122,22 @@ def keep_only(kept: set[int]) -> None:
 
 
 def be_watcher(program: int, pid: int, expected: Expected, name: str) -> None:
-    """Says why, if there is no report when the program has ended.  One that runs as another user by then
-    could not make the file."""
+    """Reports why, if the program has ended without its report.  A program that changed its user could not
+    create the file."""
     became, is_other_user = wait_for_end(program, pid, expected.linked)
     if not expected.is_there() and not is_other_user:
-        said = f"hakmem: {name} (PID {pid}) left without its report: {why_it_left(program, pid, became)}\n"
+        said = f"hakmem: {name} (PID {pid}) exited without its report: {why_it_left(program, pid, became)}\n"
         os.write(2, said.encode(errors="replace"))
 
 
 def wait_for_end(program: int, pid: int, linked: Path | None) -> tuple[str | None, bool]:
-    """What the process was at last when hakmem was not in it, None as long as it was; and whether it changed
-    its user."""
+    """The last program of the process if hakmem was not in it, else None; and whether it changed its user."""
     began_s, last, became, is_other_user = time.monotonic(), "", None, False
     poller = select.poll()
     poller.register(program, select.POLLIN)
     while True:
         is_young = time.monotonic() - began_s < FIRST_S
-        if poller.poll(1000 * LOOKS_S[0 if is_young else 1]):
+        if poller.poll(1000 * POLLS_S[0 if is_young else 1]):
             return became, is_other_user
         with suppress(OSError, IndexError):
             now = str(Path(f"/proc/{pid}/exe").readlink())
@@ -151,21 +150,21 @@ def wait_for_end(program: int, pid: int, linked: Path | None) -> tuple[str | Non
 
 
 def why_it_left(program: int, pid: int, became: str | None) -> str:
-    """As far as it is known."""
+    """The reason, as far as it is known."""
     status = exit_status(program, pid)
     if status is not None and os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"it was killed by signal {number} ({signal.strsignal(number)})"
     if became is not None:
-        return f"it became {became} (exec), which hakmem is not in"
+        return f"it executed {became}, which does not use hakmem"
     if status is not None:
-        return "it ended by _exit, past what runs at exit"
-    return "it ended by _exit, past what runs at exit, or was killed by a signal"
+        return "it called _exit, which skips exit handlers"
+    return "it called _exit, which skips exit handlers, or was killed by a signal"
 
 
 def exit_status(program: int, pid: int) -> int | None:
-    """As for waitpid; None where nobody tells.  Until somebody has waited for the program /proc does, from
-    then on the pidfd does (Linux 6.15)."""
+    """As from waitpid; None if unknown.  Until its parent has waited for the program it is in /proc,
+    afterwards available from the pidfd (Linux 6.15)."""
     until_s = time.monotonic() + REAPED_S
     while time.monotonic() < until_s:
         status = status_of_zombie(pid)
@@ -173,7 +172,7 @@ def exit_status(program: int, pid: int) -> int | None:
             status = status_of_reaped(program)
         if status is not None:
             return status
-        time.sleep(LOOKS_S[0])
+        time.sleep(POLLS_S[0])
     return None
 
 
@@ -183,7 +182,7 @@ def user_of(pid: int) -> int:
 
 
 def status_of_zombie(pid: int) -> int | None:
-    """The last field of /proc/PID/stat; the kernel says 0 of what runs as another user."""
+    """The last field of /proc/PID/stat; the kernel shows 0 for processes of other users."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         user = user_of(pid)

@@ -1,7 +1,7 @@
-"""Can hakmem be preloaded into a command?  If not, why, and what helps.
+"""Can hakmem be preloaded into a command?  If not, why, and how to fix it.
 
-A *trap* is one reason.  A fatal one means that the program would run, but without hakmem and without a word
-about it; `hakmem run` refuses then.  The others are for `hakmem doctor` to tell.
+A *trap* is one reason.  With a fatal one the program would silently run without hakmem; `hakmem run` refuses
+then.  The others are reported by `hakmem doctor`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Trap:
 class Examined:
     """A command as the kernel would run it."""
 
-    program: Path  # what is executed in the end: of a script, its interpreter
+    program: Path  # what is finally executed: of a script, its interpreter
     scripts: list[Path]  # on the way there
     libraries: list[Path]
     traps: list[Trap]
@@ -59,25 +59,25 @@ class Examined:
 
 
 def fortify_beside(library: Path) -> Path | None:
-    """The library that checks bounds in the C library's functions; None where there is none (musl)."""
+    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
     path = library.with_name(FORTIFY)
     return path if path.is_file() else None
 
 
 def resolve(word: str) -> Path:
-    """The file that a shell would run; errors with the shell's exit statuses."""
+    """The file that a shell would run; errors have the shell's exit statuses."""
     found = shutil.which(word)
     if found is None:
         if "/" in word and Path(word).exists():
-            reason = "is a folder" if Path(word).is_dir() else "is not executable (chmod +x)"
+            reason = "is a directory" if Path(word).is_dir() else "is not executable (chmod +x)"
             raise CommandError(f"{word} {reason}", CommandError.NOT_EXECUTABLE)
-        where = "no such file" if "/" in word else "it is in no folder of PATH"
-        raise CommandError(f"cannot find {word}: {where}", CommandError.NOT_FOUND)
+        where = "no such file" if "/" in word else "not found in PATH"
+        raise CommandError(f"{word}: {where}", CommandError.NOT_FOUND)
     return Path(found)
 
 
 def examine(words: Sequence[str], library: Path | None) -> Examined:
-    """`library` is what would be preloaded; None: not known, and not compared with."""
+    """`library` would be preloaded; None: unknown, and not compared."""
     program = resolve(words[0])
     scripts: list[Path] = []
     while (interpreter := _interpreter_of(program)) is not None and len(scripts) < SCRIPTS_DEEP:
@@ -90,7 +90,7 @@ def examine(words: Sequence[str], library: Path | None) -> Examined:
 
 
 def _interpreter_of(path: Path) -> str | None:
-    """Of a script; `env` is looked through.  A text without a first line of #! is the shell's."""
+    """Of a script; `env` is resolved.  A text without #! is run by the shell."""
     try:
         with path.open("rb") as file:
             head = file.read(SHEBANG_BYTES)
@@ -105,7 +105,7 @@ def _interpreter_of(path: Path) -> str | None:
 
 
 def _libraries(program: Path) -> list[Path]:
-    """All libraries that the loader would map, asked of the loader itself (as ldd does)."""
+    """All libraries that the loader would map, as reported by the loader itself (as in ldd)."""
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | {
         "LD_TRACE_LOADED_OBJECTS": "1"
     }
@@ -127,11 +127,11 @@ def _traps(
     program: Path, file: ElfFile | None, library: Path | None, libraries: list[Path]
 ) -> Iterator[Trap]:
     if file is None:
-        yield Trap("format", True, f"{program} is no ELF program", "name the program that runs it")
+        yield Trap("format", True, f"{program} is not an ELF program", "name the program that runs it")
         return
     yield from _rights(program)
     if file.symbol(SYMBOL) is not None:
-        return  # linked with libhakmem.a: nothing has to be preloaded
+        return  # linked with libhakmem.a: no preload needed
     if file.is_static:
         yield Trap(
             "static",
@@ -146,7 +146,7 @@ def _traps(
 
 
 def _rights(program: Path) -> Iterator[Trap]:
-    """What makes the loader ignore LD_PRELOAD: the program gains rights when it starts."""
+    """The loader ignores LD_PRELOAD if the program gains privileges when it starts."""
     status = program.stat()
     gains = []
     if status.st_mode & stat.S_ISUID and status.st_uid != os.getuid():
@@ -159,8 +159,9 @@ def _rights(program: Path) -> Iterator[Trap]:
         yield Trap(
             "setuid",
             True,
-            f"{program} gains rights when it starts ({', '.join(gains)}): the loader ignores LD_PRELOAD then",
-            "run it as the user whose rights it gains, link it with libhakmem.a, or name libhakmem.so in "
+            f"{program} gains privileges when it starts ({', '.join(gains)}): the loader then ignores "
+            "LD_PRELOAD",
+            "run it as the user whose privileges it gains, link it with libhakmem.a, or add libhakmem.so to "
             "/etc/ld.so.preload",
         )
 
@@ -173,7 +174,7 @@ def _has_capabilities(program: Path) -> bool:
 
 
 def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
-    """Program and library must be of one machine and one C library."""
+    """Program and library must match in machine and C library."""
     ours = open_elf(library) if library is not None else None
     if ours is None:
         return
@@ -203,20 +204,21 @@ def _c_library(file: ElfFile) -> str:
 
 
 def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Trap]:
-    """Allocators that the program brings.  Its own malloc comes before a preloaded one; a library's after."""
+    """Bundled allocators.  The program's own malloc takes precedence over a preloaded one; a library's does
+    not."""
     if file.symbol("malloc") is not None:
         yield Trap(
             "own malloc",
             True,
-            f"{program} defines malloc itself{_named(file)}: that one serves, whatever is preloaded",
-            "build it without (for example redis: make MALLOC=libc), or link it with libhakmem.a instead",
+            f"{program} defines malloc itself{_named(file)}, which takes precedence over any preload",
+            "build it without its own malloc (redis: make MALLOC=libc), or link it with libhakmem.a instead",
         )
     elif name := bundled_in(file):
         yield Trap(
             "bundled allocator",
             False,
-            f"{program} brings {name}; what it allocates there hakmem neither serves nor sees",
-            "build it with the system's malloc to have all of its memory on hakmem",
+            f"{program} bundles {name}; hakmem neither serves nor sees what it allocates there",
+            "build it with the system's malloc so that hakmem serves all of its memory",
         )
     for path in libraries:
         library = None if path.name.startswith(C_LIBRARIES) else open_elf(path)
@@ -224,8 +226,9 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
             yield Trap(
                 "bundled allocator",
                 False,
-                f"{path} brings an allocator{_named(library)}; malloc goes to hakmem, its own names do not",
-                "see whether the program can do without that library",
+                f"{path} bundles an allocator{_named(library)}; malloc goes to hakmem, its own functions do "
+                "not",
+                "check whether the program can do without that library",
             )
 
 
@@ -241,7 +244,7 @@ def _deepbind(program: Path, libraries: list[Path]) -> Iterator[Trap]:
             yield Trap(
                 "deepbind",
                 False,
-                f"{path} loads libraries with RTLD_DEEPBIND: those use the C library's malloc, and "
-                "blocks may cross between both (hakmem forwards foreign blocks that are freed)",
-                "see whether it has an option against that; the counter foreign_frees tells how often",
+                f"{path} loads libraries with RTLD_DEEPBIND: they use the C library's malloc, and "
+                "blocks may cross between the two (hakmem forwards frees of foreign blocks)",
+                "check whether it has an option against that; the counter foreign_frees shows how often",
             )

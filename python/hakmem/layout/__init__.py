@@ -1,1 +1,1 @@
-"""How hakmem's structures lie in memory: the library's description of itself, and records as arrays."""
+"""The layout of hakmem's structures: the library's description of itself, and records as arrays."""

@@ -1,12 +1,12 @@
-"""Reading another program's memory, whatever it lies in.
+"""Reading another program's memory, from a process or a file.
 
-`Memory.gather` is the one operation that an implementation brings: many pieces, one system call for up to
+`Memory.gather` is the one operation that an implementation provides: many pieces, one system call for up to
 1,024 of them.  Everything else is derived from it.
 
     ProcessMemory   a running (or stopped, or hung) process: target/live_memory.py
     CoreMemory      a core dump: target/corefile.py
 
-The target is never stopped, so what is read may be a few operations apart; readers of it must bear that.
+The target is never stopped, so what is read may be a few operations apart; readers must tolerate that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Memory(ABC):
 
     @abstractmethod
     def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
-        """The bytes of all pieces, one piece behind the other; UnreadableError if one is not there."""
+        """The bytes of all pieces, concatenated; UnreadableError if one is not mapped."""
 
     def read(self, address: int, count: int) -> bytes:
         return self.gather(np.array([address], np.uint64), np.array([count], np.uint64)).tobytes()
@@ -43,10 +43,10 @@ class Memory(ABC):
         table = np.array(pieces, np.uint64)
         data = self.gather(table[:, 0], table[:, 1]).tobytes()
         ends = np.cumsum(table[:, 1]).tolist()
-        return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+        return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def records(self, addresses: Addresses | Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """One record of this type from each address."""
+        """One record of this type at each address."""
         places = np.asarray(addresses, np.uint64)
         sizes = np.full(len(places), dtype.itemsize, np.uint64)
         return self.gather(places, sizes).view(dtype)
@@ -57,7 +57,7 @@ class Memory(ABC):
         return self.gather(np.array([address], np.uint64), size).view(dtype)
 
     def text(self, address: int) -> str:
-        """The NUL-terminated text at an address; page by page, as the next page may not be there."""
+        """The NUL-terminated text at an address; page by page, as the next page may not be mapped."""
         found = b""
         while address and b"\0" not in found and len(found) < TEXT_BYTES_MAX:
             count = PAGE_BYTES - address % PAGE_BYTES

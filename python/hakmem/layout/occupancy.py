@@ -1,12 +1,12 @@
-"""Which bytes of a slab's pages belong to free blocks, out of its bitmaps and without a loop over blocks.
+"""Which bytes of a slab's pages belong to free blocks, from its bitmaps and without a loop over blocks.
 
     slab       [ block 0 | block 1 | block 2 | … | capacity - 1 | tail ]
     bitmap       0         1         1             0                       1: free
     pages      |        p0        |       p1         | …
 
 Law: bytes of free blocks below an address = set bits below it * block_bytes + the part of the block that
-the address cuts.  So a page's share is the difference between its two edges, exact also for blocks that
-span pages."""
+the address splits.  So a page's share is the difference between its two edges; it is also exact for blocks
+that span pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def set_bytes_by_page(words: Words, block_bytes: int, page_count: int, page_byte
 
 
 def clip_to_capacity(words: Words, capacity: int) -> Words:
-    """Without the bits beyond the last block, which a slab that is just being made may have."""
+    """Clears the bits beyond the last block, which a slab under construction may have."""
     first_bits = np.arange(words.shape[1]) * BITS_PER_WORD
     valid = np.clip(capacity - first_bits, 0, BITS_PER_WORD)
     masks = np.array([(1 << int(bits)) - 1 for bits in valid], np.uint64)
@@ -56,6 +56,6 @@ def clip_to_capacity(words: Words, capacity: int) -> Words:
 
 
 def bits_of(words: Words) -> NDArray[np.bool_]:
-    """The bits as truth values: [slab, bit]."""
+    """The bits as booleans: [slab, bit]."""
     octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(len(words), words.shape[1] * 8)
     return np.unpackbits(octets, axis=1, bitorder="little").astype(bool)

@@ -4,8 +4,8 @@
                                │ roots   ──▶ name → address of a structure
                                │ texts   ──▶ names, units and meanings
 
-Nothing but this head, the entries' and the roots' own layout is agreed on between tool and library.  All else
-is looked up by name, so that an older or newer library is understood as far as both know the names.
+Tool and library agree on nothing but this head and the layout of entries and roots.  Everything else is
+looked up by name, so that an older or newer library is understood as far as both know the names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMAT = 1
 HEAD = struct.Struct("=16sIIIIQIIQQQ16s")
 ENTRY = np.dtype(
     [
-        ("text", "u4"),  # offset in the texts: name, unit and meaning, each ended by a 0
+        ("text", "u4"),  # offset in the texts: name, unit and meaning, each terminated by a 0
         ("record_text", "u4"),  # likewise, of the record that it belongs to
         ("kind", "S1"),  # r record, f field, c constant
         ("role", "S1"),  # of ROLES
@@ -40,8 +40,8 @@ ENTRY = np.dtype(
     ]
 )
 ROOT = np.dtype([("name", "S24"), ("address", "u8")])
-FORMATS_MAX, HEAD_BYTES_MIN = 1000, 24  # of any format there will ever be
-# A head that claims more than this is none.
+FORMATS_MAX, HEAD_BYTES_MIN = 1000, 24  # of any format, now or later
+# A head that claims more than this is invalid.
 ROWS_MAX, ROW_BYTES_MAX, TEXT_BYTES_MAX = 1 << 16, 1 << 12, 1 << 24
 
 
@@ -63,12 +63,12 @@ class Head(NamedTuple):
 
     @classmethod
     def at(cls, memory: Memory, address: int) -> Head:
-        """What lies there, unchecked."""
+        """The bytes at the address, unchecked."""
         return cls(*HEAD.unpack(memory.read(address, HEAD.size)))
 
     @property
     def is_plausible(self) -> bool:
-        """Is it a head at all, of whatever format?  The magic stands in the code of its readers, too."""
+        """Is it a head, of any format?  The magic also occurs in the code of its readers."""
         return (
             self.magic == MAGIC
             and self.format < FORMATS_MAX
@@ -81,18 +81,18 @@ class Head(NamedTuple):
         return _text(self.version)
 
     def check(self, address: int) -> None:
-        """Raises unless this is a block, and one that this tool can read."""
+        """Raises unless this is a block that this tool can read."""
         if self.magic != MAGIC:
-            raise NotHakmemError(f"there is no hakmem block at {address:#x}")
+            raise NotHakmemError(f"no hakmem block at {address:#x}")
         version = self.version_text
         if self.format != FORMAT:
             raise VersionError(
-                f"the program runs hakmem {version}, which describes itself in format {self.format}; this "
-                f"tool ({__version__}) reads format {FORMAT}: use the tool that came with that library"
+                f"the program uses hakmem {version}, whose statistics have format {self.format}; this tool "
+                f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
             )
         rows = (self.entry_bytes, ENTRY), (self.root_bytes, ROOT)
         if not (self._has_sane_texts and all(self._is_sane(*row) for row in rows)):
-            raise VersionError(f"hakmem {version} describes itself in a way that is not format {FORMAT}")
+            raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
 
     @property
     def _has_sane_texts(self) -> bool:
@@ -110,7 +110,7 @@ class Texts:
         self._pool = pool
 
     def at(self, offset: int, count: int) -> list[str]:
-        """`count` texts that follow one another."""
+        """`count` consecutive texts."""
         texts = []
         for _ in range(count):
             end = self._pool.find(b"\0", offset)
@@ -142,7 +142,7 @@ class Entry(NamedTuple):
 
 
 def read_head(memory: Memory, address: int) -> Head:
-    """NotHakmemError if there is no block, VersionError if it is one that this tool cannot read."""
+    """NotHakmemError if there is no block, VersionError if this tool cannot read it."""
     head = Head.at(memory, address)
     head.check(address)
     return head
@@ -150,7 +150,7 @@ def read_head(memory: Memory, address: int) -> Head:
 
 @dataclass(frozen=True)
 class FieldMeta:
-    """What a figure is: its unit, whether it only grows, what it means."""
+    """A figure's unit, role and meaning."""
 
     unit: str
     role: str  # "counter" (only grows), "gauge", "structure" (not for display)
@@ -171,7 +171,7 @@ class Field:
 
     @classmethod
     def of(cls, entry: Entry) -> Field:
-        """A nested record's name stands where others have their meaning."""
+        """A nested record has its name where others have their meaning."""
         return cls(
             name=entry.name,
             type=entry.type,
@@ -194,7 +194,7 @@ ROLES = {"c": "counter", "g": "gauge", "s": "structure"}
 
 
 class Schema:
-    """What one library says about its structures."""
+    """One library's description of its structures."""
 
     def __init__(self, version: str, number: int, entries: Iterable[Entry], roots: Mapping[str, int]) -> None:
         self.version = version
@@ -208,7 +208,7 @@ class Schema:
 
     @classmethod
     def read(cls, memory: Memory, address: int) -> Schema:
-        """The schema of the library whose block lies at `address`; VersionError if it is not ours to read."""
+        """The schema of the library whose block is at `address`; VersionError if this tool cannot read it."""
         head = read_head(memory, address)
         entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
         texts = Texts(memory.read(head.texts, head.text_bytes))
@@ -227,7 +227,7 @@ class Schema:
     def _record(self, name: str) -> Record:
         return self.records.setdefault(name, Record(name))
 
-    # ---- what it knows -------------------------------------------------------------------------------
+    # ---- lookups --------------------------------------------------------------------------------------
 
     def constant(self, name: str) -> int:
         if name not in self.constants:
@@ -274,7 +274,7 @@ class Schema:
         return self._dtypes[record]
 
     def _layout(self, known: Record) -> np.dtype[Any]:
-        """VersionError for what cannot be: odd numbers, fields beyond a record, a record in itself."""
+        """VersionError for the impossible: odd numbers, fields beyond a record, a record inside itself."""
         fields = known.fields.values()
         try:
             return np.dtype(
@@ -286,7 +286,7 @@ class Schema:
                 }
             )
         except (TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
-            raise self._missing(f"how {known.name!r} is laid out") from error
+            raise self._missing(f"a valid layout of {known.name!r}") from error
 
     def _format(self, entry: Field) -> np.dtype[Any]:
         if entry.type == "r":
@@ -297,8 +297,8 @@ class Schema:
 
     def _missing(self, what: str) -> VersionError:
         return VersionError(
-            f"hakmem {self.version} does not tell {what}, which this tool needs; use the tool that came with "
-            "that library"
+            f"hakmem {self.version} does not provide {what}, which this tool needs; use the tool that came "
+            "with that library"
         )
 
 

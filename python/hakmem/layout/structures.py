@@ -1,10 +1,10 @@
-"""hakmem's structures as numpy arrays, read out of a target.
+"""hakmem's structures as numpy arrays, read from a target.
 
     owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
     chunk map ──▶ superslabs   slabs in use and their bitmaps
               └─▶ ranges       Large, Big and free ranges
 
-Everything here bears a target that runs on: lists are bounded, torn records are left out.
+Everything here tolerates a running target: lists are bounded, torn records are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 
 POINTER = np.dtype("u8")
 FIRST_HEAP_NUMBER = 1
-HEAPS_MAX = 1 << 20  # a longer list is none
+HEAPS_MAX = 1 << 20  # a longer list is damaged
 SUPERSLABS_AT_ONCE = 512
 RANGE_CHUNKS_AT_ONCE = 4096
 
@@ -36,8 +36,8 @@ RANGE_CHUNKS_AT_ONCE = 4096
 
 
 def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
-    """All heaps, of ended threads too.  With `pid` the first heap is told to be the first thread's: in a
-    program that has no other thread yet the library does not ask for its number."""
+    """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
+    library does not ask the kernel for it while there is one thread."""
     schema.need("heap", "magazines", "owner", "thread_id")
     schema.need("owner", "next_of_all", "counters", "number", "state")
     owners = np.array(_owners(memory, schema), np.uint64)
@@ -61,7 +61,7 @@ def _owners(memory: Memory, schema: Schema) -> list[int]:
         found.append(owner)
         owner = _pointer(memory, owner + link)
     if owner:
-        raise HakmemError("the target's list of heaps has no end: its memory is damaged")
+        raise HakmemError("the target's list of heaps does not end: its memory is damaged")
     return found
 
 
@@ -70,7 +70,7 @@ def _pointer(memory: Memory, address: int) -> int:
 
 
 def magazine_counts(heaps: Records) -> NDArray[np.int64]:
-    """Blocks in each magazine: [heap, class].  A magazine that is just being moved counts as empty."""
+    """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty."""
     magazines = heaps["magazines"]
     base, top, end = (magazines[name].astype(np.int64) for name in ("base", "top", "end"))
     return np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
@@ -120,8 +120,8 @@ def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> 
 
 
 def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
-    """Hardened mode: the addresses of freed blocks that wait before they may be used again, and the rows of
-    the heaps that hold them.  Empty if the library has no such mode, or is not in it."""
+    """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
+    Empty if the library has no such mode, or is not in it."""
     nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
     if not schema.has("heap", "quarantine") or not schema.has("quarantine", "blocks"):
         return nothing
@@ -130,7 +130,7 @@ def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Wo
         return nothing
     rings = memory.records(heaps["quarantine"][rows], schema.dtype("quarantine"))["blocks"]
     row, place = np.nonzero(rings)
-    # Two blocks that just change places may be seen as one block twice.
+    # Two blocks that change places may be read as one block twice.
     blocks, first = np.unique(rings[row, place].astype(np.uint64), return_index=True)
     return blocks, rows[row[first]]
 
@@ -156,9 +156,9 @@ class Window:
 
     @cached_property
     def owner_map(self) -> NDArray[np.uint32]:
-        """Per granule: tag << map_tag_shift | class; 0 where no block begins.
+        """Per granule: tag << map_tag_shift | class; 0 where no block starts.
 
-        Read where chunks have records: terabytes of others' memory may lie between them."""
+        Read where chunks have records: terabytes of foreign memory may lie between them."""
         entries = np.zeros(self.granule_count, np.uint32)
         chunks = np.flatnonzero(self.chunk_map)
         runs = [(int(chunks[first]), int(chunks[last - 1]) + 1) for first, last in _runs(chunks)]
@@ -167,31 +167,31 @@ class Window:
         addresses = bounds[:, 0] * size + np.uint64(int(self._record["owner_map"]))
         read = self._memory.gather(addresses, (bounds[:, 1] - bounds[:, 0]) * size).view(np.uint32)
         done = 0
-        for begin, end in bounds.tolist():
-            entries[begin:end] = read[done : done + end - begin]
-            done += end - begin
+        for start, end in bounds.tolist():
+            entries[start:end] = read[done : done + end - start]
+            done += end - start
         return entries
 
     @cached_property
     def chunk_map(self) -> Words:
-        """Per chunk: address of its record, with the bit chunk_is_ranges; 0 where it has none."""
+        """Per chunk: the address of its record, with the bit chunk_is_ranges; 0 where it has none."""
         count = self.granule_count // self.granules_per_chunk
         lowest = int(self._record["chunk_map_end"]) - count * POINTER.itemsize
         return self._memory.array(lowest, POINTER, count)[::-1].copy()
 
     def address_of(self, granules: NDArray[np.integer[Any]]) -> Words:
-        """Where granules begin."""
+        """The addresses of granules."""
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
 
     def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> NDArray[np.int64]:
-        """The classes of blocks of slabs, by the owner map; -1 for what is none."""
+        """The classes of slab blocks, by the owner map; -1 for other addresses."""
         granule = self.granule_of(blocks)
         is_inside = (granule >= 0) & (granule < self.granule_count)
         numbers = (self.owner_map[np.where(is_inside, granule, 0)] & class_mask).astype(np.int64)
         return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
 
     def granule_of(self, addresses: Words) -> NDArray[np.int64]:
-        """Of any addresses: outside of the window it is below 0 or not below granule_count."""
+        """Of any addresses: below 0 or at least granule_count outside the window."""
         return (addresses.astype(np.int64) - self.base) // self.granule_bytes
 
 
@@ -200,7 +200,7 @@ class Window:
 
 @dataclass
 class Superslabs:
-    """All SuperSlabs, and the slabs in use that are in them: one row each."""
+    """All SuperSlabs, and the slabs in use inside them: one row each."""
 
     chunks: NDArray[np.int64]
     superslabs: Records  # without their slabs
@@ -209,7 +209,8 @@ class Superslabs:
     slabs: Records
 
     def rows_of(self, addresses: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The rows of slabs' records, and which of them are slabs in use; the other rows mean nothing."""
+        """The rows of slabs by the addresses of their records, and whether each is known; other rows are
+        arbitrary."""
         if not len(self.addresses):
             return np.zeros(len(addresses), np.int64), np.zeros(len(addresses), bool)
         order = np.argsort(self.addresses)
@@ -222,7 +223,7 @@ class Superslabs:
         return self._words(memory, schema, rows, "local"), self._words(memory, schema, rows, "remote")
 
     def _words(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]], side: str) -> Words:
-        """From the record where they lie in it: read at one moment with all its figures."""
+        """From the record if they are inline: read at the same moment as its other fields."""
         slabs, inline = self.slabs[rows], f"inline_{side}"
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
@@ -243,11 +244,11 @@ def read_superslabs(
     dtype = _without_tail(schema.dtype("superslab"))
     bare = _without(dtype, "slabs")
     parts: list[tuple[Records, NDArray[np.int64], Words, Records]] = []
-    for begin in range(0, len(chunks), SUPERSLABS_AT_ONCE):
-        addresses = entries[chunks[begin : begin + SUPERSLABS_AT_ONCE]]
+    for start in range(0, len(chunks), SUPERSLABS_AT_ONCE):
+        addresses = entries[chunks[start : start + SUPERSLABS_AT_ONCE]]
         records = memory.records(addresses, dtype)
         parts.append((records[list(bare)], *_active(schema, addresses, records)))
-        progress(min(1.0, (begin + SUPERSLABS_AT_ONCE) / len(chunks)))
+        progress(min(1.0, (start + SUPERSLABS_AT_ONCE) / len(chunks)))
     if not parts:
         empty = np.empty(0, dtype)
         parts = [(empty[list(bare)], *_active(schema, np.empty(0, np.uint64), empty))]
@@ -260,17 +261,17 @@ def _active(
 ) -> tuple[NDArray[np.int64], Words, Records]:
     """Slots in use per SuperSlab; address and record of each slab in use.
 
-    The records of a slab's second and later slots are stale, so slots are looked at in their order."""
+    The records of a slab's second and later slots are stale, so slots are visited in order."""
     slabs = superslabs["slabs"]
     is_first = np.zeros(slabs.shape, bool)
-    covered = np.zeros(len(slabs), np.int64)  # slots that the last slab still takes
+    covered = np.zeros(len(slabs), np.int64)  # slots that the last slab still covers
     active = np.zeros(len(slabs), np.int64)
     for slot in range(slabs.shape[1]):
         column = slabs[:, slot]
-        begins = (covered == 0) & (column["state"] == schema.constant("slot_active"))
-        begins &= (column["word_count"] > 0) & (column["capacity"] > 0)
-        is_first[:, slot] = begins
-        covered = np.where(begins, np.maximum(column["slot_count"], 1), covered)
+        is_start = (covered == 0) & (column["state"] == schema.constant("slot_active"))
+        is_start &= (column["word_count"] > 0) & (column["capacity"] > 0)
+        is_first[:, slot] = is_start
+        covered = np.where(is_start, np.maximum(column["slot_count"], 1), covered)
         active += covered > 0
         covered = np.maximum(covered - 1, 0)
     row, slot = np.nonzero(is_first)
@@ -280,7 +281,7 @@ def _active(
 
 
 def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The record up to the end of its last known field: SuperSlabs end in bitmaps that most do not use."""
+    """The record up to its last known field: SuperSlabs end in bitmaps that most do not use."""
     fields = dtype.fields or {}
     end = max(int(entry[1]) + entry[0].itemsize for entry in fields.values())
     return np.dtype(
@@ -309,7 +310,7 @@ class Ranges:
     entries: NDArray[np.uint32]  # of the owner map: 0 for free and cached ones
 
     def rows_of(self, granules: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The rows of ranges by their first granules, and which are known; the other rows mean nothing."""
+        """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
         if not len(self.granule):
             return np.zeros(len(granules), np.int64), np.zeros(len(granules), bool)
         rows = np.minimum(np.searchsorted(self.granule, granules), len(self.granule) - 1)
@@ -336,18 +337,18 @@ def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progre
 
 
 def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: Progress) -> Records:
-    """The range records of these chunks, one behind the other."""
+    """The range records of these chunks, concatenated."""
     dtype = schema.dtype("range_chunk")
     parts = [np.empty(0, schema.dtype("range"))]
-    for begin in range(0, len(addresses), RANGE_CHUNKS_AT_ONCE):
-        chunks = memory.records(addresses[begin : begin + RANGE_CHUNKS_AT_ONCE], dtype)
+    for start in range(0, len(addresses), RANGE_CHUNKS_AT_ONCE):
+        chunks = memory.records(addresses[start : start + RANGE_CHUNKS_AT_ONCE], dtype)
         parts.append(chunks["ranges"].reshape(-1))
-        progress(min(1.0, (begin + RANGE_CHUNKS_AT_ONCE) / len(addresses)))
+        progress(min(1.0, (start + RANGE_CHUNKS_AT_ONCE) / len(addresses)))
     return np.concatenate(parts)
 
 
 def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
-    """Neighbouring chunks: [first, last) as indices into `chunks`.  Ranges may span those."""
+    """Runs of adjacent chunks: [first, last) as indices into `chunks`.  Ranges may span them."""
     if len(chunks) == 0:
         return
     breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
@@ -355,7 +356,7 @@ def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
 
 
 def _walk(granules: list[int]) -> Iterator[int]:
-    """Where ranges begin, given the length that each granule's record claims."""
+    """Where ranges start, by the length in each granule's record."""
     place = 0
     while place < len(granules):
         if granules[place]:

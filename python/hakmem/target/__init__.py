@@ -1,1 +1,1 @@
-"""What is looked into: a process or a core dump, its memory, its mappings, its files."""
+"""The target: a process or a core dump, its memory, mappings and files."""

@@ -1,4 +1,4 @@
-"""Why the kernel refuses to let us look into a process, and what to do about it."""
+"""Why the kernel denies access to a process, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hakmem.base.errors import AccessRefusedError, ProcessGoneError
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 CAP_SYS_PTRACE = 19
 SCOPE_ADVICE = {
-    1: "only a process's ancestors may look into it; run the tool with sudo, or allow it until the next boot "
-    "with: sudo sysctl kernel.yama.ptrace_scope=0",
-    2: "only root may look into processes; run the tool with sudo",
-    3: "nobody may look into processes until the next boot",
+    1: "only its ancestors may read a process; run the tool with sudo, or allow it until the next boot: "
+    "sudo sysctl kernel.yama.ptrace_scope=0",
+    2: "only root may read other processes; run the tool with sudo",
+    3: "no process may read another one until the next boot",
 }
 
 
 def has_yama() -> bool:
-    """Whether the kernel has the module: where it has not, its setting is not there to be changed."""
+    """Whether the kernel has the Yama module, and so its setting."""
     return PTRACE_SCOPE.exists()
 
 
 def ptrace_scope() -> int:
-    """Yama's setting; 0, its most open one, where the kernel has no Yama."""
+    """Yama's setting; 0, the most permissive one, without Yama."""
     try:
         return int(PTRACE_SCOPE.read_text())
     except (OSError, ValueError):
@@ -32,12 +32,12 @@ def ptrace_scope() -> int:
 
 
 def refused(pid: int) -> AccessRefusedError:
-    return AccessRefusedError(f"the kernel refuses access to process {pid}: {_why(pid)}")
+    return AccessRefusedError(f"the kernel denies access to process {pid}: {_why(pid)}")
 
 
 def gone(pid: int) -> ProcessGoneError:
-    """The error for a process that is not, or no longer, there."""
-    return ProcessGoneError(f"there is no process {pid} (any more); `hakmem ps` lists those there are")
+    """The error for a process that does not exist, or no longer."""
+    return ProcessGoneError(f"no such process: {pid}; `hakmem ps` lists the running ones")
 
 
 def _why(pid: int) -> str:
@@ -48,7 +48,7 @@ def _why(pid: int) -> str:
     scope = ptrace_scope()
     if _may_trace():
         yama = f", Yama: kernel.yama.ptrace_scope is {scope}" if has_yama() else ""
-        return f"a security module (SELinux, AppArmor{yama}) forbids it"
+        return f"a security module (SELinux, AppArmor{yama}) denies it"
     if os.geteuid() == 0:
         return "root lacks CAP_SYS_PTRACE here; start the container with --cap-add SYS_PTRACE"
     if owner is not None and int(owner) != os.geteuid():
@@ -60,13 +60,13 @@ def _why(pid: int) -> str:
     if scope in SCOPE_ADVICE:
         return f"kernel.yama.ptrace_scope is {scope}: {SCOPE_ADVICE[scope]}"
     return (
-        "it gained rights when it started (setuid, setgid or file capabilities), or asked not to be "
-        "looked into (PR_SET_DUMPABLE); run the tool with sudo (CAP_SYS_PTRACE)"
+        "it gained privileges when it started (setuid, setgid or file capabilities), or made itself "
+        "unreadable (PR_SET_DUMPABLE); run the tool with sudo (CAP_SYS_PTRACE)"
     )
 
 
 def _may_trace() -> bool:
-    """Have we the capability that opens all processes?"""
+    """Does the tool have CAP_SYS_PTRACE?"""
     status = Path("/proc/self/status").read_text()
     return bool(int(status.split("\nCapEff:")[1].split()[0], 16) >> CAP_SYS_PTRACE & 1)
 

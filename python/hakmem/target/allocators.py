@@ -1,4 +1,4 @@
-"""Which malloc serves a process: told by the libraries that it maps and by the executable's symbols."""
+"""Which allocator a process uses, by the libraries that it maps and the executable's symbols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hakmem.target.live_memory import ProcessMemory
 from hakmem.target.locate import executable_of, file_of, find_in_process
 from hakmem.target.process import Mapping, Process
 
-# Names of mapped files, in the order in which they take malloc over.
+# Names of mapped files, in the order of their precedence.
 LIBRARIES = (
     (re.compile(r"lib(clang_rt\.)?asan"), "AddressSanitizer"),
     (re.compile(r"lib(clang_rt\.)?tsan"), "ThreadSanitizer"),
@@ -54,12 +54,12 @@ class Allocator:
 
 
 def bundled_in(file: ElfFile) -> str | None:
-    """The allocator that a file brings, by its symbols."""
+    """The allocator that a file contains, by its symbols."""
     return next((name for symbol, name in BUNDLED if file.symbol(symbol) is not None), None)
 
 
 def detect(process: Process) -> Allocator:
-    """Raises AccessRefusedError or ProcessGoneError like everything that looks into a process."""
+    """Raises AccessRefusedError or ProcessGoneError like every access to a process."""
     maps = process.maps()
     names = [mapping.file_name for mapping in maps if mapping.is_file]
     if head := hakmem_in(process, maps):

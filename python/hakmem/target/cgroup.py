@@ -1,4 +1,4 @@
-"""Limits of the control group that this process is in, and of those above it: the tightest one counts.
+"""Limits of a process's control group and of its ancestors: the tightest one counts.
 
 v2   /sys/fs/cgroup/a/b/…                  memory.max, memory.current, cpu.max
 v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_quota_us
@@ -12,15 +12,15 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
-NO_LIMIT_BYTES = 1 << 60  # v1 says so with a number near 2^63
+NO_LIMIT_BYTES = 1 << 60  # v1 writes a number near 2^63 for no limit
 
 
 @dataclass(frozen=True)
 class _Files:
-    """What a version calls them."""
+    """The file names of one cgroup version."""
 
     kind: str
-    limits: tuple[str, ...]  # of those that say the same, the first one is named
+    limits: tuple[str, ...]  # where several are equal, the first one is reported
     used: str
     events: str
 
@@ -68,7 +68,7 @@ def _groups(membership: Path) -> dict[str, str]:
 
 
 def _upwards(root: Path, path: str) -> Iterator[Path]:
-    """The group's folder and those above.  In a container its path may not be visible: only the root is."""
+    """The group's folder and its parents.  In a container the path may not be visible: only the root is."""
     folder = root / path.lstrip("/")
     while folder != root:
         if folder.is_dir():

@@ -1,7 +1,7 @@
 """A core dump as memory.
 
-A core holds what the program could write and leaves out what its files hold anyway (code, constants).  Such
-pages are read from the files that the note NT_FILE names, or from those given instead.
+A core holds the writable memory and omits what files hold anyway (code, constants).  Those pages are read
+from the files that the note NT_FILE names, or from replacements given by the user.
 
     PT_LOAD    [ dumped … | not dumped: in the file that NT_FILE names, else zero ]
     PT_NOTE    NT_PRPSINFO  pid, command      NT_FILE  what was mapped where
@@ -32,7 +32,7 @@ PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_A
 
 
 class CoreMemory(Memory):
-    """What a core dump, and the files beside it, know of a program's memory."""
+    """The memory of a core dump and of the files it refers to."""
 
     def __init__(self, path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> None:
         """`executable` and `libraries` (files, or folders with them) replace what NT_FILE names."""
@@ -59,7 +59,7 @@ class CoreMemory(Memory):
 
     def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
         if sum(counts.tolist()) > READ_BYTES_MAX:
-            raise UnreadableError(int(addresses[0]), "more is asked for than any heap needs; it is damaged")
+            raise UnreadableError(int(addresses[0]), "no heap is that large; the core is damaged")
         parts = [
             self._piece(int(a), int(n)) for a, n in zip(addresses.tolist(), counts.tolist(), strict=True)
         ]
@@ -74,41 +74,41 @@ class CoreMemory(Memory):
         return b"".join(parts)
 
     def _read_some(self, address: int, count: int) -> bytes:
-        """As much as lies in one place; at least one byte."""
+        """As much as is contiguous; at least one byte."""
         row = int(np.searchsorted(self._starts, address, "right")) - 1
         piece = self._segments[row] if row >= 0 else None
         if piece is None or address >= piece.end:
             return self._from_file(address, count, count, is_segment=False)
         into = address - piece.start
         if into < piece.file_bytes:
-            begin = piece.offset + into
-            part = self._data[begin : begin + min(count, piece.file_bytes - into)]
+            start = piece.offset + into
+            part = self._data[start : start + min(count, piece.file_bytes - into)]
             if not part:
                 raise UnreadableError(
-                    address, "the core dump is cut off; raise the limit (ulimit -c unlimited)"
+                    address, "the core dump is truncated; raise the limit (ulimit -c unlimited)"
                 )
             return part
         return self._from_file(address, count, min(count, piece.end - address), is_segment=True)
 
     def _from_file(self, address: int, count: int, within: int, is_segment: bool) -> bytes:
-        """What was not dumped: from the mapped file, else zeros where the program had memory."""
+        """What was not dumped: from the mapped file, else zeros where memory was mapped."""
         for mapping in self._files:
             if mapping.start <= address < mapping.end:
                 return self._file_part(mapping, address, min(count, mapping.end - address))
         if is_segment:
             return bytes(within)
-        raise UnreadableError(address, "the core dump has no such memory")
+        raise UnreadableError(address, "not in the core dump")
 
     def _file_part(self, mapping: Mapping, address: int, count: int) -> bytes:
         path = self._path_of(mapping)
         if path is None:
             raise HakmemError(
-                f"the core dump leaves out what is in {mapping.path}, and that file is not here; "
-                f"name it with --library or --executable"
+                f"the core dump omits the contents of {mapping.path}, which was not found; "
+                f"name its copy with --library or --executable"
             )
         data = _mapped(path)
-        begin = mapping.offset + address - mapping.start
-        part = data[begin : begin + count]
+        start = mapping.offset + address - mapping.start
+        part = data[start : start + count]
         return part or bytes(min(count, PAGE_BYTES - address % PAGE_BYTES))  # the tail of the last page
 
     # ---- files --------------------------------------------------------------------------------------
@@ -128,13 +128,13 @@ class CoreMemory(Memory):
         return path if path.is_file() else None
 
     def _guess_executable(self) -> str:
-        """The file whose name begins like the command's; else the first that is mapped."""
+        """The file that has the command's name; else the first one that is mapped."""
         name = Path(self.command[0]).name if self.command else ""
         named = (m.path for m in self._files if m.file_name == name)
         return next(named, self._files[0].path if self._files else "")
 
     def _all_maps(self) -> list[Mapping]:
-        """As in /proc/PID/maps: the segments, with the names and offsets that the note knows."""
+        """As in /proc/PID/maps: the segments, with names and offsets from the note."""
         found = []
         for piece in self._segments:
             file = next((f for f in self._files if f.start <= piece.start < f.end), None)
@@ -174,23 +174,23 @@ def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has 
     try:
         core = ELFFile(data)
     except ELFError:
-        raise HakmemError(
-            f"{path} is no core dump: it is no ELF file, or cut off in its first lines"
-        ) from None
+        raise HakmemError(f"{path} is not a core dump (not an ELF file)") from None
     except PARSER_ERRORS as error:
         raise DamagedFileError(str(path), error) from error
     if core["e_type"] != "ET_CORE":
-        raise HakmemError(f"{path} is no core dump but a program or library; name the core file")
+        raise HakmemError(f"{path} is not a core dump but a program or library")
     if core.elfclass != 64 or not core.little_endian:
-        raise HakmemError(f"{path} is the core dump of another kind of machine: hakmem's are 64-bit ones")
+        raise HakmemError(
+            f"{path} is a core dump of an unsupported machine: hakmem needs 64-bit little-endian"
+        )
     with parsing(str(path)):
         if core["e_phoff"] + core.num_segments() * core["e_phentsize"] > len(data):
-            raise ValueError("its table of segments lies behind its end")
+            raise ValueError("its program headers are beyond its end")
     return core
 
 
 def _notes(core: Any) -> dict[str, Any]:  # noqa: ANN401 - pyelftools has no types
-    """The first note of each type: that of the thread that died comes first."""
+    """The first note of each type: the crashed thread comes first."""
     notes: dict[str, Any] = {}
     for segment in core.iter_segments():
         if isinstance(segment, NoteSegment):

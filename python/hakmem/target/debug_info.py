@@ -1,7 +1,7 @@
-"""Where in the source an address of an ELF file is: function, file and line, inlined calls included.
+"""The source location of an address in an ELF file: function, file and line, with inlined calls.
 
-From DWARF where there is some: in the file itself or in a file of its own, found by build id or by name where
-debuggers look for it.  Else from the symbol tables, which know functions alone.
+From DWARF where available: in the file itself or in a separate debug file, found by build id or by name where
+debuggers look for it.  Else from the symbol tables, which contain functions only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 DEBUG_ROOT = Path("/usr/lib/debug")
-# What pyelftools does with a damaged file; there is no common base.
+# What pyelftools raises for a damaged file; there is no common base class.
 DAMAGED = (
     ELFError, DWARFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError,
     OverflowError, NotImplementedError, RecursionError, struct.error,
@@ -35,7 +35,7 @@ ORIGINS_DEEP = 4
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a function; what is not known is None."""
+    """A line of a function; unknown parts are None."""
 
     function: str | None
     file: str | None = None
@@ -47,18 +47,18 @@ class Place:
 
 
 class DebugInfo:
-    """Of one file; `open_debug_info` makes one.  Addresses are those before loading."""
+    """Debug information of one file; `open_debug_info` creates it.  Addresses are those before loading."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._elf: Any = ELFFile(path.open("rb"))
         self._lines: dict[int, Lines] = {}
         loads = [s["p_vaddr"] for s in self._elf.iter_segments() if s["p_type"] == "PT_LOAD"]
-        # Where its first segment wants to be: what the loader calls the file's base.
+        # The address of its first segment: the file's base for the loader.
         self.first_address = min(loads, default=0) & ~0xFFF
 
     def places(self, address: int) -> list[Place]:
-        """Innermost first: what was inlined, then the function itself; [] where nothing is known."""
+        """Innermost first: inlined calls, then the function itself; [] if unknown."""
         try:
             found = self._from_dwarf(address)
         except DAMAGED:
@@ -74,7 +74,7 @@ class DebugInfo:
 
     @cached_property
     def _functions(self) -> list[tuple[int, int, str]]:
-        """(begin, bytes, name), sorted."""
+        """(start, bytes, name), sorted."""
         found: set[tuple[int, int, str]] = set()
         for elf in (self._elf, self._separate):
             if elf is None:
@@ -91,8 +91,8 @@ class DebugInfo:
             return None
         number = bisect_right(functions, (address, 1 << 63, "")) - 1
         while number >= 0:
-            begin, size, name = functions[number]
-            if address < begin + max(size, 1):
+            start, size, name = functions[number]
+            if address < start + max(size, 1):
                 return name
             if size:
                 return None
@@ -103,7 +103,7 @@ class DebugInfo:
 
     @cached_property
     def _separate(self) -> Any:  # noqa: ANN401 - pyelftools has no types
-        """The file that Debian's -dbgsym packages and their like bring."""
+        """The separate debug file, as Debian's -dbgsym packages install it."""
         for path in self._debug_files():
             try:
                 return ELFFile(path.open("rb"))
@@ -161,7 +161,7 @@ class DebugInfo:
         offset = self._aranges.cu_offset_at_addr(address) if self._aranges else None
         if offset is not None:
             return self._dwarf.get_CU_at(offset)
-        # clang writes no list of addresses.
+        # clang writes no .debug_aranges.
         return next((unit for unit in self._units if self._covers(unit.get_top_DIE(), address)), None)
 
     def _covers(self, entry: Any, address: int) -> bool:  # noqa: ANN401 - pyelftools has no types
@@ -187,7 +187,7 @@ class DebugInfo:
                 yield start + item.begin_offset, start + item.end_offset
 
     def _entries_at(self, entry: Any, address: int) -> Iterator[Any]:  # noqa: ANN401
-        """The functions around the address, outermost first: one, and what was inlined into it."""
+        """The functions that contain the address, outermost first: one, and those inlined into it."""
         for child in entry.iter_children():
             if child.tag in ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine"):
                 if self._covers(child, address):
@@ -218,7 +218,7 @@ class Lines:
             return []
         states = (entry.state for entry in self._program.get_entries())
         rows = [(s.address, s.file, s.line, s.end_sequence) for s in states if s is not None]
-        # At the same address the end of one sequence comes before the begin of another.
+        # At the same address the end of one sequence comes before the start of another.
         return sorted(rows, key=lambda row: (row[0], not row[3]))
 
     @cached_property
@@ -257,7 +257,7 @@ def _functions_of(section: Any) -> Iterator[tuple[int, int, str]]:  # noqa: ANN4
 
 
 def _name_of(entry: Any) -> str | None:  # noqa: ANN401 - pyelftools has no types
-    """With the namespaces and classes around it."""
+    """Qualified with its namespaces and classes."""
     for _ in range(ORIGINS_DEEP):
         name = entry.attributes.get("DW_AT_name")
         origin = next((form for form in ORIGINS if form in entry.attributes), None)
@@ -287,7 +287,7 @@ def _text(value: bytes | str) -> str:
 
 
 def open_debug_info(path: Path) -> DebugInfo | None:
-    """None when it is no ELF file, or cannot be read."""
+    """None if it is not an ELF file, or cannot be read."""
     try:
         return DebugInfo(path)
     except DAMAGED:

@@ -1,6 +1,6 @@
-"""What an ELF file says about itself: symbols, libraries it needs, build id, how it is loaded.
+"""An ELF file: its symbols, needed libraries, build id, and how it is loaded.
 
-pyelftools reads the headers; symbols are looked up in the raw tables with numpy, as a big program has a
+pyelftools reads the headers; symbols are looked up in the raw tables with numpy, as a large program has a
 million of them.
 """
 
@@ -34,13 +34,13 @@ UNDEFINED_SECTION = 0
 DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 FLAGS_1_PIE = 0x08000000
 CACHED_FILES = 1024
-# What pyelftools and numpy make of headers that lead nowhere; neither promises to raise less.
+# What pyelftools and numpy raise for invalid headers; neither documents less.
 PARSER_ERRORS = (
     ELFError,
     ArithmeticError,
     AssertionError,
     AttributeError,
-    ConstructError,  # most come as ELFError, not all
+    ConstructError,  # not always wrapped in ELFError
     LookupError,
     MemoryError,
     OSError,
@@ -52,7 +52,7 @@ PARSER_ERRORS = (
 
 @contextmanager
 def parsing(name: str) -> Iterator[None]:
-    """Whatever goes wrong with a file's headers in here is a DamagedFileError."""
+    """Turns every parser error inside into a DamagedFileError."""
     try:
         yield
     except PARSER_ERRORS as error:
@@ -71,7 +71,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class CodeSection:
-    """Machine code, and the address (before loading) that it is for."""
+    """Machine code and its address before loading."""
 
     address: int
     data: bytes
@@ -89,7 +89,7 @@ class SymbolTable:
         return self._symbols[self.numbers_of(name)]
 
     def numbers_of(self, name: bytes) -> NDArray[np.int64]:
-        """Their numbers.  Names share their tails, so one may begin inside another's."""
+        """Their numbers.  Names share tails, so one may start inside another."""
         places = []
         place = self._names.find(name + b"\0")
         while place >= 0:
@@ -99,7 +99,7 @@ class SymbolTable:
 
 
 class ElfFile:
-    """An ELF file; symbols are those of 64-bit little-endian ones.  `open_elf` makes one.
+    """An ELF file; symbols are read of 64-bit little-endian files only.  `open_elf` creates it.
 
     Only the first header is read at once; everything else may raise DamagedFileError."""
 
@@ -167,9 +167,9 @@ class ElfFile:
                             return str(note["n_desc"])
         return None
 
-    @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same ones
+    @lru_cache(64)  # noqa: B019 - open_elf keeps the files anyway; most processes map the same files
     def symbol(self, name: str) -> int | None:
-        """The address, before loading, of a symbol that this file defines."""
+        """The address, before loading, of a symbol defined in this file."""
         with parsing(self.name):
             tables = self._symbol_tables
         for table in tables:
@@ -203,23 +203,23 @@ class ElfFile:
 
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
-        """Do these bytes stand in the file?"""
+        """Does the file contain these bytes?"""
         return self._data.find(data, 0) >= 0
 
     def load_bias(self, mapping: Mapping) -> int | None:
-        """What to add to this file's addresses, given where a piece of it is mapped."""
+        """The load bias of this file's addresses, given one of its mappings."""
         for segment in self.segments:
-            begin = _page_of(segment.offset)
-            if begin <= mapping.offset < segment.offset + segment.file_bytes:
-                return mapping.start - _page_of(segment.address) - (mapping.offset - begin)
+            start = _page_of(segment.offset)
+            if start <= mapping.offset < segment.offset + segment.file_bytes:
+                return mapping.start - _page_of(segment.address) - (mapping.offset - start)
         return None
 
     @cached_property
     def _sections(self) -> list[Any]:
-        """The headers alone: pyelftools reads all of a hash table when asked for the section."""
-        count, begin = self._elf.num_sections(), self._elf["e_shoff"]
-        if begin + count * self._elf["e_shentsize"] > len(self._data):
-            raise ValueError("its table of sections lies behind its end")
+        """Headers only: pyelftools would read a whole hash table to construct its section."""
+        count, start = self._elf.num_sections(), self._elf["e_shoff"]
+        if start + count * self._elf["e_shentsize"] > len(self._data):
+            raise ValueError("its section headers are beyond its end")
         return [self._elf._get_section_header(number) for number in range(count)]
 
     @cached_property
@@ -229,15 +229,15 @@ class ElfFile:
 
     def _symbol_table(self, section: Any) -> SymbolTable:  # noqa: ANN401 - pyelftools has no types
         names = self._sections[section["sh_link"]]
-        begin, size = names["sh_offset"], names["sh_size"]
-        return SymbolTable(self._rows(section, SYMBOL), self._data[begin : begin + size])
+        start, size = names["sh_offset"], names["sh_size"]
+        return SymbolTable(self._rows(section, SYMBOL), self._data[start : start + size])
 
     def _rows(self, section: Any, dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401 - pyelftools has no types
         return np.frombuffer(self._data, dtype, section["sh_size"] // dtype.itemsize, section["sh_offset"])
 
 
 def open_elf(path: str | Path) -> ElfFile | None:
-    """The file as ELF; None when it is none, or cannot be read."""
+    """The file as ELF; None if it is not one, or cannot be read."""
     try:
         status = Path(path).stat()
         return _open_elf(str(path), status.st_dev, status.st_ino, status.st_mtime_ns)

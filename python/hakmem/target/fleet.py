@@ -1,7 +1,7 @@
-"""All processes of the machine that run on hakmem, found again and again at little cost.
+"""All processes of the machine that run on hakmem, found repeatedly at little cost.
 
-What a process runs on is decided when its program is loaded, so a process is looked into once per program
-that it executes; what is known to be none of ours is not looked into again."""
+A process's allocator is fixed when its program is loaded, so a process is examined once per program that it
+executes; one without hakmem is not examined again."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hakmem.target.target import Target, open_process
 
 Identity = tuple[int, int, str]  # PID, start time, executable
 UPTIME = Path("/proc/uptime")
-SETTLING_TICKS = 200  # a program that has just been started may not have loaded its libraries
+SETTLING_TICKS = 200  # a program that has just started may not have loaded its libraries yet
 
 
 class Fleet:
-    """The hakmem processes that this user may look into."""
+    """The hakmem processes that this user may read."""
 
     def __init__(self) -> None:
         self._known: dict[Identity, Target | None] = {}
         self.refused = 0
 
     def targets(self) -> list[Target]:
-        """Those there are now.  `refused` counts the processes that the kernel lets nobody here look into."""
+        """The current ones.  `refused` counts the processes to which the kernel denied access."""
         self.refused = 0
         now: dict[Identity, Target | None] = {}
         for process in all_processes():
@@ -47,7 +47,7 @@ class Fleet:
         except PermissionError:
             executable = ""
         except OSError:
-            raise ProcessGoneError(f"process {process.pid} has no program") from None
+            raise ProcessGoneError(f"process {process.pid} has no executable") from None
         return process.pid, process.start_ticks, executable
 
     def _look(self, process: Process, identity: Identity) -> Target | None:

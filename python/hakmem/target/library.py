@@ -21,14 +21,14 @@ def find_library() -> Path:
     if named:
         path = Path(named).absolute()
         if not path.is_file():
-            raise HakmemError(f"{VARIABLE} names {named}, which is no file; correct it or unset it")
+            raise HakmemError(f"{VARIABLE} is {named}, which is not a file; correct or unset it")
         return path
     for path in candidates():
         if path.is_file():
             return path.resolve()
     raise HakmemError(
-        f"{NAME} is not to be found; build it (make), install it (sudo make install), "
-        f"or name it: {VARIABLE}=/path/{NAME}"
+        f"{NAME} not found; build it (make), install it (sudo make install), "
+        f"or set {VARIABLE}=/path/{NAME}"
     )
 
 

@@ -54,7 +54,7 @@ class ProcessMemory(Memory):
         return data
 
     def _read_into(self, part: Bytes, pieces: NDArray[np.uint64]) -> None:
-        """Reads on after a short answer: a big piece may come in several."""
+        """Continues after a short read: a large piece may come in several."""
         if self._mem_fd is not None:
             return self._read_through_file(part, pieces)
         while len(part):
@@ -65,7 +65,7 @@ class ProcessMemory(Memory):
         return None
 
     def _read_otherwise(self, part: Bytes, pieces: NDArray[np.uint64], error: int) -> None:
-        """process_vm_readv failed.  Some sandboxes forbid the system call and leave the file open."""
+        """process_vm_readv failed.  Some sandboxes forbid the system call but permit the file."""
         if error == errno.ESRCH:
             raise gone(self.pid)
         if error in (errno.EPERM, errno.ENOSYS):
@@ -109,7 +109,7 @@ def _process_vm_readv(pid: int, part: Bytes, pieces: NDArray[np.uint64]) -> int:
 
 
 def _skip(pieces: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
-    """What is left of the pieces when their first `count` bytes are done."""
+    """The pieces without their first `count` bytes."""
     ends = np.cumsum(pieces[:, 1])
     first = int(np.searchsorted(ends, count, "right"))
     rest = pieces[first:].copy()
@@ -127,7 +127,7 @@ def _libc() -> ctypes.CDLL:
     if not _loaded:
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "process_vm_readv"):
-            raise HakmemError("this system's C library has no process_vm_readv; hakmem's tool needs Linux")
+            raise HakmemError("this system's C library has no process_vm_readv; the tool needs Linux")
         libc.process_vm_readv.restype = ctypes.c_ssize_t
         libc.process_vm_readv.argtypes = [
             ctypes.c_int,

@@ -1,9 +1,9 @@
-"""Where in a program hakmem's block lies.
+"""Finds hakmem's block in a program.
 
-1  a mapped library that is called like ours: by its symbol
+1  a mapped library named like hakmem's: by its symbol
 2  the executable, linked with libhakmem.a: by its symbol
 3  any other mapped library: by its symbol
-4  the executable without symbols (stripped), or files that are gone: by the block's magic in its memory
+4  a stripped executable, or deleted files: by the block's magic in memory
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ LIBRARY_NAME = "hakmem"  # in the name of a mapped file
 SCAN_BYTES = 16 << 20  # read at once
 ALIGNMENT = 8
 
-# Finds the file of a mapping, on this machine and now; None when it is not to be had.
+# Opens the file of a mapping on this machine; None if not found.
 FileOf = Callable[[Mapping], ElfFile | None]
 
 
 def find_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> int:
-    """The block's address; NotHakmemError when there is none.  `maps`: if they are known already."""
+    """The block's address; NotHakmemError if there is none.  `maps`: if already read."""
     if not process.has_memory:
         if process.state == "Z":
             raise ProcessGoneError(
-                f"process {process.pid} has ended; its parent has not asked for its status yet"
+                f"process {process.pid} has ended; its parent has not waited for it yet (zombie)"
             )
-        raise NotHakmemError(f"{process.pid} is a thread of the kernel: it has no malloc")
+        raise NotHakmemError(f"{process.pid} is a kernel thread: it has no malloc")
     maps = process.maps() if maps is None else maps
     address = find(memory, maps, executable_of(process, maps), lambda mapping: file_of(process, mapping))
     if address is None:
@@ -79,10 +79,10 @@ def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: File
 
 
 def is_block(memory: Memory, address: int) -> bool:
-    """Is it one?  Of a format that we cannot read, too: the answer is then to say so.
+    """Is it a block?  Also true of an unknown format, so that the error can name it.
 
-    Segments share pages of their file, so that a position-independent static program has a second block,
-    which nobody relocated: its addresses lead nowhere."""
+    Segments share pages of their file, so a position-independent static program has a second copy of the
+    block that was not relocated: its addresses are invalid."""
     try:
         head = Head.at(memory, address)
         if head.is_plausible and head.format == FORMAT:
@@ -93,8 +93,8 @@ def is_block(memory: Memory, address: int) -> bool:
 
 
 def file_of(process: Process, mapping: Mapping) -> ElfFile | None:
-    """The mapped file itself where the kernel shows it to us (map_files: also in containers, also deleted
-    ones), else what lies at its path now, if it is the same."""
+    """The mapped file itself where the kernel permits (map_files: also in containers, also deleted files),
+    else the file at its path, if it is still the same."""
     name = f"map_files/{mapping.start:x}-{mapping.end:x}"
     for path in (process.path(name), process.path("root") / mapping.path.lstrip("/"), Path(mapping.path)):
         try:
@@ -107,7 +107,7 @@ def file_of(process: Process, mapping: Mapping) -> ElfFile | None:
 
 
 def executable_of(process: Process, maps: Sequence[Mapping]) -> str:
-    """By its name in the maps.  /proc/PID/exe names it; so does the lowest mapping of a static program."""
+    """The path in the maps: that of /proc/PID/exe, else of the lowest mapping (a static program)."""
     try:
         return str(process.path("exe").readlink())
     except OSError:
@@ -115,7 +115,7 @@ def executable_of(process: Process, maps: Sequence[Mapping]) -> str:
 
 
 def _files(maps: Iterable[Mapping]) -> dict[str, list[Mapping]]:
-    """The mappings of each mapped file, programs and libraries only: something of them is executable."""
+    """The mappings by file, of programs and libraries only: files with an executable mapping."""
     files: dict[str, list[Mapping]] = {}
     for mapping in maps:
         if mapping.is_file:
@@ -126,7 +126,7 @@ def _files(maps: Iterable[Mapping]) -> dict[str, list[Mapping]]:
 
 
 def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
-    """None, too, for a file whose headers are damaged: others may have it."""
+    """Also None if the file's headers are damaged: another file may have the block."""
     file = file_of(mapping)
     try:
         value = file.symbol(SYMBOL) if file else None
@@ -139,12 +139,12 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
 
 
 def _may_hold_block(file: ElfFile | None) -> bool:
-    """Without the magic in the file there is none in its memory; looking there is quick, and done once."""
+    """Without the magic in the file there is none in memory; the file is searched quickly, and once."""
     return file is None or file.contains(MAGIC)
 
 
 def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
-    """Where the magic stands in a file's mappings: data first, code last."""
+    """Where the magic occurs in a file's mappings: data first, code last."""
     for mapping in sorted(pieces, key=lambda piece: ("w" not in piece.permissions, "x" in piece.permissions)):
         if "r" in mapping.permissions:
             yield from _scan(memory, mapping)

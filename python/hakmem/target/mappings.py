@@ -1,9 +1,9 @@
-"""What the mappings outside hakmem's window are: stacks, other mallocs, files, shared memory, the rest.
+"""The kinds of mappings outside hakmem's window: stacks, other mallocs, files, shared memory, the rest.
 
-The kernel names some of them; the others are told by their neighbours:
+The kernel names some of them; the others are recognised by their neighbours:
 
     [ ---p guard ][ rw-p ]                 the stack of a thread, as pthread_create makes it
-    [ r--p r-xp rw-p libx.so ][ rw-p ]     data of the library that begins as zeros (.bss)
+    [ r--p r-xp rw-p libx.so ][ rw-p ]     zero-initialised data of the library (.bss)
     [ rw-p | ---p … 64 MiB ] aligned       an arena of glibc's malloc
 """
 
@@ -23,7 +23,7 @@ SHARED_PREFIXES = ("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem")
 
 
 class Outside(StrEnum):
-    """Kinds of memory that are not hakmem's blocks."""
+    """Kinds of memory outside hakmem's blocks."""
 
     LIBRARY = "hakmem library"
     STACKS = "thread stacks"
@@ -36,10 +36,10 @@ class Outside(StrEnum):
 def classify(
     mappings: Sequence[Mapping], is_library: Callable[[Mapping], bool], stack_pointers: Sequence[int] = ()
 ) -> list[Outside]:
-    """The kind of each mapping, in their order.
+    """The kind of each mapping, in order.
 
-    `is_library` tells the files that hakmem's code and data are in, `stack_pointers` are the threads' ones
-    as far as they are known, in order."""
+    `is_library` recognises the files that contain hakmem's code and data; `stack_pointers` are those of the
+    threads as far as they are known, sorted."""
     kinds: list[Outside] = []
     for index, mapping in enumerate(mappings):
         before = mappings[index - 1] if index else None
@@ -74,12 +74,12 @@ def named_kind(mapping: Mapping) -> Outside:
 
 
 def is_plain_file(name: str) -> bool:
-    """Whether a shared mapping shows a file that would be there without the process."""
+    """Whether a shared mapping is of a file that exists independently of the process."""
     return name.startswith("/") and not name.startswith(SHARED_PREFIXES)
 
 
 def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[int]) -> bool:
-    """A thread's stack: a stack pointer leads into it, or a guard lies directly below."""
+    """A thread's stack: a stack pointer is inside it, or a guard directly below."""
     if not is_writable(mapping):
         return False
     place = bisect_left(stack_pointers, mapping.start)
@@ -95,7 +95,7 @@ def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[
 
 
 def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
-    """The used part of an arena, and its unused part behind it up to the border."""
+    """The used part of an arena, followed by its unused part up to the arena's end."""
     border = mapping.start + GLIBC_ARENA_BYTES
     if mapping.start % GLIBC_ARENA_BYTES or not is_writable(mapping):
         return False
@@ -104,7 +104,7 @@ def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
 
 
 def continues_file(mapping: Mapping, before: Mapping) -> bool:
-    """The zeros behind a library's or program's writable data."""
+    """The .bss after a library's or program's writable data."""
     return before.end == mapping.start and before.path.startswith("/") and is_writable(before)
 
 
@@ -114,7 +114,7 @@ def is_writable(mapping: Mapping) -> bool:
 
 
 def stack_pointers(pid: int) -> list[int]:
-    """Where the waiting threads' stacks are, as far as the kernel tells: /proc/PID/task/TID/syscall reads
+    """The stack pointers of blocked threads, from /proc/PID/task/TID/syscall:
     "number arguments… stack-pointer program-counter", or "running"."""
     pointers = []
     for path in Path("/proc", str(pid), "task").glob("*/syscall"):

@@ -1,7 +1,7 @@
-"""Which pages of a stretch of a process's memory are resident.
+"""Which pages of part of a process's memory are resident.
 
-Two sources: /proc/PID/pagemap (a word per page) and, on Linux 6.7 and later, the PAGEMAP_SCAN request on
-it, which also tells the shared page of zeros (which does not count as RSS) and huge pages."""
+Two sources: /proc/PID/pagemap (a word per page) and, on Linux 6.7 and later, its PAGEMAP_SCAN request, which
+also identifies the shared zero page (not part of RSS) and huge pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hakmem.layout.memory import Memory
 from hakmem.target.access import gone, refused
 from hakmem.target.process import Process
 
-CORE_PAGES_AT_ONCE = 512  # 2 MiB: a chunk, wholly there or not
+CORE_PAGES_AT_ONCE = 512  # 2 MiB: one chunk, mapped as a whole
 PAGE_BYTES = mmap.PAGESIZE
 PAGEMAP_ENTRY_BYTES = 8
 PRESENT = np.uint64(1 << 63)
@@ -33,7 +33,7 @@ PAGE_IS_PRESENT, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 5, 1 << 6
 SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
-Interval = tuple[int, int]  # addresses [begin, end)
+Interval = tuple[int, int]  # addresses [start, end)
 Integers = NDArray[np.int64]
 
 
@@ -61,9 +61,9 @@ class ScanRequest(ctypes.Structure):
 
 @dataclass
 class PageMap:
-    """What is resident between `begin` and begin + present.size pages."""
+    """Which pages are resident between `start` and start + present.size pages."""
 
-    begin: int
+    start: int
     present: NDArray[np.bool_]
     swapped: NDArray[np.bool_]
     huge: NDArray[np.bool_]
@@ -75,34 +75,34 @@ class PageMap:
 
     @property
     def end(self) -> int:
-        return self.begin + self.present.size * PAGE_BYTES
+        return self.start + self.present.size * PAGE_BYTES
 
     @property
     def resident_bytes(self) -> int:
         return int(self.sums[-1]) * PAGE_BYTES
 
     def resident_below(self, addresses: NDArray[np.integer]) -> Integers:
-        """Resident bytes from `begin` to each address."""
-        page, into_page = np.divmod(np.asarray(addresses).astype(np.int64) - self.begin, PAGE_BYTES)
+        """Resident bytes from `start` to each address."""
+        page, into_page = np.divmod(np.asarray(addresses).astype(np.int64) - self.start, PAGE_BYTES)
         page = np.clip(page, 0, self.present.size)
         partly = self.present[np.minimum(page, self.present.size - 1)] & (page < self.present.size)
         return self.sums[page] * PAGE_BYTES + partly * into_page
 
-    def resident_between(self, begins: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
-        """Resident bytes of each [begin, end)."""
+    def resident_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
+        """Resident bytes of each [start, end)."""
         if not self.present.size:
-            return np.zeros(np.shape(begins), np.int64)
-        return self.resident_below(ends) - self.resident_below(begins)
+            return np.zeros(np.shape(starts), np.int64)
+        return self.resident_below(ends) - self.resident_below(starts)
 
-    def pages_of(self, begins: NDArray[np.integer], page_count: int) -> NDArray[np.int64]:
-        """Indices of the pages of stretches that begin at page borders: [stretch, page]."""
-        first = (np.asarray(begins).astype(np.int64) - self.begin) // PAGE_BYTES
+    def pages_of(self, starts: NDArray[np.integer], page_count: int) -> NDArray[np.int64]:
+        """Indices of the pages of page-aligned regions: [region, page]."""
+        first = (np.asarray(starts).astype(np.int64) - self.start) // PAGE_BYTES
         return first[:, None] + np.arange(page_count)
 
 
-def read_page_map(process: Process, begin: int, end: int, mapped: Iterable[Interval]) -> PageMap:
-    """The pages of [begin, end), of which only the `mapped` parts are asked for."""
-    count = max(0, end - begin) // PAGE_BYTES
+def read_page_map(process: Process, start: int, end: int, mapped: Iterable[Interval]) -> PageMap:
+    """The pages of [start, end), of which only the `mapped` parts are queried."""
+    count = max(0, end - start) // PAGE_BYTES
     words = np.zeros(count, np.uint64)
     zero, huge = np.zeros(count, bool), np.zeros(count, bool)
     knows_huge = True
@@ -113,39 +113,39 @@ def read_page_map(process: Process, begin: int, end: int, mapped: Iterable[Inter
     except FileNotFoundError:
         raise gone(process.pid) from None
     try:
-        for low, high in clipped(mapped, begin, end):
-            first, last = (low - begin) // PAGE_BYTES, (high - begin) // PAGE_BYTES
+        for low, high in clipped(mapped, start, end):
+            first, last = (low - start) // PAGE_BYTES, (high - start) // PAGE_BYTES
             words[first:last] = read_entries(file, low, last - first)
-            knows_huge = knows_huge and mark_special(file, low, high, begin, zero, huge)
+            knows_huge = knows_huge and mark_special(file, low, high, start, zero, huge)
     finally:
         os.close(file)
     present = (words & PRESENT != 0) & ~zero
-    return PageMap(begin, present, words & SWAPPED != 0, huge & present, knows_huge)
+    return PageMap(start, present, words & SWAPPED != 0, huge & present, knows_huge)
 
 
-def core_page_map(memory: Memory, begin: int, end: int) -> PageMap:
-    """Of a core: a page is taken for resident if it is there and holds anything but zeros."""
-    count = max(0, end - begin) // PAGE_BYTES
+def core_page_map(memory: Memory, start: int, end: int) -> PageMap:
+    """Of a core: a page counts as resident if it is present and not all zeros."""
+    count = max(0, end - start) // PAGE_BYTES
     present = np.zeros(count, bool)
     for first in range(0, count, CORE_PAGES_AT_ONCE):
         pages = min(CORE_PAGES_AT_ONCE, count - first)
         try:
-            data = memory.array(begin + first * PAGE_BYTES, np.dtype("u8"), pages * PAGE_BYTES // 8)
+            data = memory.array(start + first * PAGE_BYTES, np.dtype("u8"), pages * PAGE_BYTES // 8)
         except UnreadableError:
             continue
         present[first : first + pages] = data.reshape(pages, -1).any(axis=1)
     nothing = np.zeros(count, bool)
-    return PageMap(begin, present, nothing, nothing, False)
+    return PageMap(start, present, nothing, nothing, False)
 
 
-def clipped(intervals: Iterable[Interval], begin: int, end: int) -> list[Interval]:
-    """The parts of the intervals that lie in [begin, end)."""
-    parts = ((max(low, begin), min(high, end)) for low, high in intervals)
+def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    """The parts of the intervals that lie in [start, end)."""
+    parts = ((max(low, start), min(high, end)) for low, high in intervals)
     return [(low, high) for low, high in parts if low < high]
 
 
 def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]:
-    """pagemap's words of some pages; zeros where the process has ended or unmapped them meanwhile."""
+    """The pagemap words of some pages; zeros if the process has ended or unmapped them meanwhile."""
     words = np.zeros(page_count, np.uint64)
     view = memoryview(words.view(np.uint8))
     done = 0
@@ -159,9 +159,9 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
 
 
 def mark_special(
-    file: int, low: int, high: int, begin: int, zero: NDArray[np.bool_], huge: NDArray[np.bool_]
+    file: int, low: int, high: int, start: int, zero: NDArray[np.bool_], huge: NDArray[np.bool_]
 ) -> bool:
-    """Marks pages of zeros and huge pages of [low, high); False if this kernel cannot tell."""
+    """Marks zero pages and huge pages of [low, high); False if this kernel cannot report them."""
     regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
     while low < high:
         wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
@@ -179,8 +179,8 @@ def mark_special(
             found = fcntl.ioctl(file, PAGEMAP_SCAN, request)
         except OSError:
             return False
-        for region_begin, region_end, categories in regions[:found].tolist():
-            pages = slice((region_begin - begin) // PAGE_BYTES, (region_end - begin) // PAGE_BYTES)
+        for region_start, region_end, categories in regions[:found].tolist():
+            pages = slice((region_start - start) // PAGE_BYTES, (region_end - start) // PAGE_BYTES)
             zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
             huge[pages] |= bool(categories & PAGE_IS_HUGE)
         if request.walk_end <= low:

@@ -1,7 +1,7 @@
-"""A process as /proc shows it: names, times, mappings, figures of its memory.
+"""A process as /proc shows it: names, times, mappings, memory figures.
 
-A PID is not an identity: the kernel gives it to a new process as soon as the old one is gone.  A `Process`
-remembers when its process started, and `check_same` says so when the PID means another one by now.
+A PID is not an identity: the kernel reuses it as soon as the process is gone.  A `Process` remembers its
+start time, and `check_same` raises if the PID belongs to another process by now.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class DetailedMapping:
-    """One mapping of /proc/PID/smaps with its figures, in bytes, by the kernel's names (Rss, Pss, Anonymous,
-    AnonHugePages, Swap …)."""
+    """One mapping of /proc/PID/smaps with its figures in bytes, under the kernel's names (Rss, Pss,
+    Anonymous, AnonHugePages, Swap …)."""
 
     mapping: Mapping
     figures: dict[str, int]
@@ -68,7 +68,7 @@ class DetailedMapping:
 
 @dataclass(frozen=True)
 class ProcessFigures:
-    """What the kernel counts for a process."""
+    """The kernel's figures of a process."""
 
     rss_bytes: int
     rss_anonymous_bytes: int
@@ -81,7 +81,7 @@ class ProcessFigures:
 
 @dataclass
 class Process:
-    """One running process; all methods raise ProcessGoneError or AccessRefusedError where they must."""
+    """One running process; all methods may raise ProcessGoneError or AccessRefusedError."""
 
     pid: int
     start_ticks: int = field(default=-1)  # since boot: with the PID, the process's identity
@@ -93,12 +93,12 @@ class Process:
     # ---- identity ----------------------------------------------------------------------------------
 
     def check_same(self) -> None:
-        """Raises when the process has ended, or its PID has been given to another one."""
+        """Raises if the process has ended, or its PID has been reused."""
         state, start_ticks = self._stat()[0], int(self._stat()[19])
         if start_ticks != self.start_ticks:
             raise ProcessGoneError(
-                f"process {self.pid} ended while it was being read, and its PID belongs to another one "
-                "by now; `hakmem ps` lists those there are"
+                f"process {self.pid} ended while it was being read, and its PID has been reused; "
+                "`hakmem ps` lists the running processes"
             )
         if state in "ZXx":
             raise ProcessGoneError(f"process {self.pid} ended while it was being read")
@@ -109,13 +109,13 @@ class Process:
 
     @cached_property
     def command(self) -> list[str]:
-        """Its command line; the name in brackets where it has none (a kernel thread, a zombie)."""
+        """The command line; the name in brackets if it has none (a kernel thread, a zombie)."""
         words = self._read("cmdline").rstrip("\0").split("\0")
         return words if words != [""] else [f"[{self.name}]"]
 
     @property
     def state(self) -> str:
-        """R running, S sleeping, D waiting for a disk, T stopped, Z ended but not yet waited for …"""
+        """R running, S sleeping, D in uninterruptible sleep, T stopped, Z zombie …"""
         return self._stat()[0]
 
     @cached_property
@@ -124,7 +124,7 @@ class Process:
         return int(self._stat()[20]) > 0
 
     def environment(self) -> dict[str, str]:
-        """What it was started with; it may have overwritten that since (titles of processes)."""
+        """The environment at its start; a process may overwrite it (process titles)."""
         strings = (line.partition("=") for line in self._read("environ").split("\0"))
         return {name: value for name, equals, value in strings if equals}
 
@@ -139,11 +139,11 @@ class Process:
         return [parse_mapping(line) for line in self._read("maps").splitlines()]
 
     def smaps(self) -> list[DetailedMapping]:
-        """Slow in a big process: the kernel walks its page tables."""
+        """Slow in a large process: the kernel walks its page tables."""
         return list(_parse_smaps(self._read("smaps")))
 
     def smaps_rollup(self) -> dict[str, int]:
-        """Figures of all mappings together, in bytes."""
+        """The sums over all mappings, in bytes."""
         return _figures(self._read("smaps_rollup").splitlines()[1:])
 
     # ---- figures -----------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Process:
         return {name: value.strip() for name, _, value in lines}
 
     def thread_names(self) -> dict[int, str]:
-        """Name by thread id, as the process itself knows it.  Threads that end meanwhile are left out."""
+        """Names by thread id, as the process itself sees the ids.  Threads that end meanwhile are omitted."""
         try:
             threads = os.listdir(self.path("task"))
         except OSError as error:
@@ -179,7 +179,8 @@ class Process:
         return names
 
     def own_id(self, thread_id: int) -> int:
-        """What a thread of the process is called in there: in a container it is another number than ours."""
+        """The id of a thread inside the process's PID namespace: in a container it differs from the one
+        outside."""
         if not self._is_in_other_namespace:
             return thread_id
         lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").splitlines()
@@ -201,7 +202,7 @@ class Process:
             raise self._error(error) from None
 
     def _stat(self) -> list[str]:
-        """/proc/PID/stat from the state on: the name before it may hold blanks and brackets."""
+        """/proc/PID/stat from the state on: the name before it may contain blanks and brackets."""
         return self._read("stat").rpartition(")")[2].split()
 
     def _error(self, error: OSError) -> Exception:
@@ -209,7 +210,7 @@ class Process:
 
 
 def _read_bytes(path: str) -> bytes:
-    """As fast as it can be had: there may be thousands of threads."""
+    """As fast as possible: there may be thousands of threads."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(file, STATUS_BYTES_MAX)
@@ -218,7 +219,7 @@ def _read_bytes(path: str) -> bytes:
 
 
 def all_processes() -> Iterator[Process]:
-    """Every process there is, in the order of their PIDs."""
+    """Every process, in the order of PIDs."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         try:
             yield Process(pid)
@@ -254,5 +255,5 @@ def _figures(lines: list[str]) -> dict[str, int]:
 
 
 def _kib(text: str | None) -> int:
-    """ "  123 kB" in bytes; 0 where the kernel has no such line."""
+    """ "  123 kB" in bytes; 0 if the kernel has no such line."""
     return int(text.split()[0]) * 1024 if text else 0

@@ -1,4 +1,4 @@
-"""What is looked into: a running process or a core dump, with the library's description of itself.
+"""A target: a running process or a core dump, with the library's description of itself.
 
 target = open_process(PID)           AccessRefusedError, ProcessGoneError, NotHakmemError, VersionError
 target = open_core(Path("core"))
@@ -20,7 +20,7 @@ from hakmem.target.process import Process
 
 @dataclass
 class Target:
-    """Where to read, and how it is laid out there."""
+    """A memory and the layout of hakmem's structures in it."""
 
     memory: Memory
     schema: Schema
@@ -28,21 +28,21 @@ class Target:
     command: list[str]
     process: Process | None = None  # None for a core
     time_s: float | None = None  # of a core: when it was written
-    address: int = 0  # of the library's block; 0: not looked at again
+    address: int = 0  # of the library's block; 0: not checked again
 
     @property
     def own_pid(self) -> int:
-        """As the program itself knows it; in a container another one than ours."""
+        """The PID inside the process's namespace; in a container it differs from the one outside."""
         return self.process.own_id(self.pid) if self.process else self.pid
 
     def check_same(self) -> None:
-        """Raises when what was read is not, or no longer, the process that was opened."""
+        """Raises if the process that was opened has ended, or runs another program."""
         if self.process is None:
             return
         self.process.check_same()
         if self.address and not self._has_block():
             raise ProcessGoneError(
-                f"process {self.pid} runs another program by now: it called exec while it was being read"
+                f"process {self.pid} runs another program now: it called exec while it was being read"
             )
 
     def _has_block(self) -> bool:
@@ -52,14 +52,14 @@ class Target:
             return False
 
 
-# What numpy and Python make of figures that cannot be: lengths below 0, addresses of nowhere.
+# What numpy and Python raise for impossible figures: negative lengths, invalid addresses.
 NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 @contextmanager
 def making_sense(target: Target) -> Iterator[None]:
-    """The target is read in here.  When that fails, and it has ended or runs another program by now, that is
-    the better answer; figures that cannot be are a HakmemError."""
+    """The target is read inside.  If that fails because it has ended or runs another program by now, the
+    error says so; impossible figures are a HakmemError."""
     try:
         yield
     except HakmemError:
@@ -69,8 +69,9 @@ def making_sense(target: Target) -> Iterator[None]:
         target.check_same()
         what = f"process {target.pid}" if target.process else "the core dump"
         raise HakmemError(
-            f"hakmem's structures in {what} make no sense ({type(error).__name__}: {error}): its memory is "
-            "damaged, or changed while it was read; try again, or find what damages it with HAKMEM_HARDEN=1"
+            f"hakmem's structures in {what} are inconsistent ({type(error).__name__}: {error}): its memory "
+            "is corrupted, or changed while it was read; try again, or find the corruption with "
+            "HAKMEM_HARDEN=1"
         ) from error
 
 
@@ -83,14 +84,14 @@ def open_process(pid: int) -> Target:
         address = find_in_process(process, memory)
         schema = Schema.read(memory, address)
     except HakmemError:
-        process.check_same()  # it ended: that is the better answer
+        process.check_same()  # it has ended: the better answer
         raise
     process.check_same()
     return Target(memory, schema, pid, process.command, process, address=address)
 
 
 def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
-    """`executable` and `libraries` stand for the files that the program ran, where those have moved."""
+    """`executable` and `libraries` replace files of the program that have moved."""
     from hakmem.target.corefile import CoreMemory
     from hakmem.target.locate import find_in_core
 

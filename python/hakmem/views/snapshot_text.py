@@ -275,10 +275,10 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, OTHERS)}
     for name in names:
         fitting = [
-            (len(begin), group)
-            for group, begins in GROUPS.items()
-            for begin in begins
-            if name.startswith(begin)
+            (len(prefix), group)
+            for group, prefixes in GROUPS.items()
+            for prefix in prefixes
+            if name.startswith(prefix)
         ]
         groups[max(fitting)[1] if fitting else OTHERS].append(name)
     return groups

@@ -1,7 +1,7 @@
-"""One look at a process: everything that `why` needs, as near to one moment as it can be read.
+"""One scan of a process: everything that `why` needs, read as close to one moment as possible.
 
-smaps, then the pages of hakmem's window, then its structures, then RSS again: how much these disagree is
-how much the process changed meanwhile."""
+smaps, then the pages of hakmem's window, then its structures, then RSS again: the difference shows how much
+the process changed meanwhile."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ STEADY_BYTES = 16 * PAGE_BYTES
 
 
 @dataclass
-class Look:
-    """What one look at the process saw."""
+class Scan:
+    """The result of one scan of the process."""
 
     reading: Reading
     residency: Residency
@@ -40,19 +40,19 @@ class Look:
         return self.changed_bytes <= max(STEADY_BYTES, int(self.rss_bytes * STEADY_SHARE))
 
 
-def look_at(target: Target, process: Process) -> Look:
-    """Mappings, pages and structures, one directly after the other; RSS again at the end."""
+def scan(target: Target, process: Process) -> Scan:
+    """Mappings, pages and structures in direct succession; RSS again at the end."""
     with making_sense(target):
-        look = read_look(target, process)
+        found = read_scan(target, process)
     target.check_same()
-    return look
+    return found
 
 
-def read_look(target: Target, process: Process) -> Look:
-    """The steps of a look."""
-    begin, end = window_bounds(target)
+def read_scan(target: Target, process: Process) -> Scan:
+    """The steps of a scan."""
+    start, end = window_bounds(target)
     mappings = process.smaps()
-    pages = read_page_map(process, begin, end, [(m.mapping.start, m.mapping.end) for m in mappings])
+    pages = read_page_map(process, start, end, [(m.mapping.start, m.mapping.end) for m in mappings])
     reading = read_full(target)
     later_rss_bytes = process.smaps_rollup().get("Rss", 0)
     rss_bytes = sum(mapping.rss_bytes for mapping in mappings)
@@ -60,7 +60,7 @@ def read_look(target: Target, process: Process) -> Look:
     residency = measure(reading, pages, foreign_chunks(reading.walk.window, mappings))
     outside, library_bytes, in_window = split_outside(target, mappings, pages)
     torn_bytes = abs(in_window - residency.accounted_bytes)
-    return Look(
+    return Scan(
         reading=reading,
         residency=residency,
         outside=outside,
@@ -72,7 +72,7 @@ def read_look(target: Target, process: Process) -> Look:
 
 
 def window_bounds(target: Target) -> tuple[int, int]:
-    """The part of the window that has been used."""
+    """The used part of the window."""
     window = Window(target.memory, target.schema)
     return window.base, window.base + window.granule_count * window.granule_bytes
 
@@ -91,7 +91,7 @@ def foreign_chunks(window: Window, mappings: Sequence[DetailedMapping]) -> NDArr
 def split_outside(
     target: Target, mappings: Sequence[DetailedMapping], pages: PageMap
 ) -> tuple[dict[Outside, int], int, int]:
-    """Resident bytes outside the window by kind, those of hakmem's own maps and data, and those inside."""
+    """Resident bytes outside the window by kind, of hakmem's own maps and data, and inside the window."""
     kinds = classify([item.mapping for item in mappings], is_library, stack_pointers(target.pid))
     maps = map_addresses(target)
     outside: dict[Outside, int] = {}
@@ -108,8 +108,9 @@ def split_outside(
 
 
 def inside_bytes(item: DetailedMapping, pages: PageMap) -> int:
-    """The part of a mapping's RSS that lies in the window; of a mapping at its border as pagemap told."""
-    low, high = max(item.mapping.start, pages.begin), min(item.mapping.end, pages.end)
+    """The part of a mapping's RSS that lies in the window; of a mapping across its border, by the page
+    map."""
+    low, high = max(item.mapping.start, pages.start), min(item.mapping.end, pages.end)
     if low >= high:
         return 0
     if (low, high) == (item.mapping.start, item.mapping.end):
@@ -125,14 +126,14 @@ def map_addresses(target: Target) -> tuple[int, int]:
 
 
 def is_library(mapping: Mapping) -> bool:
-    """The library's own data; its code counts with the files."""
+    """The library's data; its code counts as a file."""
     return mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions
 
 
-def look_at_core(target: Target) -> Look:
-    """The window's part only.  A core does not tell what was resident: pages of zeros, which include those
-    never touched, are taken for absent."""
+def scan_core(target: Target) -> Scan:
+    """The window only.  A core does not record residency: zero pages, which include untouched ones, count as
+    absent."""
     with making_sense(target):
-        begin, end = window_bounds(target)
-        residency = measure(reading := read_full(target), core_page_map(target.memory, begin, end))
-    return Look(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)
+        start, end = window_bounds(target)
+        residency = measure(reading := read_full(target), core_page_map(target.memory, start, end))
+    return Scan(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)
