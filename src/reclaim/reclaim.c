@@ -24,7 +24,7 @@ struct bounds {
   size_t bytes, calls, owners;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {(size_t)16 << 20, 128, 64},
+    [STEP] = {(size_t)16 << 20, 128, 32},
     [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
@@ -202,7 +202,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
 
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
-  if (row->depth & RELEASE_IDLE) heaps_park_lost_threads();
+  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->age == OLD) look_if_large();
@@ -212,5 +212,6 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   else
     purge_all(heap, row->depth, &purge);
   if (row->turn != BESIDE_OTHERS) lock_give(&round_lock);
+  purge.is_cut |= are_lost_left;
   return purge;
 }
