@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hakmem import process_checks
-from hakmem.runtimes import runtime_of
+from hakmem.doctor import process_checks
+from hakmem.doctor.runtimes import runtime_of
 from tool.conftest import Tool
 from tool.processes import running
 

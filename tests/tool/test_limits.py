@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem import limits as module
-from hakmem.cgroup import cgroup_limits
-from hakmem.figures import Snapshot
-from hakmem.limits import LimitFigures, limit_mark, limit_notes, limit_rows
-from hakmem.metrics import HakmemCollector
-from hakmem.snapshot import open_process, take
+from hakmem.census import limits as module
+from hakmem.census.figures import Snapshot
+from hakmem.census.limits import LimitFigures, limit_mark, limit_notes, limit_rows
+from hakmem.census.snapshot import open_process, take
+from hakmem.target.cgroup import cgroup_limits
+from hakmem.views.metrics import HakmemCollector
 from tool.processes import hakmem, hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem.errors import HakmemError
-from hakmem.files import Output, write_atomically
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import Output, write_atomically
 from tool.conftest import Tool
 
 NULL, FULL = (1, 3), (1, 7)  # device numbers of Linux

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hakmem.durations import duration_text, parse_duration_s
-from hakmem.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
+from hakmem.base.durations import duration_text, parse_duration_s
+from hakmem.views.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 pytestmark = pytest.mark.alone

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hakmem.errors import HakmemError
-from hakmem.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
+from hakmem.base.errors import HakmemError
+from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
 from tool.processes import TOOL, hakmem, tool_environment, wait_until
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem.access import PTRACE_SCOPE
-from hakmem.errors import ExitCode, ProcessGoneError
-from hakmem.process import Process
-from hakmem.snapshot import open_process, take
+from hakmem.base.errors import ExitCode, ProcessGoneError
+from hakmem.census.snapshot import open_process, take
+from hakmem.target.access import PTRACE_SCOPE
+from hakmem.target.process import Process
 from tool.conftest import Ended, Stepper, Tool
 
 NOBODY = 65534
@@ -25,8 +25,8 @@ PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 # Everything is imported before the user changes: nobody may not read this checkout.
 AS_NOBODY = f"""
 import os, sys
-import hakmem.commands.stat, hakmem.locate, hakmem.screen, hakmem.snapshot_text, hakmem.cli, hakmem.entry
-import hakmem.signals, hakmem.streams
+import hakmem.commands.stat, hakmem.target.locate, hakmem.views.screen, hakmem.views.snapshot_text
+import hakmem.cli, hakmem.entry, hakmem.base.signals, hakmem.base.streams
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.exit(hakmem.entry.main(sys.argv[1:]))
 """

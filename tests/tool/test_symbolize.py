@@ -122,7 +122,7 @@ def test_debug_information_by_build_id(tool: Tool, tmp_path: Path, monkeypatch: 
     debug.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
     subprocess.run(["strip", "-s", program], check=True)
-    monkeypatch.setattr("hakmem.debug_info.DEBUG_ROOT", tmp_path / "debug")
+    monkeypatch.setattr("hakmem.target.debug_info.DEBUG_ROOT", tmp_path / "debug")
     text = tmp_path / "report"
     text.write_text(report_of(tool, [program]))
     assert f" main{where('main')} (" in tool.inside("symbolize", text).stdout

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hakmem.process import Process
-from hakmem.target import Target, open_process
-from hakmem.top import ChooseProcess, TopApp
+from hakmem.target.process import Process
+from hakmem.target.target import Target, open_process
+from hakmem.views.top import ChooseProcess, TopApp
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.processes import TOOL, running, tool_environment, wait_until

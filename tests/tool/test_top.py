@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem.target import open_process
-from hakmem.top import ChooseProcess, TopApp
-from hakmem.watching import VIEWS
+from hakmem.target.target import open_process
+from hakmem.views.top import ChooseProcess, TopApp
+from hakmem.views.watching import VIEWS
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until

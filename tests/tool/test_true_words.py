@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hakmem.metrics import MEMORY_HELP, HakmemCollector
-from hakmem.recording import Recording
-from hakmem.report import MEMORY_PARTS, render
-from hakmem.snapshot import open_process
-from hakmem.snapshot_text import MEMORY_LINES
-from hakmem.watching import MEMORY, VIEWS, Watch
+from hakmem.census.snapshot import open_process
+from hakmem.views.metrics import MEMORY_HELP, HakmemCollector
+from hakmem.views.recording import Recording
+from hakmem.views.report import MEMORY_PARTS, render
+from hakmem.views.snapshot_text import MEMORY_LINES
+from hakmem.views.watching import MEMORY, VIEWS, Watch
 from tool.conftest import Stepper
 from tool.processes import hakmem, hakmem_json, running
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hakmem.mappings import Outside, classify
-from hakmem.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
-from hakmem.process import Mapping
+from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
+from hakmem.target.mappings import Outside, classify
+from hakmem.target.process import Mapping
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -28,8 +28,8 @@ def command(
       coredumpctl -o core dump server && hakmem core core
       hakmem core core --executable ./server --library ./lib
     """
-    from hakmem.snapshot import open_core
-    from hakmem.snapshot_text import show_snapshot
+    from hakmem.census.snapshot import open_core
+    from hakmem.views.snapshot_text import show_snapshot
 
     target = open_core(file, executable, libraries)
     show_snapshot(target, str(file), as_json=as_json, everything=everything)

@@ -12,7 +12,7 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
-    from hakmem.findings import Finding
+    from hakmem.doctor.findings import Finding
 
 PID = re.compile("[0-9]{1,19}")
 STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
@@ -38,10 +38,10 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
       hakmem doctor -- ./server
       hakmem doctor --json | jq '.findings[] | select(.verdict != "ok")'
     """
-    from hakmem.checks import machine_findings, program_findings
-    from hakmem.findings import Verdict
-    from hakmem.process_checks import process_findings
-    from hakmem.screen import print_json
+    from hakmem.doctor.checks import machine_findings, program_findings
+    from hakmem.doctor.findings import Verdict
+    from hakmem.doctor.process_checks import process_findings
+    from hakmem.views.screen import print_json
 
     # The program first: a wrong name should be told at once.
     if len(words) == 1 and PID.fullmatch(words[0]):
@@ -59,8 +59,8 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
 def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from hakmem.screen import console, table
-    from hakmem.sizes import counted
+    from hakmem.base.sizes import counted
+    from hakmem.views.screen import console, table
 
     rows = [
         (

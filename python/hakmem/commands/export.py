@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from hakmem.durations import Duration
+from hakmem.base.durations import Duration
 
 DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65535
@@ -59,8 +59,8 @@ def command(
       hakmem export --listen 127.0.0.1:9100
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
     """
-    from hakmem.metrics import registry, serve, write_textfile
-    from hakmem.signals import Stopped, ignore_broken_pipes, stoppable
+    from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
+    from hakmem.views.metrics import registry, serve, write_textfile
 
     if (listen is None) == (textfile is None):
         raise click.UsageError("give either --listen ADDRESS or --textfile FILE")

@@ -12,8 +12,8 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
-    from hakmem.limits import LimitFigures
-    from hakmem.process import Process
+    from hakmem.census.limits import LimitFigures
+    from hakmem.target.process import Process
 
 OTHERS_SHOWN = 15
 COMMAND_SHOWN = 100
@@ -57,7 +57,7 @@ def command(everything: bool, as_json: bool) -> None:
       sudo hakmem ps --all
       hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
     """
-    from hakmem.screen import print_json
+    from hakmem.views.screen import print_json
 
     found = listing()
     if as_json:
@@ -67,8 +67,8 @@ def command(everything: bool, as_json: bool) -> None:
 
 
 def listing() -> Listing:
-    from hakmem.errors import AccessRefusedError, ProcessGoneError
-    from hakmem.process import all_processes
+    from hakmem.base.errors import AccessRefusedError, ProcessGoneError
+    from hakmem.target.process import all_processes
 
     lines, refused = [], 0
     for process in all_processes():
@@ -84,8 +84,8 @@ def listing() -> Listing:
 
 
 def _line(process: Process) -> Line:
-    from hakmem.allocators import HAKMEM, Allocator, detect
-    from hakmem.errors import UnreadableError, VersionError
+    from hakmem.base.errors import UnreadableError, VersionError
+    from hakmem.target.allocators import HAKMEM, Allocator, detect
 
     try:
         allocator = detect(process)
@@ -107,8 +107,8 @@ def _line(process: Process) -> Line:
 
 
 def _limits(process: Process) -> LimitFigures | None:
-    from hakmem.errors import HakmemError
-    from hakmem.snapshot import open_process, take
+    from hakmem.base.errors import HakmemError
+    from hakmem.census.snapshot import open_process, take
 
     try:
         return take(open_process(process.pid), detail="counters").limits
@@ -117,10 +117,10 @@ def _limits(process: Process) -> LimitFigures | None:
 
 
 def print_listing(found: Listing, everything: bool) -> None:
-    from hakmem.allocators import HAKMEM
-    from hakmem.limits import limit_mark
-    from hakmem.screen import console, one_line, table
-    from hakmem.sizes import bytes_text
+    from hakmem.base.sizes import bytes_text
+    from hakmem.census.limits import limit_mark
+    from hakmem.target.allocators import HAKMEM
+    from hakmem.views.screen import console, one_line, table
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
     others = [line for line in found.lines if line.allocator != HAKMEM]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import Duration
 from hakmem.commands.arguments import pid_argument
-from hakmem.durations import Duration
 
 if TYPE_CHECKING:
-    from hakmem.figures import Snapshot
+    from hakmem.census.figures import Snapshot
 
 EVERY_MIN_S = 0.01
 
@@ -24,8 +24,8 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     """A bar on standard error, moved on by each snapshot; nothing where that is no terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from hakmem.screen import console
-    from hakmem.sizes import bytes_text, counted
+    from hakmem.base.sizes import bytes_text, counted
+    from hakmem.views.screen import console
 
     columns = (
         TextColumn("{task.description}"),
@@ -82,12 +82,12 @@ def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
       hakmem record $(pgrep -o redis-server) --for 1h --every 10s -o day.json
       hakmem record 1234 -o - | hakmem report - -o run.html
     """
-    from hakmem.durations import duration_text
-    from hakmem.files import Output, is_standard_output
-    from hakmem.recording import record
-    from hakmem.signals import die_of, stoppable
-    from hakmem.sizes import counted
-    from hakmem.target import open_process
+    from hakmem.base.durations import duration_text
+    from hakmem.base.files import Output, is_standard_output
+    from hakmem.base.signals import die_of, stoppable
+    from hakmem.base.sizes import counted
+    from hakmem.target.target import open_process
+    from hakmem.views.recording import record
 
     # A file is begun by the first sample; what is said of it must not come between its lines.
     with stoppable(), Output(output) as file:

@@ -24,10 +24,10 @@ def command(recording: Path, output: Path | None) -> None:
       hakmem report run.json -o /var/www/html/run.html
       hakmem report - -o - < run.json > run.html
     """
-    from hakmem.errors import HakmemError
-    from hakmem.files import is_standard_output, write_atomically
-    from hakmem.recording import Recording
-    from hakmem.report import render
+    from hakmem.base.errors import HakmemError
+    from hakmem.base.files import is_standard_output, write_atomically
+    from hakmem.views.recording import Recording
+    from hakmem.views.report import render
 
     if str(recording) == "-" and output is None:
         raise click.UsageError("a recording from standard input has no name; name the page with -o")

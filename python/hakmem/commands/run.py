@@ -84,10 +84,9 @@ def command(
     Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
     127 if there is no such program.
     """
-    from hakmem.entry import DEBUG_VARIABLE
-    from hakmem.errors import CommandError
-    from hakmem.library import VARIABLE, find_library
-    from hakmem.preload import examine
+    from hakmem.base.errors import DEBUG_VARIABLE, CommandError
+    from hakmem.launch.preload import examine
+    from hakmem.target.library import VARIABLE, find_library
 
     if stats and json_file:
         raise click.UsageError("--stats and --json exclude each other: there is one report")
@@ -118,7 +117,7 @@ def launch_watched(
     words: tuple[str, ...], environment: dict[str, str], json_file: Path | None, linked: Path | None
 ) -> NoReturn:
     """Asks for the report; somebody says so when the program leaves without it."""
-    from hakmem.leaving import expected_file, expected_mark, watch
+    from hakmem.launch.leaving import expected_file, expected_mark, watch
 
     expected, option = (
         (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
@@ -136,7 +135,7 @@ def launch_watched(
 
 def absolute(name: str) -> Path:
     """The program may go elsewhere before it ends."""
-    from hakmem.errors import HakmemError
+    from hakmem.base.errors import HakmemError
 
     try:
         return Path(name).absolute()
@@ -146,7 +145,7 @@ def absolute(name: str) -> Path:
 
 def hardened(library: Path, level: int) -> list[Path]:
     """What is preloaded: the functions that are checked come before those of others."""
-    from hakmem.preload import FORTIFY, fortify_beside
+    from hakmem.launch.preload import FORTIFY, fortify_beside
 
     fortify = fortify_beside(library)
     if fortify is None and level:
@@ -167,8 +166,8 @@ def preload_list(libraries: list[Path], present: str) -> str:
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     """Becomes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
-    from hakmem.errors import CommandError
-    from hakmem.preload import SHELL, resolve
+    from hakmem.base.errors import CommandError
+    from hakmem.launch.preload import SHELL, resolve
 
     path = str(resolve(words[0]))
     for number in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -21,7 +21,7 @@ def command(pid: int, as_json: bool, everything: bool) -> None:
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
     """
-    from hakmem.snapshot import open_process
-    from hakmem.snapshot_text import show_snapshot
+    from hakmem.census.snapshot import open_process
+    from hakmem.views.snapshot_text import show_snapshot
 
     show_snapshot(open_process(pid), f"process {pid}", as_json=as_json, everything=everything)

@@ -28,8 +28,8 @@ def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ..
       hakmem symbolize server.log
       hakmem symbolize server.log --executable ./build/server --library ./build
     """
-    from hakmem.errors import HakmemError
-    from hakmem.symbolize import Symbolizer
+    from hakmem.base.errors import HakmemError
+    from hakmem.views.symbolize import Symbolizer
 
     def complain(what: str) -> None:
         click.echo(f"hakmem: warning: {what}", err=True)

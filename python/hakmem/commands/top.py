@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import Duration
 from hakmem.commands.arguments import complete_pids
-from hakmem.durations import Duration
 
 if TYPE_CHECKING:
-    from hakmem.fleet import Fleet
-    from hakmem.target import Target
+    from hakmem.target.fleet import Fleet
+    from hakmem.target.target import Target
 
 ROWS_SHOWN = 20
 
@@ -39,9 +39,9 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --interval 500ms
       hakmem top 1234 --once | head -20
     """
-    from hakmem.errors import ProcessGoneError
-    from hakmem.fleet import Fleet
-    from hakmem.target import open_process
+    from hakmem.base.errors import ProcessGoneError
+    from hakmem.target.fleet import Fleet
+    from hakmem.target.target import open_process
 
     fleet = Fleet()  # the same for every choice: what is known of a process is not looked for again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
@@ -53,8 +53,8 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
                 if pid is not None:
                     raise
         return
-    from hakmem.top import TopApp
-    from hakmem.top_signals import leaving_in_order
+    from hakmem.views.top import TopApp
+    from hakmem.views.top_signals import leaving_in_order
 
     app = TopApp(targets, interval_s, partial(choices, fleet))
     with leaving_in_order(app):
@@ -72,7 +72,7 @@ def has_terminal() -> bool:
 
 def choices(fleet: Fleet) -> list[Target]:
     """All hakmem processes, or the error that there are none."""
-    from hakmem.errors import HakmemError
+    from hakmem.base.errors import HakmemError
 
     targets = fleet.targets()
     if targets:
@@ -87,8 +87,8 @@ def print_once(target: Target, interval_s: float) -> None:
     """The gauges and two tables, over one interval."""
     from rich.markup import escape
 
-    from hakmem.screen import console, one_line, table
-    from hakmem.watching import CLASSES, COUNTERS, GAUGES, Watch
+    from hakmem.views.screen import console, one_line, table
+    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, Watch
 
     watch = Watch(target)
     moment = watch.look()

@@ -28,10 +28,10 @@ def command(target: str, as_json: bool, everything: bool) -> None:
       hakmem why $(pgrep -o redis-server) --json | jq '.lines[] | {name, bytes}'
       hakmem why core.1234
     """
-    from hakmem.screen import console, print_json
-    from hakmem.target import making_sense, open_core, open_process
-    from hakmem.why import explain
-    from hakmem.why_text import print_explanation
+    from hakmem.census.why import explain
+    from hakmem.target.target import making_sense, open_core, open_process
+    from hakmem.views.screen import console, print_json
+    from hakmem.views.why_text import print_explanation
 
     if PID.fullmatch(target):
         opened = open_process(int(target))
