@@ -24,7 +24,7 @@ struct bounds {
   size_t bytes, calls, owners;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {(size_t)16 << 20, 128, 32},
+    [STEP] = {(size_t)16 << 20, 128, 16},
     [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
@@ -131,10 +131,14 @@ void reclaim_after_fork(void) {
 /* A process that has stayed small is not worth the files of its cgroup. */
 enum { LOOK_MIN_CHUNKS = 8 };
 static ATOMIC(bool) has_looked;
+static uint64_t looked_at_ms; /* with the lock */
 
-/* With the lock. */
+/* With the lock.  Once in an interval, of however many steps a round has. */
 static void look_if_large(void) {
+  uint64_t now_ms = os_now_coarse_ms();
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
+  looked_at_ms = now_ms;
   limits_look();
   store_relaxed(&has_looked, true);
 }
