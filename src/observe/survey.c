@@ -82,11 +82,11 @@ static bool is_plausible(const struct slab *copy, const struct slab *slab) {
 }
 
 /* The slot behind the slab that begins at this one, if one does. */
-static unsigned add_slab(struct survey *survey, const struct superslab *superslab, unsigned slot) {
+static unsigned add_slab(struct survey *survey, const struct slab_chunk *chunk, unsigned slot) {
   struct slab slab;
-  if (load_relaxed(&superslab->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
-  peek(&slab, &superslab->slabs[slot], sizeof slab);
-  if (!is_plausible(&slab, &superslab->slabs[slot])) return slot + 1;
+  if (load_relaxed(&chunk->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
+  peek(&slab, &chunk->slabs[slot], sizeof slab);
+  if (!is_plausible(&slab, &chunk->slabs[slot])) return slot + 1;
   struct class_survey *class = &survey->classes[slab.class];
   class->slabs++;
   class->capacity_blocks += slab.capacity;
@@ -94,8 +94,8 @@ static unsigned add_slab(struct survey *survey, const struct superslab *supersla
   return slot + slab.slot_count;
 }
 
-static void add_superslab(struct survey *survey, const struct superslab *superslab) {
-  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(survey, superslab, slot);
+static void add_superslab(struct survey *survey, const struct slab_chunk *chunk) {
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(survey, chunk, slot);
 }
 
 /* Large blocks are ranges of their own, known by the owner map: live, or in a magazine. */
@@ -116,7 +116,7 @@ static void add_chunks(struct survey *survey) {
     if (record & CHUNK_IS_RANGES)
       add_large(survey, chunk);
     else
-      add_superslab(survey, superslab_of_chunk(chunk));
+      add_superslab(survey, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
   }
 }
 

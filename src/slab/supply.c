@@ -1,7 +1,6 @@
 #include "slab/supply.h"
 
 #include "config/options.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
 #include "slab/pending.h"
@@ -104,12 +103,11 @@ static struct slab *find_kept(const struct owner *owner, unsigned class) {
 }
 
 static struct slab *acquire(struct owner *owner, unsigned class, enum supply_reach reach) {
-  struct slab *slab = acquire_touched_slab(class, &owner->counters);
+  struct slab *slab = acquire_slab(class, POOL_TOUCHED, &owner->counters);
   struct slab *kept = slab ? NULL : find_kept(owner, class);
-  if (kept && slab_try_release(kept, owner)) slab = acquire_touched_slab(class, &owner->counters);
-  if (slab) return slab;
-  return reach == WITHIN_POOL ? acquire_slab_within_pool(class, &owner->counters)
-                              : acquire_slab(class, &owner->counters);
+  enum pool_reach rest = reach == WITHIN_POOL ? POOL_FRESH : POOL_FRESH | POOL_SYSTEM;
+  if (kept && slab_try_release(kept, owner)) rest |= POOL_TOUCHED;
+  return slab ? slab : acquire_slab(class, rest, &owner->counters);
 }
 
 static struct slab *make_new(struct owner *owner, unsigned class, enum supply_reach reach) {
