@@ -192,7 +192,7 @@ def test_sorting(busy: subprocess.Popen[str]) -> None:
 def test_pausing(busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press("p")
-        await until(pilot, lambda: not app.is_looking)
+        await until(pilot, lambda: not app.is_polling)
         assert app.watch_ is not None
         seen = app.watch_.history[-1]
         await pilot.pause(0.3)  # three times its pace

@@ -38,7 +38,7 @@ def untouched(lib: Path, compile_c: Callable[..., Path]) -> Any:  # noqa: ANN401
 
 def test_tops_memory_is_no_share_of_rss(untouched: Any) -> None:  # noqa: ANN401
     watch = Watch(open_process(untouched.pid))
-    moment = watch.look() or watch.look()
+    moment = watch.poll() or watch.poll()
     assert moment is not None
     assert moment.snapshot.process is not None
     assert moment.snapshot.memory.live_bytes > moment.snapshot.process.rss_bytes, "else it shows nothing"
