@@ -71,8 +71,8 @@ def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     """Record process PID into a file for `hakmem report`.
 
     Recording stops after the duration, when the process ends, or on Ctrl-C. Each sample is written at once,
-    so an interruption loses nothing. In very large processes slabs are walked less often than requested, so
-    that recording takes at most a tenth of one core.
+    so an interruption loses at most the current one. In very large processes slabs are walked less often than
+    requested, so that recording takes at most a tenth of one core.
 
     FILE may be - or a FIFO; the first sample replaces an existing recording.
 

@@ -127,7 +127,7 @@ def _by_fill(counts: list[int]) -> Text:
 def _limits(limits: LimitFigures) -> RenderableType:
     parts: list[RenderableType] = []
     if rows := limit_rows(limits):
-        parts.append(table("Limits", ["<limit", "bytes", "used", "<what it did"], rows))
+        parts.append(table("Limits", ["<limit", "bytes", "used", "<effect"], rows))
     parts += [Text(note, "yellow") for note in limit_notes(limits)]
     return Group(*parts)
 
@@ -137,7 +137,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
         (item.variable, str(item.value), item.default or "none", WHERE[item.source])
         for item in snapshot.options_changed
     ]
-    return table("Options that are not the default", ["<option", "value", "default", "<from"], rows)
+    return table("Options changed from the default", ["<option", "value", "default", "<from"], rows)
 
 
 # ---- tiers, classes, threads -------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
 def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
     columns = [
         "size",
-        "asked",
+        "request",
         "live",
         "bytes",
         "cached",
