@@ -23,7 +23,7 @@ GROUPS = {
     "Magazines": ("refills", "refilled_", "flush"),
     "Refills served by": ("refill_",),
     "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
-    "Route P": ("route_p_",),
+    "Route P: slabs adopted from idle threads": ("route_p_",),
     "Remote frees": ("remote_buffer_", "remote_", "pending_"),
     "Shared pool": ("acquire_", "released_", "cas_"),
     "Large and Big blocks": ("large_", "big_"),
