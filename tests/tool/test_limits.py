@@ -58,7 +58,8 @@ def test_why_tells_refusals_and_what_is_near(refused: int, above: int) -> None:
 def test_stat_has_a_section(refused: int, above: int) -> None:
     text = hakmem("stat", refused).stdout
     assert re.search(r"^Limits$", text, re.MULTILINE)
-    assert re.search(r"^HAKMEM_LIMIT_HARD +40\.0 MiB +3\d\.\d MiB, \d\d %  reached \d+ time", text, re.MULTILINE)
+    row = r"^HAKMEM_LIMIT_HARD +40\.0 MiB +3\d\.\d MiB, \d\d %  reached \d+ time"
+    assert re.search(row, text, re.MULTILINE)
     assert re.search(
         r"^HAKMEM_LIMIT_SOFT +10\.0 MiB .* exceeded in \d+ purge round", hakmem("stat", above).stdout, re.M
     )
