@@ -11,8 +11,9 @@
 #ifndef HAK_HEAP_FAST_PATH_H
 #define HAK_HEAP_FAST_PATH_H
 
-#include "heap/heap.h"
-#include "heap/slow_path.h"
+#include "cache/heap.h"
+#include "heap/allocate.h"
+#include "heap/free.h"
 
 INLINE void *magazine_pop_or(struct magazine *magazine, size_t size, void *(*slow)(size_t)) {
   void **top = magazine->top;

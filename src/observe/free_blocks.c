@@ -1,7 +1,7 @@
 #include "observe/free_blocks.h"
 
 #include "base/peek.h"
-#include "heap/quarantine.h"
+#include "cache/quarantine.h"
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 #include "observe/report_glibc.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 

@@ -46,7 +46,7 @@ static void json_counters(struct text *text, const struct snapshot *snapshot) {
 static void json_totals(struct text *text, const struct snapshot *snapshot) {
   struct json_object object = json_open(text);
 #define TOTAL(name, role, unit, meaning) json_number(&object, #name, snapshot->name);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   text_char(text, '}');
 }
 
@@ -64,7 +64,7 @@ static void json_class(struct text *text, unsigned class, const uint64_t *counte
   json_text(&object, "tier", class_tier_name(class));
   json_number(&object, "block_bytes", class_bytes(class));
 #define CLASS_COUNTER(name, unit, meaning) json_number(&object, #name, *counters++);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   text_char(text, '}');
 }
 

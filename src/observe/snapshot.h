@@ -13,7 +13,7 @@ enum { CLASS_COUNTER_COUNT = sizeof(struct class_counters) / sizeof(uint64_t) };
 struct snapshot {
   uint64_t counters[COUNTER_COUNT];
 #define TOTAL(name, role, unit, meaning) uint64_t name;
-#include "base/stats_fields.def"
+#include "base/counters.def"
   uint64_t class_counters[CLASS_COUNT][CLASS_COUNTER_COUNT]; /* in their order */
   uint64_t mapped_bytes;                                     /* SuperSlabs and range chunks */
   uint64_t dirty_free_bytes;                                 /* free, but not given back yet */

@@ -50,7 +50,7 @@ static ATOMIC(uint64_t) granules_set_aside;
 /* ---- records ------------------------------------------------------------------------------------- */
 
 /* NULL when the granule's chunk is not a range chunk (or there is none). */
-static struct range_chunk *chunk_if_any(size_t granule) {
+RESIDENT static struct range_chunk *chunk_if_any(size_t granule) {
   if (granule >= load_relaxed(&window.granule_count)) return NULL;
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
   if (!(metadata & CHUNK_IS_RANGES)) return NULL;
@@ -74,11 +74,9 @@ static struct arena *arena_of(size_t granule) {
   return arena < ARENA_COUNT ? &arenas[arena] : NULL;
 }
 
-struct range_info *range_info(size_t granule) {
-  return &record(granule)->info;
-}
+RESIDENT struct range_info *range_info(size_t granule) { return &record(granule)->info; }
 
-uintptr_t range_block(size_t granule) {
+RESIDENT uintptr_t range_block(size_t granule) {
   return granule_address(granule) + range_info(granule)->colour_bytes;
 }
 
@@ -158,7 +156,8 @@ static uint64_t bytes_of_kind(enum range_kind kind) {
   return granules << GRANULE_SHIFT;
 }
 
-static void insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
+RESIDENT static void insert(struct arena *arena, size_t first, size_t granules,
+                            enum range_kind kind) {
   struct range_set *set = set_of(arena, kind);
   unsigned bin = bin_of(granules);
   set_boundaries(first, granules, kind);
@@ -172,7 +171,7 @@ static void insert(struct arena *arena, size_t first, size_t granules, enum rang
 }
 
 /* Takes a free range out of its set; it is BUSY (nobody merges with it) until it is set otherwise. */
-static void extract(struct arena *arena, size_t first) {
+RESIDENT static void extract(struct arena *arena, size_t first) {
   struct range *head = record(first);
   struct range_set *set = set_of(arena, head->kind);
   unsigned bin = bin_of(head->info.granules);
@@ -208,8 +207,8 @@ static void inherit(struct range *into, const struct range *from, size_t into_gr
 }
 
 /* Inserts a range, merged with its free neighbours of the same kind. */
-static void insert_merged(struct arena *arena, size_t first, size_t granules,
-                          enum range_kind kind) {
+RESIDENT static void insert_merged(struct arena *arena, size_t first, size_t granules,
+                                   enum range_kind kind) {
   struct range *next = neighbour_at(first + granules, arena);
   if (is_free(next, kind)) {
     size_t more = next->info.granules;
@@ -273,8 +272,8 @@ static uint32_t find_in_set(const struct range_set *set, size_t granules) {
 
 /* Cuts [first, first + granules) out of an extracted range of `total` granules that begins at
  * `whole`, and puts what is left over back. */
-static void cut(struct arena *arena, size_t whole, size_t total, size_t first, size_t granules,
-                enum range_kind kind) {
+RESIDENT static void cut(struct arena *arena, size_t whole, size_t total, size_t first,
+                         size_t granules, enum range_kind kind) {
   struct range *head = record(whole);
   uint32_t stamp_ms = head->info.stamp_ms;
   bool was_moved = head->was_moved, is_closed = head->info.is_closed;
@@ -316,7 +315,7 @@ static size_t take_from_set(struct arena *arena, enum range_kind kind,
 }
 
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
-static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
+RESIDENT static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = record(first), *next = record(granule);
   enum range_kind kind = next->kind;
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
@@ -379,8 +378,8 @@ static size_t take_joined(const struct range_request *request, struct counters *
 }
 
 /* Looks through every arena, the home one first, for a free range of this kind. */
-static size_t take_from_arenas(enum range_kind kind, const struct range_request *request,
-                               size_t room, struct counters *counters) {
+RESIDENT static size_t take_from_arenas(enum range_kind kind, const struct range_request *request,
+                                        size_t room, struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
     if (load_relaxed(&set_of(arena, kind)->granules) < request->granules + room)
@@ -401,7 +400,7 @@ static void keep_huge_out(size_t first, size_t granules) {
 }
 
 /* Puts an extracted range (LIVE or BUSY) into the sets. */
-static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
+LONG_LIVED static void put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = arena_of(first);
   size_t granules = record(first)->info.granules;
   if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
@@ -536,8 +535,8 @@ COLD static bool close_fresh(void *address, size_t bytes) {
 }
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
-static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
-                       struct counters *counters) {
+RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
+                                struct counters *counters) {
   size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
   if (chunk == NO_CHUNK) return false;
   bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
@@ -579,7 +578,7 @@ static size_t take_clean(const struct range_request *request, struct counters *c
 
 /* A taken range is the caller's alone; neighbours look at nothing but its kind.  Blocks that began
  * inside it in a former life are forgotten. */
-static void describe(size_t first, bool is_zero) {
+RESIDENT static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
@@ -631,7 +630,7 @@ bool range_count_within_limit(size_t granule, size_t bytes) {
 /* Room for the step that programs mostly grow by. */
 enum { ROOM_DIVISOR = 2 };
 
-size_t range_take_used(const struct range_request *request, struct counters *counters) {
+RESIDENT size_t range_take_used(const struct range_request *request, struct counters *counters) {
   bool is_roomy = request->source == FROM_ROOMY;
   size_t room = is_roomy ? request->granules / ROOM_DIVISOR : 0;
   size_t first = take_from_arenas(RANGE_DIRTY, request, room, counters);
@@ -642,7 +641,7 @@ size_t range_take_used(const struct range_request *request, struct counters *cou
   return first;
 }
 
-size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
+RESIDENT size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
   size_t bytes = request->granules << GRANULE_SHIFT;
   if (!commit_take(bytes)) return NO_GRANULE;
   size_t first = take_clean(request, counters);
@@ -666,7 +665,8 @@ static COLD void give_pages_up(size_t first, size_t granules) {
   if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
 }
 
-static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct counters *counters) {
+RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
+                               struct counters *counters) {
   struct arena *arena = arena_of(first);
   if (UNLIKELY(!arena)) {
     give_pages_up(first, granules);
@@ -698,7 +698,7 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   return true;
 }
 
-void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
+RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
   if (UNLIKELY(record(granule)->info.uncounted) && give_back_uncounted(granule, counters)) return;
   give_part(granule, record(granule)->info.granules, stamp_ms, counters);
 }
@@ -748,7 +748,7 @@ static bool are_free_at(size_t granule, size_t wanted, const struct arena *arena
   return true;
 }
 
-bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
+RESIDENT bool range_extend(size_t granule, size_t new_granules, struct counters *counters) {
   size_t granules = record(granule)->info.granules, end = granule + granules;
   size_t more = new_granules - granules, clean;
   struct arena *arena = arena_of(granule);
@@ -807,7 +807,7 @@ static uint64_t live_bytes(void) {
 
 /* What a program frees and takes again is of the order of what it holds, so as much may wait for its
  * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
-uint64_t range_excess_bytes(void) {
+RESIDENT uint64_t range_excess_bytes(void) {
   uint64_t dirty = bytes_of_kind(RANGE_DIRTY);
   uint64_t least = limits_budget(options.big_cache_bytes);
   if (LIKELY(dirty <= least)) return 0;
@@ -862,8 +862,8 @@ static enum range_kind give_back(size_t first, enum range_kind kind, bool give_a
 }
 
 /* True when the system took any. */
-static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
-                            bool give_addresses, struct counters *counters) {
+LONG_LIVED static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
+                                       bool give_addresses, struct counters *counters) {
   bool is_taken = false;
   for (unsigned index = 0; index < found; index++) {
     enum range_kind now = give_back(batch[index], kind, give_addresses);
@@ -877,8 +877,8 @@ static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kin
 
 /* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
  * the same ranges again. */
-static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
-                        struct counters *counters) {
+LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                                   struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
   lock_take(&arena->lock, counters);
   unsigned found = arena->is_ready ? collect_due(purge, arena, kind, batch) : 0;
@@ -923,7 +923,7 @@ static void purge_arena(struct purge *purge, struct arena *arena, enum range_kin
   }
 }
 
-void range_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void range_purge(struct purge *purge, struct counters *counters) {
   bool asked_for_addresses = purge->give_addresses;
   purge->give_addresses |= os_overcommit_is_strict();
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++) {

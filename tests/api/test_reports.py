@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def class_counters(root: Path) -> list[str]:
-    table = (root / "src/base/stats_fields.def").read_text()
+    table = (root / "src/base/counters.def").read_text()
     return re.findall(r"^CLASS_COUNTER\((\w+),", table, re.M)
 
 

@@ -1,5 +1,5 @@
-/* src/observe/free_blocks, the figures that glibc's questions get of it, and src/heap/class_figures. */
-#include "heap/heap.h"
+/* src/observe/free_blocks, the figures that glibc's questions get of it, and src/cache/class_figures. */
+#include "cache/heap.h"
 #include "observe/report_glibc.h"
 
 #include "heaps.h"

@@ -1,7 +1,7 @@
-/* src/guard/guarded and src/heap/guard_sampler: guarded blocks, and who gets one. */
+/* src/guard/guarded and src/cache/guard_sampler: guarded blocks, and who gets one. */
 #include "guard/guarded.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "heaps.h"
 #include "map/window.h"
 #include "workload.h"
