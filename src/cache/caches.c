@@ -7,7 +7,7 @@
 
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
-  remote_buffer_empty(heap);
+  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   quarantine_empty(heap);
 }
 

@@ -48,7 +48,7 @@ RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned bl
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   owner_begin_work(&heap->owner);
-  reuse_note_flush(heap, class);
+  if (class < TINY_CLASS_COUNT) reuse_note_flush(&heap->reuse[class], magazine);
   capacity_note_flush(heap, class);
   if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
   latch_give(&heap->owner);

@@ -7,24 +7,18 @@
 #ifndef HAK_CACHE_GUARD_SAMPLER_H
 #define HAK_CACHE_GUARD_SAMPLER_H
 
+#include "base/counters.h"
 #include "cache/allocation.h"
-#include "cache/heap.h"
-#include "config/options.h"
 
-/* A guarded block for this request, or NULL: most of the time. */
-void *guard_sampler_take_slow(struct heap *heap, const struct allocation *allocation);
-INLINE void *guard_sampler_take(struct heap *heap, const struct allocation *allocation) {
-  return UNLIKELY(options.guard) ? guard_sampler_take_slow(heap, allocation) : NULL;
-}
+/* Of a heap. */
+struct guard_sampler {
+  uint64_t random;    /* 0: not begun yet */
+  uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
+  bool is_sampling;
+};
 
-/* A diverted thread has come, with a block of the class: straight on from now, and in guard mode the next request for such
- * a block is sampled. */
-void guard_sampler_reopen(struct heap *heap, unsigned class);
-
-/* The ticker is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the
- * whole program. */
-enum { SAMPLER_TICK_MS = 100 };
-bool guard_sampler_wants_ticks(void);
-void guard_sampler_tick(void);
+/* In guard mode: a guarded block for this request, or NULL: most of the time. */
+void *guard_sampler_take(struct guard_sampler *sampler, const struct allocation *allocation,
+                         struct counters *counters);
 
 #endif

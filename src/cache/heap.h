@@ -9,25 +9,11 @@
 #ifndef HAK_CACHE_HEAP_H
 #define HAK_CACHE_HEAP_H
 
+#include "cache/guard_sampler.h"
 #include "cache/magazine.h"
+#include "cache/remote_buffer.h"
+#include "cache/reuse.h"
 #include "slab/owner.h"
-
-/* A remote-free buffer is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
-enum { REMOTE_BUFFER_MAX_BLOCKS = 256 };
-#define REMOTE_BUFFER_MAX_BYTES ((size_t)64 << 10)
-
-/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
-enum { STARTER_BATCHES_MAX = 6 };
-/* The number of the heap made first, nearly always that of the process's first thread. */
-enum { FIRST_HEAP_NUMBER = 1 };
-
-/* Words that may be open at a time.  No sorting: frees mostly come in the order of allocation. */
-enum { REMOTE_BUFFER_WORDS = 64 };
-struct remote_buffer_word { /* blocks of one bitmap word of a slab, on their way home */
-  struct slab *slab;
-  unsigned word;
-  uint64_t bits;
-};
 
 /* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
  * most. */
@@ -35,24 +21,7 @@ enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
 
-/* Whether other heaps' blocks of a Tiny class are reused: cache/reuse.h. */
-struct reuse {
-  void *watched;    /* what lies in that slot unless an own block was freed; NULL: not watched */
-  uint16_t slot;    /* of the magazine */
-  uint8_t streak;   /* times in a row that it was still there */
-  bool turns;       /* a lease has begun or ended: the block freed before went the other way */
-  uint16_t lease;   /* so many more blocks may be reused */
-  uint16_t granted; /* the lease when it was set last */
-};
-
 struct quarantine; /* cache/quarantine.h */
-
-/* Which requests get a guarded block: cache/guard_sampler.h. */
-struct guard_sampler {
-  uint64_t random;    /* 0: not begun yet */
-  uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
-  bool is_sampling;
-};
 
 struct heap {
   /* The fast paths' part: free asks it.  Else the same as owner.tag, which all others ask. */
@@ -75,10 +44,7 @@ struct heap {
   uint8_t starter_batches[TINY_CLASS_COUNT]; /* that came from the starter heap so far */
   uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
-  unsigned remote_buffer_count;
-  size_t remote_buffer_bytes;
-  struct remote_buffer_word
-      *remote_buffer;        /* REMOTE_BUFFER_WORDS of them; NULL until the first block */
+  struct remote_buffer remote_buffer;
   int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
   int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
@@ -104,15 +70,6 @@ INLINE uint32_t heap_tag(const struct heap *heap) { return load_relaxed(&heap->t
 #else
 INLINE uint32_t heap_tag(const struct heap *heap) { return heap->tag; }
 #endif
-
-/* Makes the next free of the heap's thread come the slow way, wherever that thread is now. */
-INLINE void heap_divert(struct heap *heap) {
-  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
-}
-INLINE bool heap_is_diverted(const struct heap *heap) {
-  /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
-}
 
 extern THREAD_LOCAL struct heap *heap_of_thread;
 extern const struct heap empty_heap; /* of a thread that has not allocated yet */

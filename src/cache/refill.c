@@ -17,7 +17,7 @@ static unsigned batch_size(const struct magazine *magazine) {
 
 RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
   heap->magazines[class].top += taken;
-  reuse_watch(heap, class);
+  if (class < TINY_CLASS_COUNT) reuse_watch(&heap->reuse[class], &heap->magazines[class]);
   class_figures_refilled(heap, class, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
@@ -86,7 +86,7 @@ RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
   glance(heap, class);
-  reuse_judge(heap, class);
+  if (class < TINY_CLASS_COUNT) reuse_judge(&heap->reuse[class], magazine);
   capacity_note_refill(heap, class);
   unsigned taken = fill(heap, class);
   if (taken) note_batch(heap, class, taken);

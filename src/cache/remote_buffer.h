@@ -6,8 +6,25 @@
 #ifndef HAK_CACHE_REMOTE_BUFFER_H
 #define HAK_CACHE_REMOTE_BUFFER_H
 
-#include "cache/heap.h"
 #include "slab/slab.h"
+
+/* It is emptied when it has this many blocks or bytes: what sleeps in it is bounded. */
+enum { REMOTE_BUFFER_MAX_BLOCKS = 256 };
+#define REMOTE_BUFFER_MAX_BYTES ((size_t)64 << 10)
+
+/* Words that may be open at a time.  No sorting: frees mostly come in the order of allocation. */
+enum { REMOTE_BUFFER_WORDS = 64 };
+struct remote_buffer_word { /* blocks of one bitmap word of a slab, on their way home */
+  struct slab *slab;
+  unsigned word;
+  uint64_t bits;
+};
+
+struct remote_buffer {
+  struct remote_buffer_word *words; /* REMOTE_BUFFER_WORDS of them; NULL until the first block */
+  unsigned block_count;
+  size_t bytes;
+};
 
 /* The word of the bitmaps that has a block's bit, and the bit. */
 struct remote_buffer_place {
@@ -22,10 +39,10 @@ INLINE struct remote_buffer_place remote_buffer_place_at(struct slab *slab, unsi
 }
 
 /* Where in the remote-free buffer: neighbouring slabs, and words of one slab, do not meet. */
-INLINE struct remote_buffer_word *remote_buffer_word_of(const struct heap *heap, uintptr_t block,
-                                                        unsigned word) {
+INLINE struct remote_buffer_word *remote_buffer_word_of(const struct remote_buffer *buffer,
+                                                        uintptr_t block, unsigned word) {
   enum { GRANULE_STRIDE = 5 };
-  return &heap->remote_buffer[(granule_of(block) * GRANULE_STRIDE + word) % REMOTE_BUFFER_WORDS];
+  return &buffer->words[(granule_of(block) * GRANULE_STRIDE + word) % REMOTE_BUFFER_WORDS];
 }
 
 INLINE bool remote_buffer_word_is_open(const struct remote_buffer_word *open,
@@ -43,10 +60,10 @@ INLINE bool remote_buffer_word_takes(const struct remote_buffer_word *open,
 }
 
 /* The bit comes last: a forked child may find a thread cut off in between. */
-INLINE void remote_buffer_put(struct heap *heap, struct remote_buffer_word *open,
+INLINE void remote_buffer_put(struct remote_buffer *buffer, struct remote_buffer_word *open,
                               struct remote_buffer_place place) {
-  heap->remote_buffer_count++;
-  heap->remote_buffer_bytes += place.slab->block_bytes;
+  buffer->block_count++;
+  buffer->bytes += place.slab->block_bytes;
   keep_store_order();
   open->bits |= place.bit;
 }
@@ -54,26 +71,30 @@ INLINE void remote_buffer_put(struct heap *heap, struct remote_buffer_word *open
 /* Adds a Tiny block when its word is open: nothing to send home.  False, and nothing done, when it is not
  * so, or when something is wrong with the block.  The first block, and the last before the remote-free buffer is emptied, are left to
  * remote_buffer_add.  Needs no heap_enter; the constant heaps refuse. */
-INLINE bool remote_buffer_try_add(struct heap *heap, uintptr_t block) {
-  if (UNLIKELY(!heap->remote_buffer)) return false;       /* the constant heaps never have one */
+INLINE bool remote_buffer_try_add(struct remote_buffer *buffer, uintptr_t block) {
+  if (UNLIKELY(!buffer->words)) return false;             /* the constant heaps never have one */
   struct slab *slab = slab_of_granule(granule_of(block)); /* Tiny slabs have one */
   unsigned index;
   if (UNLIKELY(!slab_has_block(slab, block, &index))) return false;
   struct remote_buffer_place place = remote_buffer_place_at(slab, index);
-  struct remote_buffer_word *open = remote_buffer_word_of(heap, block, place.word);
+  struct remote_buffer_word *open = remote_buffer_word_of(buffer, block, place.word);
   if (UNLIKELY(!remote_buffer_word_takes(open, place) ||
-               heap->remote_buffer_count - 1 >= REMOTE_BUFFER_MAX_BLOCKS - 2 ||
-               heap->remote_buffer_bytes >= REMOTE_BUFFER_MAX_BYTES - TINY_MAX_BYTES))
+               buffer->block_count - 1 >= REMOTE_BUFFER_MAX_BLOCKS - 2 ||
+               buffer->bytes >= REMOTE_BUFFER_MAX_BYTES - TINY_MAX_BYTES))
     return false;
-  remote_buffer_put(heap, open, place);
+  remote_buffer_put(buffer, open, place);
   return true;
 }
 
-/* Adds a Tiny block; true when that made it send everything home. */
-bool remote_buffer_add(struct heap *heap, uintptr_t block);
-/* Whether a Tiny block waits in the remote-free buffer, or has gone home and waits there. */
-bool remote_buffer_had(const struct heap *heap, uintptr_t block);
+/* Adds a Tiny block, or sends it home alone; true when it did, or when the buffer is full now. */
+bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters);
+INLINE bool remote_buffer_is_full(const struct remote_buffer *buffer) {
+  return buffer->block_count >= REMOTE_BUFFER_MAX_BLOCKS ||
+         buffer->bytes >= REMOTE_BUFFER_MAX_BYTES;
+}
+/* Whether a Tiny block waits in the buffer, or has gone home and waits there. */
+bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block);
 /* Sends everything home. */
-void remote_buffer_empty(struct heap *heap);
+void remote_buffer_empty(struct remote_buffer *buffer, struct counters *counters);
 
 #endif

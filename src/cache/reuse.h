@@ -11,18 +11,29 @@
 #ifndef HAK_CACHE_REUSE_H
 #define HAK_CACHE_REUSE_H
 
-#include "cache/heap.h"
+#include "cache/magazine.h"
+
+/* Of one Tiny class. */
+struct reuse {
+  void *watched;    /* what lies in that slot unless an own block was freed; NULL: not watched */
+  uint16_t slot;    /* of the magazine */
+  uint8_t streak;   /* times in a row that it was still there */
+  bool turns;       /* a lease has begun or ended: the block freed before went the other way */
+  uint16_t lease;   /* so many more blocks may be reused */
+  uint16_t granted; /* the lease when it was set last */
+};
 
 /* A block was reused under the lease. */
 INLINE void reuse_spend(struct reuse *reuse) {
   if (UNLIKELY(!--reuse->lease)) reuse->turns = true;
 }
 /* A refill: before the magazine is filled, and after it. */
-void reuse_judge(struct heap *heap, unsigned class);
-void reuse_watch(struct heap *heap, unsigned class);
+void reuse_judge(struct reuse *reuse, const struct magazine *magazine);
+void reuse_watch(struct reuse *reuse, const struct magazine *magazine);
 /* A flush, before the magazine notes it. */
-void reuse_note_flush(struct heap *heap, unsigned class);
+void reuse_note_flush(struct reuse *reuse, const struct magazine *magazine);
 /* The remote-free buffer is full: of classes that the thread never allocated, a few may be reused. */
-void reuse_note_full_remote_buffer(struct heap *heap);
+void reuse_note_full_buffer(struct reuse reuse[static TINY_CLASS_COUNT],
+                            const struct magazine magazines[static TINY_CLASS_COUNT]);
 
 #endif

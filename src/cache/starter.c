@@ -6,6 +6,11 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
+/* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
+enum { STARTER_BATCHES_MAX = 6 };
+/* The number of the heap made first, nearly always that of the process's first thread. */
+enum { FIRST_HEAP_NUMBER = 1 };
+
 static ATOMIC(struct heap *) starter;
 
 static struct heap *make_starter(void) {

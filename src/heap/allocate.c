@@ -122,7 +122,9 @@ COLD static void *fail_without_memory(struct heap *heap) {
 }
 
 RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
-  void *block = guard_sampler_take(heap, allocation);
+  void *block = NULL;
+  if (UNLIKELY(options.guard))
+    block = guard_sampler_take(&heap->guard_sampler, allocation, heap_counters(heap));
   if (UNLIKELY(block)) return block;
   if (is_big_request(allocation) && UNLIKELY(!feasible_at_all(allocation)))
     return fail_without_memory(heap);

@@ -1,9 +1,7 @@
 #include "heap/free.h"
 
+#include "cache/divert.h"
 #include "cache/flush.h"
-#include "cache/guard_sampler.h"
-#include "cache/remote_buffer.h"
-#include "cache/reuse.h"
 #include "cache/starter.h"
 #include "config/options.h"
 #include "guard/guarded.h"
@@ -48,7 +46,7 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
 }
 
 static void leave(struct heap *heap, unsigned class) {
-  if (heap_is_diverted(heap)) guard_sampler_reopen(heap, class);
+  if (heap_is_diverted(heap)) divert_end(heap, class);
   heap_leave(heap);
 }
 
@@ -69,9 +67,21 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   scavenge_rest_when_due(heap, now_ms);
 }
 
+/* True when blocks went home. */
+static bool add_to_remote_buffer(struct heap *heap, uintptr_t block) {
+  struct remote_buffer *buffer = &heap->remote_buffer;
+  struct counters *counters = &heap->owner.counters;
+  if (!remote_buffer_add(buffer, block, counters)) return false;
+  if (remote_buffer_is_full(buffer)) {
+    reuse_note_full_buffer(heap->reuse, heap->magazines);
+    remote_buffer_empty(buffer, counters);
+  }
+  return true;
+}
+
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
-  bool went_beyond = starter_give(entry, block) || remote_buffer_add(heap, (uintptr_t)block);
+  bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
   leave(heap, entry & MAP_CLASS_MASK);
   if (went_beyond) scavenge_when_due(heap);
 }
@@ -87,7 +97,7 @@ static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
   if (reuse->turns) {
     reuse->turns = false;
     if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
-                 remote_buffer_had(heap, (uintptr_t)block))) {
+                 remote_buffer_had(&heap->remote_buffer, (uintptr_t)block))) {
       pointer_fail("free", (uintptr_t)block);
       return;
     }
@@ -172,7 +182,7 @@ static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
 static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   struct reuse *reuse = &heap->reuse[class];
   if (UNLIKELY(reuse->turns)) return false;
-  if (!reuse->lease) return remote_buffer_try_add(heap, (uintptr_t)block);
+  if (!reuse->lease) return remote_buffer_try_add(&heap->remote_buffer, (uintptr_t)block);
   if (!push_for_reuse(heap, class, block)) return false;
   reuse_spend(reuse);
   return true;

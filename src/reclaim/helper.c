@@ -1,12 +1,12 @@
 /* helper.c: see helper.h.
  *
- *   helper_start_when_worth ─▶ body: rest ─▶ guard_sampler_tick, scavenge_when_due ─▶ … ─▶ is_over? ─▶ leave
+ *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, scavenge_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
  * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
  * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
 #include "reclaim/helper.h"
 
-#include "cache/guard_sampler.h"
+#include "cache/divert.h"
 #include "cache/heap.h"
 #include "config/options.h"
 #include "map/window.h"
@@ -65,14 +65,14 @@ static void wake(void) {
 
 /* Looks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
 static void work_once(void) {
-  bool is_ticking = guard_sampler_wants_ticks();
+  bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
     rest(PURGE_REST_UNTIL_WANTED, HELPER_MAX_SLEEP_MS);
     return;
   }
   uint64_t round_ms = scavenge_interval_ms() + 1;
-  rest(PURGE_REST_FOR_A_TIME, is_ticking ? SAMPLER_TICK_MS : round_ms);
-  if (is_ticking) guard_sampler_tick();
+  rest(PURGE_REST_FOR_A_TIME, is_ticking ? DIVERT_TICK_MS : round_ms);
+  if (is_ticking) divert_tick();
   if (has_work()) scavenge_when_due(heap_of_thread);
 }
 
@@ -99,7 +99,7 @@ static bool is_worth_a_helper(void) {
   if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
   if (options.helper_thread == HELPER_ALWAYS) return true;
   if (!os_is_multi_threaded()) return false;
-  if (guard_sampler_wants_ticks()) return true;
+  if (divert_wants_ticks()) return true;
   return options.helper_thread == HELPER_WHEN_WORTH && !is_small &&
          load_relaxed(&purge_state) != PURGE_NONE &&
          os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);

@@ -2,6 +2,7 @@
 
 #include "cache/caches.h"
 #include "cache/capacity.h"
+#include "cache/divert.h"
 #include "cache/flush.h"
 #include "cache/lost.h"
 #include "cache/remote_buffer.h"
@@ -144,7 +145,7 @@ static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
 NOINLINE static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
-  remote_buffer_empty(heap);
+  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
   latch_give(&heap->owner);

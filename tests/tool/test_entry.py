@@ -37,8 +37,8 @@ def guarded(function: str, **variables: str) -> subprocess.CompletedProcess[str]
             ("bug in the tool", "ValueError: what it says", "HAKMEM_TOOL_DEBUG=1"),
         ),
         ("RecursionError('deep')", ("bug in the tool", "RecursionError")),
-        ("MemoryError()", ("not enough memory", "ulimit -v")),
-        ("ImportError('no numpy')", ("a part of the tool cannot be loaded: no numpy", "install it again")),
+        ("MemoryError()", ("out of memory", "ulimit -v")),
+        ("ImportError('no numpy')", ("cannot load a part of the tool: no numpy", "reinstall it")),
         ("OSError(5, 'two\\nlines')", ("bug in the tool", "two lines")),
     ],
 )
