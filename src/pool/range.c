@@ -218,7 +218,7 @@ RESIDENT static void insert_merged(struct arena *arena, size_t first, size_t gra
   }
   struct range *last_before = first ? neighbour_at(first - 1, arena) : NULL;
   if (is_free(last_before, kind)) {
-    size_t before = last_before->first;
+    size_t before = last_before->first; /* NOLINT(clang-analyzer-core.NullDereference): is_free */
     struct range *head = record(before), *own = record(first);
     struct range merged = *own;
     inherit(&merged, head, granules);
@@ -432,7 +432,8 @@ static void divide(size_t first, size_t granules, size_t part, struct counters *
 enum { ISOLATE_PROBES = 64 };
 
 /* Of an extracted range without addresses, in which others have mapped something: halves that are free are UNMAPPED
- * again, the others are halved. */
+ * again, the others are halved.
+ * NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   if (granules == 1 || !*probes) {
     put_back(first, RANGE_OCCUPIED, counters);
