@@ -14,7 +14,7 @@
 #include "map/huge.h"
 #include "map/metadata.h"
 #include "os/lock.h"
-#include "pool/range.h"
+#include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "report/report.h"
 #include "slab/adopt.h"
@@ -290,7 +290,7 @@ static void after_fork_in_child(void) {
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   survivor = heap_of_thread;
   lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
-  range_after_fork();
+  arenas_after_fork();
   guarded_after_fork();
   scavenge_after_fork();
   starter_after_fork();
