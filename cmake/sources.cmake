@@ -1,9 +1,8 @@
-# Which source goes where; src/os/os_fake.c is for tests only.
+# Which source goes where.
 #   hakmem_sources   the product
 #   shared_sources   what it has beside those as libhakmem.so
 #   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
 
 set(fortify_sources ${hakmem_sources})
 list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")

@@ -47,7 +47,7 @@ static void json_counters(struct text *text, const struct snapshot *snapshot) {
 static void json_totals(struct text *text, const struct snapshot *snapshot) {
   struct json_object object = json_open(text);
 #define TOTAL(name, role, unit, meaning) json_number(&object, #name, snapshot->name);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   text_char(text, '}');
 }
 
@@ -79,7 +79,7 @@ static void json_class(struct text *text, unsigned number, const struct class_su
   json_number(&object, "live_blocks", class->live_blocks);
   const uint64_t *counted = class->counted;
 #define CLASS_COUNTER(name, unit, meaning) json_number(&object, #name, *counted++);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   json_number(&object, "magazine_bounces", magazine_bounces(number));
   text_char(text, '}');
 }

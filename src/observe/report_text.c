@@ -31,7 +31,7 @@ static void text_memory(struct text *text, const struct snapshot *snapshot) {
                    "in blocks up to 32 KiB: live, or cached by threads");
   text_line_if_any(text, "dirty_free_bytes", snapshot->dirty_free_bytes, "free, given back by age");
 #define TOTAL(name, role, unit, meaning) text_line_if_any(text, #name, snapshot->name, meaning);
-#include "base/stats_fields.def"
+#include "base/counters.def"
 }
 
 static void text_counters(struct text *text, const struct snapshot *snapshot) {

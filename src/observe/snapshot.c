@@ -1,6 +1,6 @@
 #include "observe/snapshot.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
 
@@ -25,7 +25,7 @@ void snapshot_take(struct snapshot *snapshot) {
   range_measure(&ranges);
   *snapshot = (struct snapshot){
 #define TOTAL(name, role, unit, meaning) .name = load_relaxed(&totals.name),
-#include "base/stats_fields.def"
+#include "base/counters.def"
       .mapped_bytes = slabs.mapped_bytes + ranges.mapped_bytes,
       .dirty_free_bytes = slabs.dirty_bytes + ranges.dirty_bytes,
   };

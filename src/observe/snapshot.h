@@ -10,7 +10,7 @@
 struct snapshot {
   uint64_t counters[COUNTER_COUNT];
 #define TOTAL(name, role, unit, meaning) uint64_t name;
-#include "base/stats_fields.def"
+#include "base/counters.def"
   uint64_t mapped_bytes;     /* SuperSlabs and range chunks */
   uint64_t dirty_free_bytes; /* free, but not given back yet */
   uint64_t slab_bytes_out;   /* in blocks of slabs: live, or in magazines and remote-free buffers */

@@ -1,7 +1,7 @@
 #include "observe/survey.h"
 
 #include "base/peek.h"
-#include "heap/quarantine.h"
+#include "cache/quarantine.h"
 
 /* ---- heaps ---------------------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static void add_magazines(struct survey *survey, const struct heap *heap) {
 static void add_remote_buffer(struct survey *survey, const struct heap *heap) {
   struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
   struct slab slab;
-  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
+  peek(&remote_buffer, &heap->remote_buffer.words, sizeof remote_buffer);
   if (!remote_buffer) return;
   peek(words, remote_buffer, sizeof words);
   for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
@@ -49,7 +49,7 @@ static void add_counted(struct survey *survey, const struct heap *heap) {
   for (unsigned class = 0; class < CLASS_COUNT; class ++) {
     uint64_t *counted = survey->classes[class].counted;
 #define CLASS_COUNTER(name, unit, meaning) *counted++ += load_relaxed(&counters[class].name);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   }
 }
 

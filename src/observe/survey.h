@@ -6,7 +6,7 @@
 #ifndef HAK_OBSERVE_SURVEY_H
 #define HAK_OBSERVE_SURVEY_H
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 
 struct class_survey {
   uint64_t slabs;           /* ACTIVE ones */

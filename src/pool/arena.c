@@ -11,12 +11,12 @@ enum { AGE_PROBES = 16 };
 struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
 static ATOMIC(uint64_t) granules_set_aside;
 
-struct arena *arena_of(size_t granule) {
+RESIDENT struct arena *arena_of(size_t granule) {
   unsigned arena = range_chunk(granule)->arena;
   return arena < ARENA_COUNT ? &arenas[arena] : NULL;
 }
 
-uint64_t arenas_bytes_of(enum range_kind kind) {
+RESIDENT uint64_t arenas_bytes_of(enum range_kind kind) {
   uint64_t granules = 0;
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
     granules += arena_granules_of(&arenas[arena], kind);
@@ -77,26 +77,26 @@ bool arena_is_valid(struct arena *arena, unsigned ranges_max) {
 /* Ranges of each set that every hold of a lock looks at in debug builds. */
 enum { LAW_PROBES = 8 };
 
-void arena_lock(struct arena *arena, struct counters *counters) {
+RESIDENT void arena_lock(struct arena *arena, struct counters *counters) {
   lock_take(&arena->lock, counters);
   ASSERT(!arena->is_held && (arena->is_held = true) && arena_is_valid(arena, LAW_PROBES));
 }
 
-void arena_unlock(struct arena *arena) {
+RESIDENT void arena_unlock(struct arena *arena) {
   ASSERT(arena->is_held && arena_is_valid(arena, LAW_PROBES) && !(arena->is_held = false));
   lock_give(&arena->lock);
 }
 
 /* ---- sets ----------------------------------------------------------------------------------------------------- */
 
-unsigned bin_of(size_t granules) {
+RESIDENT unsigned bin_of(size_t granules) {
   if (granules <= EXACT_BINS) return (unsigned)granules - 1;
   unsigned top = highest_bit(granules);
   unsigned bin = EXACT_BINS + (top - 5) * BINS_PER_DOUBLING + ((granules >> (top - 3)) & 7);
   return bin < BIN_COUNT ? bin : BIN_COUNT - 1;
 }
 
-unsigned next_bin(const struct range_set *set, unsigned from) {
+RESIDENT unsigned next_bin(const struct range_set *set, unsigned from) {
   for (unsigned word = from / 64; word < BIN_WORDS; word++) {
     uint64_t bits = set->nonempty[word];
     if (word == from / 64) bits &= ~UINT64_C(0) << from % 64;
@@ -131,8 +131,8 @@ static bool is_younger(uint32_t at, uint32_t stamp_ms) {
 
 /* The youngest range that is not younger, or NO_RANGE; what was freed just now is the youngest of all.  The age of what is
  * not DIRTY does not matter. */
-static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
-                             enum range_kind kind) {
+RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
+                                      enum range_kind kind) {
   uint32_t at = set->youngest;
   if (at == NO_RANGE || kind != RANGE_DIRTY || !is_younger(at, info->stamp_ms)) return at;
   if (is_younger(set->oldest, info->stamp_ms)) return NO_RANGE;
@@ -156,8 +156,8 @@ static void unlist_by_age(struct range_set *set, const struct range *head) {
 }
 
 /* Its place by age is behind `older`. */
-static void insert_behind(struct arena *arena, size_t first, size_t granules, enum range_kind kind,
-                          uint32_t older) {
+RESIDENT static void insert_behind(struct arena *arena, size_t first, size_t granules,
+                                   enum range_kind kind, uint32_t older) {
   struct range_set *set = set_of(arena, kind);
   range_set_boundaries(first, granules, kind);
   list_by_size(set, range_record(first), (uint32_t)first);
@@ -165,7 +165,7 @@ static void insert_behind(struct arena *arena, size_t first, size_t granules, en
   add_single_writer(&set->granules, granules); /* under the lock */
 }
 
-void arena_extract(struct arena *arena, size_t first) {
+RESIDENT void arena_extract(struct arena *arena, size_t first) {
   struct range *head = range_record(first);
   struct range_set *set = set_of(arena, head->kind);
   ASSERT(arena->is_held && range_is_valid(first));
@@ -179,14 +179,14 @@ void arena_extract(struct arena *arena, size_t first) {
 
 /* The record of a granule beside a range of this arena, NULL when it is not of this arena: another
  * one's records are not even looked at, as we do not hold its lock. */
-static struct range *neighbour_at(const struct arena *arena, size_t granule) {
+RESIDENT static struct range *neighbour_at(const struct arena *arena, size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   if (!chunk || chunk->arena != arena - arenas) return NULL;
   return &chunk->ranges[granule % GRANULES_PER_CHUNK];
 }
 
-struct range *arena_free_at(const struct arena *arena, size_t granule, enum range_kind kind,
-                            enum range_kind or_kind) {
+RESIDENT struct range *arena_free_at(const struct arena *arena, size_t granule,
+                                     enum range_kind kind, enum range_kind or_kind) {
   struct range *head = neighbour_at(arena, granule);
   return head && (head->kind == kind || head->kind == or_kind) ? head : NULL;
 }
@@ -199,7 +199,7 @@ struct merged {
   bool has_place;
 };
 
-static void merge(struct arena *arena, struct merged *into, size_t first) {
+RESIDENT static void merge(struct arena *arena, struct merged *into, size_t first) {
   const struct range *neighbour = range_record(first);
   if (into->has_place && into->older == first) into->older = neighbour->older;
   if (neighbour->info.granules > into->record.info.granules) {
@@ -214,7 +214,8 @@ static void merge(struct arena *arena, struct merged *into, size_t first) {
   arena_extract(arena, first);
 }
 
-void arena_insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind) {
+RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
+                           enum range_kind kind) {
   struct merged merged = {.first = first, .record = *range_record(first)};
   merged.record.info.granules = (uint32_t)granules;
   if (arena_free_at(arena, first + granules, kind, kind)) merge(arena, &merged, first + granules);
@@ -238,7 +239,8 @@ static void ready(struct arena *arena) {
   arena->is_ready = true;
 }
 
-void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count, bool is_closed) {
+RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
+                               bool is_closed) {
   size_t first = first_chunk * GRANULES_PER_CHUNK, granules = chunk_count * GRANULES_PER_CHUNK;
   ready(arena);
   add_single_writer(&arena->granules, granules);
@@ -248,8 +250,8 @@ void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_coun
 
 /* ---- taking --------------------------------------------------------------------------------------------------------- */
 
-void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules,
-               enum range_kind kind) {
+RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules,
+                        enum range_kind kind) {
   const struct range extracted = *range_record(whole);
   size_t end = whole + extracted.info.granules;
   uint32_t older = extracted.older;
@@ -281,8 +283,8 @@ static bool fits(uint32_t at, const struct arena_request *request) {
 }
 
 /* The tightest of the first few ranges of a bin that fit, or NO_RANGE. */
-static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
-                            const struct arena_request *request) {
+RESIDENT static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
+                                     const struct arena_request *request) {
   uint32_t best = NO_RANGE, at = set->bins[bin];
   for (unsigned probe = 0; at != NO_RANGE && probe < FIT_PROBES; probe++) {
     const struct range *candidate = range_record(at);
@@ -296,7 +298,8 @@ static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
 
 /* The best of the first bin that has one (docs/decisions/0004).  From the bin on in which all have room for the
  * alignment wherever they begin, every one fits. */
-static uint32_t find_in_set(const struct range_set *set, const struct arena_request *request) {
+RESIDENT static uint32_t find_in_set(const struct range_set *set,
+                                     const struct arena_request *request) {
   size_t granules = request->granules + request->headroom;
   unsigned sure = bin_of(granules + request->alignment_granules - 1), probes = 0;
   for (unsigned bin = next_bin(set, bin_of(granules)); bin < BIN_COUNT;
@@ -309,7 +312,8 @@ static uint32_t find_in_set(const struct range_set *set, const struct arena_requ
   return NO_RANGE;
 }
 
-size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request) {
+RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
+                           const struct arena_request *request) {
   if (!arena->is_ready) return NO_GRANULE;
   uint32_t found = find_in_set(set_of(arena, kind), request);
   if (found == NO_RANGE) return NO_GRANULE;

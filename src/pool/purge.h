@@ -52,7 +52,7 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
  * last round found nothing left; ARMED: the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
-/* How the helper thread rests (heap/helper.c). */
+/* How the helper thread rests (reclaim/helper.c). */
 enum purge_rest { PURGE_REST_NONE, PURGE_REST_UNTIL_WANTED, PURGE_REST_FOR_A_TIME };
 extern ATOMIC(uint32_t) purge_helper_waits; /* enum purge_rest */
 
@@ -61,7 +61,7 @@ INLINE void purge_wake(void) {
   os_wake_one(&purge_helper_waits);
 }
 
-/* After the state was changed from NONE (seq): pairs with `rest` in heap/helper.c, which announces
+/* After the state was changed from NONE (seq): pairs with `rest` in reclaim/helper.c, which announces
  * itself before it looks at the state. */
 INLINE void purge_wake_helper(void) {
   if (load_seq(&purge_helper_waits) == PURGE_REST_UNTIL_WANTED) purge_wake();

@@ -10,7 +10,7 @@
 #include "pool/range_pages.h"
 
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
-static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
+RESIDENT static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = range_record(first), *next = range_record(granule);
   enum range_kind kind = next->kind;
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
@@ -67,7 +67,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
 
 /* A taken range is the caller's alone; neighbours look at nothing but its kind.  Blocks that began
  * inside it in a former life are forgotten. */
-static void describe(size_t first, bool is_zero) {
+RESIDENT static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
   info->is_zero = is_zero;
@@ -86,7 +86,7 @@ static struct arena_request arena_request(const struct range_request *request) {
       .headroom = has_headroom ? request->granules / HEADROOM_DIVISOR : 0};
 }
 
-size_t range_take_used(const struct range_request *request, struct counters *counters) {
+RESIDENT size_t range_take_used(const struct range_request *request, struct counters *counters) {
   struct arena_request wanted = arena_request(request);
   size_t first = range_take_kind(RANGE_DIRTY, &wanted, request->home, counters);
   if (first == NO_GRANULE && !wanted.headroom) first = take_joined(request, counters);
@@ -96,7 +96,7 @@ size_t range_take_used(const struct range_request *request, struct counters *cou
   return first;
 }
 
-size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
+RESIDENT size_t range_take_fresh(const struct range_request *request, struct counters *counters) {
   struct arena_request wanted = arena_request(request);
   size_t bytes = request->granules << GRANULE_SHIFT;
   if (!commit_take(bytes)) return NO_GRANULE;
@@ -121,7 +121,8 @@ static COLD void give_pages_up(size_t first, size_t granules) {
   if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
 }
 
-static void give_part(size_t first, size_t granules, uint32_t stamp_ms, struct counters *counters) {
+RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
+                               struct counters *counters) {
   struct arena *arena = arena_of(first);
   if (UNLIKELY(!arena)) {
     give_pages_up(first, granules);
@@ -151,7 +152,7 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   return true;
 }
 
-void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
+RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters) {
   if (UNLIKELY(range_record(granule)->info.uncounted) && give_back_uncounted(granule, counters))
     return;
   give_part(granule, range_record(granule)->info.granules, stamp_ms, counters);

@@ -10,8 +10,8 @@
 /* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
 
-size_t range_take_kind(enum range_kind kind, const struct arena_request *request, unsigned home,
-                       struct counters *counters) {
+RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request *request,
+                                unsigned home, struct counters *counters) {
   for (unsigned step = 0; step < ARENA_COUNT; step++) {
     struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
     if (arena_granules_of(arena, kind) < request->granules + request->headroom)
@@ -110,8 +110,8 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
 /* All of them get records, or none. */
-static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
-                           bool may_be_huge) {
+RESIDENT static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
+                                    bool may_be_huge) {
   for (size_t index = 0; index < chunk_count; index++) {
     struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
     if (!chunk) {
@@ -126,7 +126,7 @@ static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk
 }
 
 /* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
-static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
+RESIDENT static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
   bool is_worth_it = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
   if (is_worth_it && !options.harden)
     return huge_let_in(chunk, chunk_count); /* else parts are closed */
@@ -141,8 +141,8 @@ COLD static bool close_fresh(void *address, size_t bytes) {
 }
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
-static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
-                       struct counters *counters) {
+RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
+                                struct counters *counters) {
   size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
   if (chunk == NO_CHUNK) return false;
   bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
@@ -159,8 +159,8 @@ static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_gr
 }
 
 /* Grows by what is needed at least; by more when the arena is large and the system allows. */
-static bool grow_arena(const struct arena_request *request, unsigned home,
-                       struct counters *counters) {
+RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
+                                struct counters *counters) {
   struct arena *arena = &arenas[home % ARENA_COUNT];
   size_t granules = request->granules + request->alignment_granules - 1;
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
@@ -170,8 +170,8 @@ static bool grow_arena(const struct arena_request *request, unsigned home,
   return add_chunks(arena, needed, granules, counters);
 }
 
-size_t range_take_clean(const struct arena_request *request, unsigned home,
-                        struct counters *counters) {
+RESIDENT size_t range_take_clean(const struct arena_request *request, unsigned home,
+                                 struct counters *counters) {
   size_t first = range_take_kind(RANGE_CLEAN, request, home, counters);
   if (first == NO_GRANULE && (arenas_bytes_of(RANGE_UNMAPPED) || arenas_bytes_of(RANGE_OCCUPIED)))
     first = take_unmapped(request, home, counters);

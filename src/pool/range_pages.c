@@ -16,7 +16,7 @@ void range_note_purge(size_t first, size_t granules) {
     range_chunk(at)->purged |= chunk_mask(at, end - at);
 }
 
-void range_note_refaults(size_t first, size_t granules) {
+RESIDENT void range_note_refaults(size_t first, size_t granules) {
   unsigned again = 0;
   for (size_t at = first, end = first + granules; at < end; at = next_chunk(at)) {
     struct range_chunk *chunk = range_chunk(at);
@@ -40,7 +40,7 @@ void range_refuse_huge_at_ends(size_t first, size_t granules) {
   if (end % GRANULES_PER_CHUNK) refuse_huge(end - 1);
 }
 
-void range_settle_fresh(size_t first, size_t granules) {
+RESIDENT void range_settle_fresh(size_t first, size_t granules) {
   if (UNLIKELY(huge.is_always) && !options.thp) range_refuse_huge_at_ends(first, granules);
 }
 

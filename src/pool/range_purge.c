@@ -10,7 +10,7 @@
 /* Ranges that are given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };
 
-void range_put_back(size_t first, enum range_kind kind, struct counters *counters) {
+LONG_LIVED void range_put_back(size_t first, enum range_kind kind, struct counters *counters) {
   struct arena *arena = arena_of(first);
   size_t granules = range_record(first)->info.granules;
   if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
@@ -20,7 +20,7 @@ void range_put_back(size_t first, enum range_kind kind, struct counters *counter
   arena_unlock(arena);
 }
 
-static uint64_t live_bytes(void) {
+RESIDENT static uint64_t live_bytes(void) {
   uint64_t granules = 0;
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
     granules += load_relaxed(&arenas[arena].granules);
@@ -32,7 +32,7 @@ static uint64_t live_bytes(void) {
 
 /* What a program frees and takes again is of the order of what it holds, so as much may wait for its
  * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
-uint64_t range_excess_bytes(void) {
+RESIDENT uint64_t range_excess_bytes(void) {
   uint64_t dirty = arenas_bytes_of(RANGE_DIRTY);
   uint64_t least = limits_budget(options.big_cache_bytes);
   if (LIKELY(dirty <= least)) return 0;
@@ -43,8 +43,8 @@ uint64_t range_excess_bytes(void) {
 }
 
 /* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
-static unsigned collect_due(struct purge *purge, struct arena *arena, enum range_kind kind,
-                            uint32_t batch[PURGE_BATCH]) {
+LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
+                                       enum range_kind kind, uint32_t batch[PURGE_BATCH]) {
   unsigned found = 0;
   uint32_t next = arena->is_ready ? set_of(arena, kind)->oldest : NO_RANGE;
   for (uint32_t at; (at = next) != NO_RANGE;) {
@@ -61,7 +61,8 @@ static unsigned collect_due(struct purge *purge, struct arena *arena, enum range
   return found;
 }
 
-enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_addresses) {
+LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
+                                           bool give_addresses) {
   struct range *head = range_record(first);
   void *address = (void *)granule_address(first);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
@@ -84,8 +85,8 @@ enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_ad
 }
 
 /* True when the system took any.  What it did not take is as if it had been freed just now: others come first. */
-static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
-                            bool give_addresses, struct counters *counters) {
+LONG_LIVED static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
+                                       bool give_addresses, struct counters *counters) {
   bool is_taken = false;
   for (unsigned index = 0; index < found; index++) {
     enum range_kind now = range_give_back(batch[index], kind, give_addresses);
@@ -100,8 +101,8 @@ static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kin
 
 /* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
  * the same ranges again. */
-static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
-                        struct counters *counters) {
+LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                                   struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
   arena_lock(arena, counters);
   unsigned found = collect_due(purge, arena, kind, batch);
@@ -140,19 +141,19 @@ static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
   give_back_batch(batch, found, RANGE_DIRTY, os_overcommit_is_strict(), counters);
 }
 
-void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
+RESIDENT void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
   if (granules && arena_granules_of(arena, RANGE_DIRTY))
     give_back_instead(arena, granules, counters);
 }
 
-static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
-                        struct counters *counters) {
+LONG_LIVED static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
+                                   struct counters *counters) {
   while (purge_batch(purge, arena, kind, counters)) {
   }
 }
 
 /* Each time another arena is the first: a round may end before the last. */
-void range_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void range_purge(struct purge *purge, struct counters *counters) {
   bool asked_for_addresses = purge->give_addresses;
   purge->give_addresses |= os_overcommit_is_strict();
   for (unsigned step = 0; step < ARENA_COUNT; step++) {

@@ -71,7 +71,7 @@ static ATOMIC(uint32_t) *superslab_link(uint32_t number) {
 static unsigned slot_count_kind(unsigned slot_count) { return lowest_bit(slot_count); }
 
 /* NULL where no SuperSlab ever was. */
-static ATOMIC(uint64_t) *open_word(size_t index) {
+RESIDENT static ATOMIC(uint64_t) *open_word(size_t index) {
   if (!index) return &pool.first_open;
   if (LIKELY(index < PIECE_WORDS)) return &pool.other_open[index];
   struct pieces *more = load_acquire(&pool.more); /* this and the next pair with make_word */
@@ -103,7 +103,7 @@ static NOINLINE bool make_word(size_t index) {
 
 static bool has_word(size_t index) { return LIKELY(open_word(index) != NULL) || make_word(index); }
 
-static void directory_close(const struct superslab *superslab) {
+RESIDENT static void directory_close(const struct superslab *superslab) {
   uint64_t bit = UINT64_C(1) << superslab->chunk % DIRECTORY_WORD_CHUNKS;
   ATOMIC(uint64_t) *word = open_word(superslab->chunk / DIRECTORY_WORD_CHUNKS);
   /* seq: the clearing before the second look at `unused`; pairs with return_slots, which sets bits
@@ -193,8 +193,8 @@ COLD static void wipe(uintptr_t base, unsigned slot_count) {
 }
 
 /* Makes claimed slots a slab of the class, for which `taken_bytes` have been taken (map/commit.h). */
-static struct slab *make_slab(struct superslab *superslab, unsigned first_slot, unsigned class,
-                              size_t taken_bytes) {
+RESIDENT static struct slab *make_slab(struct superslab *superslab, unsigned first_slot,
+                                       unsigned class, size_t taken_bytes) {
   struct slab *slab = &superslab->slabs[first_slot];
   const struct slab_shape *shape = &slab_shapes[class];
   uint32_t mask = run_mask(first_slot, shape->slot_count);
@@ -392,7 +392,7 @@ static void keep_superslab(struct superslab *superslab, uint32_t now_ms) {
 }
 
 /* Lets everybody take these slots; a SuperSlab that thereby is wholly free joins the LRU. */
-static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t now_ms) {
+RESIDENT static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t now_ms) {
   /* seq: records and `dirty` before the bits (pairs with claim_run); the bits before the directory
    * is opened (pairs with directory_close). */
   uint32_t unused = fetch_or_seq(&superslab->unused, mask) | mask;
@@ -406,7 +406,7 @@ static void return_slots(struct superslab *superslab, uint32_t mask, uint32_t no
   directory_open(superslab);
 }
 
-static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
+RESIDENT static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
   size_t granule = granule_of(slab->base);
   struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
   uint32_t mask = run_mask((unsigned)(granule % GRANULES_PER_CHUNK), slab->slot_count);
@@ -419,7 +419,7 @@ static void empty_to_unused(struct slab *slab, uint32_t now_ms) {
 
 /* ---- acquire ---------------------------------------------------------------------------------------- */
 
-static struct slab *pop_empty(unsigned class) {
+RESIDENT static struct slab *pop_empty(unsigned class) {
   struct empty_stack *empty = &pool.empty[class];
   uint32_t number = tagged_stack_pop(&empty->stack, slab_link);
   if (number == NO_ITEM) return NULL;
@@ -462,7 +462,8 @@ static struct slab *take_unused_in_word(size_t index, unsigned class, size_t tak
 
 /* Lowest address first keeps the heap dense.  Slots with resident pages come before clean ones:
  * reuse before fresh memory. */
-static struct slab *take_unused(unsigned class, size_t taken_bytes, struct counters *counters) {
+RESIDENT static struct slab *take_unused(unsigned class, size_t taken_bytes,
+                                         struct counters *counters) {
   ATOMIC(size_t) *hint = &pool.first_open_word[slot_count_kind(slots_of_class(class))];
   size_t begin = load_relaxed(hint), end = directory_words();
   for (size_t index = begin; index < end; index = next_word(index)) {
@@ -492,7 +493,7 @@ static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow
   return slab;
 }
 
-struct slab *acquire_touched_slab(unsigned class, struct counters *counters) {
+RESIDENT struct slab *acquire_touched_slab(unsigned class, struct counters *counters) {
   struct slab *slab = take_empty(class);
   if (slab) {
     count(counters, COUNT_acquire_empty);
@@ -504,7 +505,7 @@ struct slab *acquire_touched_slab(unsigned class, struct counters *counters) {
   return slab;
 }
 
-static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
+RESIDENT static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
   struct slab *slab = acquire_touched_slab(class, counters);
   if (slab) return slab;
   size_t bytes = slab_bytes(class);
@@ -514,11 +515,11 @@ static struct slab *acquire(unsigned class, bool may_grow, struct counters *coun
   return slab;
 }
 
-struct slab *acquire_slab(unsigned class, struct counters *counters) {
+RESIDENT struct slab *acquire_slab(unsigned class, struct counters *counters) {
   return acquire(class, true, counters);
 }
 
-struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters) {
+RESIDENT struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters) {
   return acquire(class, false, counters);
 }
 
@@ -536,7 +537,7 @@ static void check_all_free(const struct slab *slab) {
   (void)slab;
 }
 
-void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
+RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
   check_all_free(slab);
   count(counters, COUNT_released_slabs);
@@ -588,7 +589,8 @@ static uint32_t due_slots(struct purge *purge, const struct superslab *superslab
 }
 
 /* Gives back the pages of slots that the caller holds, neighbours in one call. */
-static void purge_held_slots(struct purge *purge, struct superslab *superslab, uint32_t held) {
+LONG_LIVED static void purge_held_slots(struct purge *purge, struct superslab *superslab,
+                                        uint32_t held) {
   uint32_t rest = held;
   while (rest) {
     unsigned first = lowest_bit(rest);
@@ -638,17 +640,17 @@ static void push_kept(struct superslab *superslab) {
   tagged_stack_push(&pool.kept, superslab_link, (uint32_t)superslab->chunk);
 }
 
-static bool are_too_many_kept(void) {
+LONG_LIVED static bool are_too_many_kept(void) {
   return load_relaxed(&totals.superslabs_kept) * CHUNK_BYTES >
          limits_budget(options.superslab_keep * CHUNK_BYTES);
 }
 
-bool slab_pool_is_over_limit(void) {
+RESIDENT bool slab_pool_is_over_limit(void) {
   return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && are_too_many_kept();
 }
 
 /* The LRU's old end, and whatever exceeds its budget, loses its pages. */
-static void age_kept_superslabs(struct purge *purge) {
+LONG_LIVED static void age_kept_superslabs(struct purge *purge) {
   uint32_t number = tagged_chain_reverse(tagged_stack_pop_all(&pool.kept), superslab_link);
   while (number != NO_ITEM) {
     struct superslab *superslab = superslab_of_chunk(number);
@@ -676,7 +678,7 @@ static void unmap_clean_superslabs(struct purge *purge) {
   }
 }
 
-void slab_pool_purge(struct purge *purge) {
+LONG_LIVED void slab_pool_purge(struct purge *purge) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) age_empty_slabs(purge, class);
   /* A search that raced with a release may have raised a hint too far: start afresh now and then. */
   for (unsigned kind = 0; kind < SLOT_COUNT_KINDS; kind++)
@@ -699,7 +701,7 @@ static bool has_first_record(void) {
   return load_relaxed(&pool.spare_records) != NULL;
 }
 
-bool slab_pool_init(void) {
+RESIDENT bool slab_pool_init(void) {
   if (!has_first_record()) return false;
   pool.other_open = metadata_allocate(PIECE_WORDS * sizeof(uint64_t));
   return pool.other_open != NULL;

@@ -4,7 +4,7 @@
 
 #include "child.h"
 #include "config/options.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 #include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/pending.h"

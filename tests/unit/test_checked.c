@@ -1,8 +1,8 @@
-/* src/heap/checked and src/heap/quarantine: the hardened mode. */
-#include "heap/checked.h"
+/* src/hardened/checked and src/cache/quarantine: the hardened mode. */
+#include "hardened/checked.h"
 
+#include "cache/quarantine.h"
 #include "guard/nothing.h"
-#include "heap/quarantine.h"
 #include "heaps.h"
 #include "observe/survey.h"
 #include "slab/slab.h"

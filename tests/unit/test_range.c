@@ -7,7 +7,7 @@
 
 #include "child.h"
 #include "config/options.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 static struct counters counters;
 

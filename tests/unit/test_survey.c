@@ -1,4 +1,4 @@
-/* src/observe/survey and src/heap/class_figures: what is where, class by class. */
+/* src/observe/survey and src/cache/class_figures: what is where, class by class. */
 #include "observe/survey.h"
 
 #include "heaps.h"
