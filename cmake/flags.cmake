@@ -20,7 +20,8 @@ target_compile_options(hakmem_flags INTERFACE
   -fvisibility=hidden
   -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS
   -fno-semantic-interposition     # our own calls of our own exported functions stay direct
-  -fno-plt)                       # with -z now the indirection through the PLT buys nothing
+  -fno-plt                        # with -z now the indirection through the PLT buys nothing
+  -ffunction-sections -fdata-sections) # the texts of RESIDENT functions lie with them (cmake/first.ld)
 target_link_libraries(hakmem_flags INTERFACE Threads::Threads)
 
 if(HAK_SANITIZE)

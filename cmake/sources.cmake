@@ -1,9 +1,8 @@
-# Which source goes where; src/os/os_fake.c is for tests only.
+# Which source goes where.
 #   hakmem_sources   the product
 #   shared_sources   what it has beside those as libhakmem.so
 #   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER hakmem_sources EXCLUDE REGEX "/src/os/os_fake\\.c$")
 
 set(fortify_sources ${hakmem_sources})
 list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")
@@ -16,6 +15,6 @@ list(REMOVE_ITEM hakmem_sources ${shared_sources})
 # The linker keeps this order: large static arrays, which many a process never touches, go to the end, and
 # what every process writes at its start shares a page.
 set(sources_of_large_arrays ${hakmem_sources})
-list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|range|large|big|cgroup|guarded)\\.c$")
+list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|arena|large|big|cgroup|guarded)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${sources_of_large_arrays})
 list(APPEND hakmem_sources ${sources_of_large_arrays})

@@ -1,14 +1,15 @@
 # Libraries that only tests link, the fuzz targets (tests/fuzz), and the C unit tests: each tests/unit/test_<concept>.c is one program.
 #   libhakmem_core.a   the product under its hak_* names only
-#   libhakmem_fake.a   the same on the fake operating system
+#   libhakmem_fake.a   the same on the fake operating system (tests/fake)
 set(core_objects $<FILTER:$<TARGET_OBJECTS:hakmem_objects>,EXCLUDE,/api/override[^/]*\\.c\\.o$>)
 set(fake_objects $<FILTER:${core_objects},EXCLUDE,/os/os_linux[^/]*\\.c\\.o$>)
 add_library(hakmem_core STATIC ${core_objects})
-add_library(hakmem_fake STATIC ${fake_objects} src/os/os_fake.c)
+add_library(hakmem_fake STATIC ${fake_objects} tests/fake/os_fake.c)
 set_target_properties(hakmem_core PROPERTIES LINKER_LANGUAGE C)
 foreach(library hakmem_core hakmem_fake)
   target_link_libraries(${library} PUBLIC hakmem_flags)
 endforeach()
+target_include_directories(hakmem_fake PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 
 enable_testing()
 

@@ -51,8 +51,16 @@ class RealProgram(ABC):
         return None
 
     @property
+    def together(self) -> bool:
+        return False
+
+    @property
     def is_real(self) -> bool:
         return True
+
+    @property
+    def is_case(self) -> bool:
+        return False
 
     def size(self, length: Length) -> int:
         return self.quick if length.quick else self.full

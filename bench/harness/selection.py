@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatch
 
+from .cases import CASES
 from .real_suite import REAL_SUITE
 from .suite import SUITE
 from .workload import Workload
 
-ALL: tuple[Workload, ...] = (*SUITE, *REAL_SUITE)
+ALL: tuple[Workload, ...] = (*SUITE, *CASES, *REAL_SUITE)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """`larson` selects every larson-…, `real` every real program; shell patterns are allowed."""
+    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too."""
     return fnmatch(name, pattern) or fnmatch(name, f"{pattern}-*")
 
 

@@ -5,9 +5,13 @@
 
 #include "api/malloc_family.h"
 #include "base/text.h"
-#include "heap/scavenge.h"
+#include "heap/ask.h"
+#include "heap/lifecycle.h"
+#include "heap/reallocate.h"
+#include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
+#include "reclaim/scavenge.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
@@ -34,10 +38,10 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
 void *hak_aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());
 }
-int hak_posix_memalign(void **out, size_t alignment, size_t size) {
+RESIDENT int hak_posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-void *hak_memalign(size_t alignment, size_t size) {
+RESIDENT void *hak_memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }
@@ -69,7 +73,7 @@ void *hak_expand(void *block, size_t size) {
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
-size_t hak_purge(bool force) { return scavenge_now(heap_of_thread, force); }
+size_t hak_purge(bool force) { return library_ready() ? scavenge_now(heap_of_thread, force) : 0; }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

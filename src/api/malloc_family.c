@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "heap/ask.h"
+#include "heap/reallocate.h"
 #include "os/os.h"
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
@@ -17,13 +19,13 @@ static void *no_memory(void) {
   return NULL;
 }
 
-void *family_malloc_site(size_t size, uint32_t site) {
+RESIDENT void *family_malloc_site(size_t size, uint32_t site) {
   return size <= MID_MAX_BYTES ? heap_malloc(size) : heap_aligned(1, size, site);
 }
 
 /* ---- calloc ------------------------------------------------------------------------------------------ */
 
-void *family_calloc(size_t count, size_t size, uint32_t site) {
+RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
   size_t bytes;
   if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
   if (bytes <= MID_MAX_BYTES) {
@@ -65,7 +67,7 @@ COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) 
   return NULL;
 }
 
-void *family_realloc(void *block, size_t size, uint32_t site) {
+RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (!block) return family_malloc_site(size, site);
   if (UNLIKELY(size == 0)) {
     heap_free(block);
@@ -84,7 +86,7 @@ void *family_realloc(void *block, size_t size, uint32_t site) {
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
-void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
+RESIDENT void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site) {
   size_t bytes;
   if (UNLIKELY(multiply_overflows(count, size, &bytes))) return no_memory();
   return family_realloc(block, bytes, site);
@@ -92,7 +94,7 @@ void *family_reallocarray(void *block, size_t count, size_t size, uint32_t site)
 
 /* ---- alignment ------------------------------------------------------------------------------------------ */
 
-void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
+RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment))) {
     errno = EINVAL;
     return NULL;
@@ -101,7 +103,7 @@ void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {
 }
 
 /* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
-void *family_memalign(size_t alignment, size_t size, uint32_t site) {
+RESIDENT void *family_memalign(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
     errno = EINVAL;
     return NULL;
@@ -109,7 +111,7 @@ void *family_memalign(size_t alignment, size_t size, uint32_t site) {
   return heap_aligned(power_of_two_at_least(alignment), size, site);
 }
 
-int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
+RESIDENT int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
   void *block = heap_aligned(alignment, size, site);
   if (UNLIKELY(!block)) return ENOMEM; /* and in errno, where glibc leaves it, and programs look */
@@ -130,7 +132,7 @@ void *family_pvalloc(size_t size, uint32_t site) {
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
-size_t family_usable_size(const void *block) {
+RESIDENT size_t family_usable_size(const void *block) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
   if (LIKELY(kind == BLOCK_OWN)) return usable_bytes;

@@ -6,22 +6,27 @@
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
+#include "heap/sized_free.h"
 
-EXPORT void *malloc(size_t size) { return heap_malloc(size); }
-EXPORT void free(void *block) { heap_free(block); }
+FAST_PATH EXPORT void *malloc(size_t size) { return heap_malloc(size); }
+FAST_PATH EXPORT void free(void *block) { heap_free(block); }
 
-EXPORT void *calloc(size_t count, size_t size) { return family_calloc(count, size, SITE()); }
-EXPORT void *realloc(void *block, size_t size) { return family_realloc(block, size, SITE()); }
-EXPORT void *reallocarray(void *block, size_t count, size_t size) {
+RESIDENT EXPORT void *calloc(size_t count, size_t size) {
+  return family_calloc(count, size, SITE());
+}
+RESIDENT EXPORT void *realloc(void *block, size_t size) {
+  return family_realloc(block, size, SITE());
+}
+RESIDENT EXPORT void *reallocarray(void *block, size_t count, size_t size) {
   return family_reallocarray(block, count, size, SITE());
 }
-EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+RESIDENT EXPORT void *aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());
 }
-EXPORT int posix_memalign(void **out, size_t alignment, size_t size) {
+RESIDENT EXPORT int posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-EXPORT void *memalign(size_t alignment, size_t size) {
+RESIDENT EXPORT void *memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 EXPORT void *valloc(size_t size) { return family_valloc(size, SITE()); }

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "config/options.h"
 #include "heap/lifecycle.h"
+#include "heap/sized_free.h"
 #include "os/os.h"
 
 typedef void (*new_handler)(void);
@@ -40,7 +41,7 @@ static bool is_hardened(void) {
   return options.harden != 0;
 }
 
-static void *allocate_once(const struct request *request) {
+RESIDENT static void *allocate_once(const struct request *request) {
   size_t size = request->size, alignment = request->alignment;
   if (UNLIKELY(is_hardened()) && is_power_of_two(alignment | !alignment))
     return allocate_noted(request);
@@ -122,8 +123,8 @@ static void *new_aligned_or_null(const struct request *request, const void *noth
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW }
 #define NEW_ARRAY(...) \
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW_ARRAY }
-OPERATOR(void *, _Znwm, size_t size) { return new_or_throw(size, new_slow); }
-OPERATOR(void *, _Znam, size_t size) { return new_or_throw(size, new_array_slow); }
+OPERATOR(RESIDENT void *, _Znwm, size_t size) { return new_or_throw(size, new_slow); }
+OPERATOR(RESIDENT void *, _Znam, size_t size) { return new_or_throw(size, new_array_slow); }
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
   return new_or_null(NEW(size, 0), nothrow, __func__);
 }
@@ -147,8 +148,8 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
  * map does not. */
-OPERATOR(void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
-OPERATOR(void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
+OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
+OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
 #define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
 DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, _ZdlPv, void *);
 DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, _ZdaPv, void *);
@@ -157,10 +158,10 @@ DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
 DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPv, void *);
 DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPv, void *);
 
-OPERATOR(void, _ZdlPvm, void *block, size_t size) {
+OPERATOR(RESIDENT void, _ZdlPvm, void *block, size_t size) {
   heap_free_sized_or(block, size, heap_delete_sized_slow);
 }
-OPERATOR(void, _ZdaPvm, void *block, size_t size) {
+OPERATOR(RESIDENT void, _ZdaPvm, void *block, size_t size) {
   heap_free_sized_or(block, size, heap_delete_array_sized_slow);
 }
 OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {

@@ -9,8 +9,8 @@
 
 #include "base/compiler.h"
 #include "config/limits.h"
+#include "hakmem/hakmem.h"
 #include "heap/fast_path.h"
-#include "heap/scavenge.h"
 #include "observe/report_glibc.h"
 #include "observe/reports.h"
 #include "os/os.h"
@@ -20,7 +20,7 @@ enum { STANDARD_ERROR = 2 };
 /* `pad` asks to keep so many bytes at the top of the break, which this heap does not use. */
 EXPORT int malloc_trim(size_t pad) {
   (void)pad;
-  return scavenge_now(heap_of_thread, true) != 0;
+  return hak_purge(true) != 0;
 }
 
 /* What each field stands for here: observe/report_glibc.h.  There are no fast bins: free blocks that threads cache are

@@ -14,9 +14,9 @@
 
 #include "api/override_threads.h"
 #include "base/atomic.h"
-#include "heap/helper.h"
 #include "heap/lifecycle.h"
 #include "os/os.h"
+#include "reclaim/helper.h"
 
 typedef int start_function(void *, const void *, void *(*)(void *), void *);
 typedef int start_c11_function(void *, int (*)(void *), void *);
@@ -24,7 +24,8 @@ typedef int register_function(void (*)(void), void (*)(void), void (*)(void), vo
 
 enum { THREAD_ERROR = 2 }; /* thrd_error */
 
-int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *), void *argument) {
+RESIDENT int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
+                              void *argument) {
   static ATOMIC(start_function *) next; /* relaxed: any thread finds the same */
   start_function *start = load_relaxed(&next);
   if (!start) {
@@ -42,7 +43,7 @@ int pthread_create(void *thread, const void *attributes, void *(*body)(void *), 
     EXPORT_ALIAS_OF(hak_start_thread);
 
 int thrd_create(void *thread, int (*body)(void *), void *argument);
-EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
+RESIDENT EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
   start_c11_function *start;
   heaps_at_fork();
   *(void **)&start = os_next_symbol("thrd_create");
@@ -50,7 +51,7 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
 }
 
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
-static int call_alone(const char *name, int first, int second) {
+RESIDENT static int call_alone(const char *name, int first, int second) {
   int (*next)(int, int);
   *(void **)&next = os_next_symbol(name); /* first: it may allocate, and start a helper */
   helper_stop(false);
@@ -59,15 +60,17 @@ static int call_alone(const char *name, int first, int second) {
   return -1;
 }
 int unshare(int flags);
-EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
+RESIDENT EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
 int setns(int descriptor, int type);
-EXPORT int setns(int descriptor, int type) { return call_alone("setns", descriptor, type); }
+RESIDENT EXPORT int setns(int descriptor, int type) {
+  return call_alone("setns", descriptor, type);
+}
 
 /* What pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *library);
-EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-                             void *library) {
+RESIDENT EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void),
+                                      void (*child)(void), void *library) {
   register_function *next;
   heaps_at_fork();
   *(void **)&next = os_next_symbol("__register_atfork");

@@ -1,11 +1,11 @@
 /* startup.c: what happens when the library is loaded and when the process ends.  Allocation works
  * before the one and after the other. */
 #include "api/override_threads.h"
-#include "heap/batch.h"
-#include "heap/helper.h"
+#include "cache/caches.h"
 #include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
+#include "reclaim/helper.h"
 #include "slab/adopt.h"
 
 /* Linked with the archive, or loaded late, the library does not. */
@@ -25,7 +25,7 @@ RUN_AT_LOAD static void at_load(void) {
  * ended threads: a double free that nobody has noticed yet shows now. */
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
-  batch_flush_all(heap);
+  caches_flush(heap);
   if (!os_is_multi_threaded()) return; /* there are no others */
   owners_collect_ended();
   latch_take(&heap->owner);

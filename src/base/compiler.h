@@ -46,6 +46,17 @@
 /* Constant data among what the dynamic linker writes: a core file has its pages, of plain constants not. */
 #define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))
 
+/* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): of nearly every process
+ * the first 64 KiB of the file are in memory.  RESIDENT is what such a process runs; the others' code goes
+ * elsewhere: LONG_LIVED that of processes which live for seconds, unmarked what few processes run. */
+#define RESIDENT __attribute__((section(".text.resident")))
+#define RESIDENT_DATA __attribute__((section(".rodata.resident")))
+#define RESIDENT_IN_PART \
+  __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
+#define LONG_LIVED __attribute__((section(".text.long_lived")))
+/* malloc and free: their speed depends on where they lie by up to a fifth, so every build puts them alike. */
+#define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
+
 #define RUN_AT_LOAD __attribute__((constructor))
 #define RUN_AT_EXIT __attribute__((destructor))
 

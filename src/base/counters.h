@@ -3,7 +3,7 @@
  * Each heap has a block of counters, written by its thread with relaxed stores, and now and then by who
  * sweeps it under its latch; a step may be lost when both count at once, none is torn.  A reader sums
  * them all.  What happens seldom, or belongs to nobody, is counted once for the process, atomically.
- * Nothing on the two fast paths counts.  base/stats_fields.def says what each figure means. */
+ * Nothing on the two fast paths counts.  base/counters.def says what each figure means. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 
@@ -12,7 +12,7 @@
 
 enum counter {
 #define COUNTER(name, unit, meaning) COUNT_##name,
-#include "base/stats_fields.def"
+#include "base/counters.def"
   COUNTER_COUNT
 };
 
@@ -23,13 +23,13 @@ struct counters {
 /* Of one class in one heap. */
 struct class_counters {
 #define CLASS_COUNTER(name, unit, meaning) ATOMIC(uint64_t) name;
-#include "base/stats_fields.def"
+#include "base/counters.def"
 };
 
 /* Of the process; relaxed, any thread adds. */
 struct totals {
 #define TOTAL(name, role, unit, meaning) ATOMIC(uint64_t) name;
-#include "base/stats_fields.def"
+#include "base/counters.def"
 };
 extern struct totals totals;
 

@@ -54,7 +54,7 @@ static const char *sentence_of(const struct option_row *row) { return scan_next(
 
 static void *target_of(const struct option_row *row) { return (char *)&options + row->target; }
 
-static const char prefix[] = "HAKMEM_";
+RESIDENT_DATA static const char prefix[] = "HAKMEM_";
 
 static char upper(char character) {
   return character >= 'a' && character <= 'z' ? (char)(character - 'a' + 'A') : character;
@@ -170,7 +170,7 @@ static void read_one(const char *string) {
   warn_unknown(string);
 }
 
-bool options_read(char **environment) {
+RESIDENT bool options_read(char **environment) {
   bool any = false;
   if (!environment) return false;
   for (; *environment; environment++) {

@@ -7,7 +7,7 @@
 #ifndef HAK_HEAP_LIFECYCLE_H
 #define HAK_HEAP_LIFECYCLE_H
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 
 /* Reads the options, once; whether there are any.  Any thread. */
 bool library_has_options(void);
@@ -19,15 +19,8 @@ bool library_ready(void);
  * ended already (which may borrow). */
 struct heap *heap_of_this_thread(void);
 
-/* A new heap, of nobody yet; NULL without memory. */
-struct heap *heap_make(void);
-
-/* A heap for one call, of a thread that has none any more; NULL without memory. */
+/* A heap for one call, of a thread that has none any more: caches_park gives it back.  NULL without memory. */
 struct heap *heap_borrow(void);
-void heap_return(struct heap *heap);
-
-/* In a forked child: parks the heaps of threads that did not come along.  Cheap when there are none. */
-void heaps_park_lost_threads(void);
 
 /* Registers the fork handlers, unless somebody has.  Before there is a second thread. */
 void heaps_at_fork(void);

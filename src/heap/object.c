@@ -4,7 +4,7 @@
 #include "guard/guarded.h"
 #include "guard/nothing.h"
 #include "guard/pointer.h"
-#include "heap/checked.h"
+#include "hardened/checked.h"
 #include "large/big.h"
 #include "pool/range.h"
 #include "slab/slab.h"

@@ -12,12 +12,12 @@ static ATOMIC(uint32_t) parts_resident; /* 0: none seen yet */
 static ATOMIC(uint32_t) ranges_seen;
 static ATOMIC(bool) is_low;
 
-unsigned density_parts(void) {
+RESIDENT unsigned density_parts(void) {
   uint32_t parts = load_relaxed(&parts_resident);
   return parts ? parts : DENSITY_PARTS;
 }
 
-bool density_is_low(void) { return load_relaxed(&is_low); }
+RESIDENT bool density_is_low(void) { return load_relaxed(&is_low); }
 
 static uint32_t parts_of(size_t granule) {
   size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
@@ -25,7 +25,7 @@ static uint32_t parts_of(size_t granule) {
                     bytes);
 }
 
-void density_note(size_t granule) {
+RESIDENT void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   if ((ranges + 1) % LOOK_EVERY) return; /* not at the first: a short process is not worth a look */
   uint32_t before = load_relaxed(&parts_resident), parts = parts_of(granule);

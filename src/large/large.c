@@ -39,7 +39,7 @@ static size_t take_range(const struct range_request *request, struct counters *c
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);
   size_t alignment = alignment_granules(request->alignment_bytes);
-  if (alignment == 1 && request->source != FROM_ROOMY) {
+  if (alignment == 1 && request->source != FROM_FREED_WITH_HEADROOM) {
     size_t cached = take_cached(request, granules, counters);
     if (cached != NO_GRANULE) return cached;
   }
@@ -51,7 +51,7 @@ static size_t take_granule(struct large_request *request, struct counters *count
   return granule;
 }
 
-uintptr_t large_take(struct large_request *request, struct counters *counters) {
+RESIDENT uintptr_t large_take(struct large_request *request, struct counters *counters) {
   request->is_zero = false;
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
@@ -72,7 +72,7 @@ static bool keep_whole(size_t granule, unsigned class) {
   return whole_cache_put(&whole, class, granule, budget);
 }
 
-void large_give(uintptr_t block, struct counters *counters) {
+RESIDENT void large_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
@@ -89,7 +89,7 @@ void large_give(uintptr_t block, struct counters *counters) {
   purge_want(); /* last: a round that begins from here on finds the range */
 }
 
-void large_purge(struct purge *purge, struct counters *counters) {
+RESIDENT void large_purge(struct purge *purge, struct counters *counters) {
   whole_cache_purge(&whole, purge, counters);
   site_cache_purge(&cache, purge, counters);
 }

@@ -39,8 +39,8 @@ static bool empty_slot(struct site_cache *cache, ATOMIC(uint64_t) *slot, uint64_
   return true;
 }
 
-size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
-                       size_t granules_max) {
+RESIDENT size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
+                                size_t granules_max) {
   ATOMIC(uint64_t) *slots = shard_slots(cache, site);
   note_wanted(cache, site, granules, granules_max);
   for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
@@ -52,8 +52,8 @@ size_t site_cache_take(struct site_cache *cache, uint32_t site, size_t granules,
   return NO_GRANULE;
 }
 
-bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule,
-                    uint64_t budget_bytes) {
+RESIDENT bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule,
+                             uint64_t budget_bytes) {
   struct range_info *info = range_info(granule);
   uint64_t bytes = (uint64_t)info->granules << GRANULE_SHIFT;
   if (load_relaxed(&cache->cached_bytes) + bytes > budget_bytes) return false;
@@ -69,7 +69,8 @@ bool site_cache_put(struct site_cache *cache, uint32_t site, size_t granule,
   return false;
 }
 
-void site_cache_purge(struct site_cache *cache, struct purge *purge, struct counters *counters) {
+RESIDENT void site_cache_purge(struct site_cache *cache, struct purge *purge,
+                               struct counters *counters) {
   if (!load_relaxed(&cache->cached_bytes)) return;
   for (unsigned shard = 0; shard < SITE_SHARDS; shard++) {
     for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {
@@ -95,10 +96,10 @@ static size_t take_fresh(const struct range_request *request, struct counters *c
   return granule;
 }
 
-size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
-                             struct counters *counters) {
+RESIDENT size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
+                                      struct counters *counters) {
   size_t granule = range_take_used(request, counters);
-  if (granule != NO_GRANULE || request->source == FROM_ROOMY) return granule;
+  if (granule != NO_GRANULE || request->source == FROM_FREED_WITH_HEADROOM) return granule;
   if (load_relaxed(&cache->cached_bytes)) {
     struct purge everything = {.bytes_left = SIZE_MAX};
     site_cache_purge(cache, &everything, counters);

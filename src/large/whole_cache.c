@@ -10,7 +10,7 @@ static uint64_t bytes_of(size_t granule) {
   return (uint64_t)range_info(granule)->granules << GRANULE_SHIFT;
 }
 
-size_t whole_cache_take(struct whole_cache *cache, unsigned class) {
+RESIDENT size_t whole_cache_take(struct whole_cache *cache, unsigned class) {
   if (!load_relaxed(&cache->cached_bytes)) return NO_GRANULE;
   uint32_t granule = tagged_stack_pop(stack_of(cache, class), link_of);
   if (granule == NO_ITEM) return NO_GRANULE;
@@ -18,13 +18,13 @@ size_t whole_cache_take(struct whole_cache *cache, unsigned class) {
   return granule;
 }
 
-static void push(struct whole_cache *cache, unsigned class, size_t granule) {
+RESIDENT static void push(struct whole_cache *cache, unsigned class, size_t granule) {
   fetch_add_relaxed(&cache->cached_bytes, bytes_of(granule));
   tagged_stack_push(stack_of(cache, class), link_of, (uint32_t)granule);
 }
 
-bool whole_cache_put(struct whole_cache *cache, unsigned class, size_t granule,
-                     uint64_t budget_bytes) {
+RESIDENT bool whole_cache_put(struct whole_cache *cache, unsigned class, size_t granule,
+                              uint64_t budget_bytes) {
   if (load_relaxed(&cache->cached_bytes) + bytes_of(granule) > budget_bytes) return false;
   push(cache, class, granule);
   return true;
@@ -45,8 +45,8 @@ static void purge_class(struct whole_cache *cache, unsigned class, struct purge 
   }
 }
 
-void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
-                              struct counters *counters) {
+RESIDENT void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
+                                       struct counters *counters) {
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     purge_class(cache, class, purge, counters);
 }

@@ -9,7 +9,7 @@ struct huge huge;
 enum { DIVISIONS_MAX = 16384 };
 
 /* Written only where it is true: it may be the only word of its page that a small process writes. */
-void huge_init(void) {
+RESIDENT void huge_init(void) {
   if (os_huge_pages_always()) huge.is_always = true;
 }
 

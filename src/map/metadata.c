@@ -35,7 +35,7 @@ static void *bump(size_t bytes) {
   }
 }
 
-void *metadata_allocate(size_t bytes) {
+RESIDENT void *metadata_allocate(size_t bytes) {
   bytes = round_up(bytes, CACHE_LINE_BYTES);
   ASSERT(bytes <= RECORD_CHUNK_BYTES);
   if (!commit_take(bytes)) return NULL;

@@ -11,7 +11,7 @@
 #define ROW4(i) CLASS_AT(i), CLASS_AT((i) + 1), CLASS_AT((i) + 2), CLASS_AT((i) + 3)
 #define ROW16(i) ROW4(i), ROW4((i) + 4), ROW4((i) + 8), ROW4((i) + 12)
 
-const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
+RESIDENT_DATA const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
     ROW16(0),  ROW16(16), ROW16(32),  ROW16(48),     ROW16(64),
     ROW16(80), ROW16(96), ROW16(112), CLASS_AT(128),
 };
@@ -29,7 +29,7 @@ const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 #define LARGE4(first) LARGE(first), LARGE((first) + 1), LARGE((first) + 2), LARGE((first) + 3)
 
 #define BYTES(bytes) (bytes)
-const uint32_t class_block_bytes[CLASS_COUNT] = {
+RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
     SLAB_CLASSES(BYTES), LARGE4(1), LARGE4(5), LARGE4(9), LARGE4(13), LARGE(17),
 };
 
@@ -48,7 +48,7 @@ const uint32_t class_block_bytes[CLASS_COUNT] = {
     .capacity = (uint16_t)CAPACITY(bytes), .shift = CONSTANT_LOWEST_BIT(bytes),       \
     .slot_count = SLOTS(bytes), .word_count = (uint8_t)((CAPACITY(bytes) + 63) / 64), \
   }
-const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
+RESIDENT_DATA const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
 
 const char *class_tier_name(unsigned class) {
   if (class < TINY_CLASS_COUNT) return "tiny";

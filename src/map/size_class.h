@@ -78,6 +78,11 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   return bytes <= TINY_MAX_BYTES ? tiny_class_of_size(bytes) : mid_class_of_size(bytes);
 }
 
+/* The same for sizes up to LARGE_MAX_BYTES: Large blocks begin at granules. */
+INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
+  return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
+}
+
 INLINE size_t large_class_granules(unsigned class) { return class - SLAB_CLASS_COUNT + 1; }
 
 /* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  Who frees blocks in

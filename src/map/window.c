@@ -57,7 +57,7 @@ static bool commit(struct pages pages) {
 }
 
 /* Makes entries writable; what is so already is harmless to commit again. */
-static bool commit_entries(size_t first, size_t end) {
+RESIDENT static bool commit_entries(size_t first, size_t end) {
   struct pages below = chunk_pages(first, end), above = owner_pages(first, end);
   if (first == 0) return commit((struct pages){below.first, above.end}); /* they meet */
   return commit(below) && commit(above);
@@ -171,7 +171,7 @@ static uintptr_t random_base(uint64_t window_bytes, uint64_t random) {
   return round_up(low + ((random % places) << CHUNK_SHIFT), CHUNK_BYTES);
 }
 
-static uint64_t draw_base(void) {
+RESIDENT static uint64_t draw_base(void) {
   uint64_t random = os_random();
   size_t chunks = load_relaxed(&window.chunk_limit);
   window.base = random_base(chunks << CHUNK_SHIFT, random);
@@ -217,7 +217,7 @@ static void draw_free_base(void) {
   }
 }
 
-bool window_init(uint64_t wanted_bytes) {
+RESIDENT bool window_init(uint64_t wanted_bytes) {
   address_end = os_user_address_end();
   if (wanted_bytes > address_end / 4) wanted_bytes = address_end / 4;
   uint64_t bytes = window_bytes_within_limits(wanted_bytes);
@@ -247,7 +247,7 @@ static size_t take_addresses(size_t count) {
 }
 
 /* `count` chunks are others', or lie between theirs: the window ends so much later. */
-static void note_others(size_t count) {
+RESIDENT static void note_others(size_t count) {
   size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
   size_t limit = load_relaxed(&window.chunk_limit), wanted;
   do {
@@ -308,7 +308,7 @@ static NOINLINE size_t pass_over(size_t count, size_t passed) {
   return 2 * passed;
 }
 
-static size_t grow(struct piece piece) {
+RESIDENT static size_t grow(struct piece piece) {
   size_t passed = 0;
   for (unsigned attempt = 0; attempt < OCCUPIED_ATTEMPTS; attempt++) {
     size_t first = take_addresses(piece_chunks(piece));
@@ -336,18 +336,18 @@ static struct piece record_piece(void) {
   return (struct piece){1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
 }
 
-size_t window_grow(size_t count, size_t guard_count) {
+RESIDENT size_t window_grow(size_t count, size_t guard_count) {
   return grow(data_piece(count, guard_count));
 }
-void window_give_back(size_t first, size_t count, size_t guard_count) {
+RESIDENT void window_give_back(size_t first, size_t count, size_t guard_count) {
   give_back(first, data_piece(count, guard_count));
 }
 
-size_t window_grow_for_records(void) { return grow(record_piece()); }
-void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
+RESIDENT size_t window_grow_for_records(void) { return grow(record_piece()); }
+RESIDENT void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
 
 /* The window is not reserved: the kernel may place a mapping there. */
-void *window_reserve_outside(size_t bytes) {
+RESIDENT void *window_reserve_outside(size_t bytes) {
   void *reserved = os_reserve_closed(bytes);
   uintptr_t begin = (uintptr_t)reserved;
   if (!reserved || (!is_in_window(begin) && !is_in_window(begin + bytes - 1))) return reserved;

@@ -1,8 +1,8 @@
 #include "observe/crash.h"
 
+#include "cache/heap.h"
 #include "config/options.h"
 #include "guard/guarded.h"
-#include "heap/heap.h"
 #include "os/os.h"
 #include "report/report.h"
 
@@ -17,7 +17,7 @@ static void look(const struct os_crash *crash) {
   if (is_inside(crash)) report_crash(crash->signal_name, crash->instruction, crash->address);
 }
 
-void crash_watch(void) {
+RESIDENT void crash_watch(void) {
   if (options.guard || options.harden) os_backtrace_prepare();
   if (!options.crash_line && !options.guard) return;
   os_watch_crashes(look);

@@ -112,13 +112,13 @@ static void report_stats(const char *how) {
     warn_malformed_option("HAKMEM_STATS", how, "1, json, text:FILE or json:FILE");
 }
 
-void reports_at_exit(void) {
+RESIDENT void reports_at_exit(void) {
   report_stats(options.stats);
   if (options.shared_pool_lock_stats)
     report_to_descriptor(report_pool_acquisitions, exit_descriptor);
 }
 
-void reports_at_load(void) {
+RESIDENT void reports_at_load(void) {
   if (!options.stats[0] && !options.shared_pool_lock_stats)
     return; /* most processes: no text is looked at */
   bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);

@@ -1,4 +1,5 @@
-/* reports.h: the figures as text and as JSON. */
+/* reports.h: counters and totals as text and as JSON.  What is live, cached and free is walked from outside, by the
+ * tool (python/hakmem/census). */
 #ifndef HAK_OBSERVE_REPORTS_H
 #define HAK_OBSERVE_REPORTS_H
 

@@ -1,11 +1,11 @@
 #include "observe/stats_block.h"
 
 #include "base/scan.h"
+#include "cache/heap.h"
+#include "cache/quarantine.h"
 #include "config/limits.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
-#include "heap/heap.h"
-#include "heap/quarantine.h"
 #include "pool/range_record.h"
 
 #define KIND_address 'p'
@@ -67,7 +67,8 @@ KEPT_IN_CORE static const struct stats_entry entries[] = {
 #define NESTED(record, type, name, member, inner)                  \
   {ENTRY(field_##record##_##name, record_##record, 'f', 's', 'r'), \
    ELEMENTS(type, member, sizeof(struct inner))},
-#include "base/stats_fields.def"
+#include "base/counters.def"
+#include "observe/records.def"
 #define OPTION(kind, field, default_value, minimum, maximum, sentence) \
   {ENTRY(option_##field, record_options, 'f', 's', KIND_##kind),       \
    ELEMENTS(struct options, field, sizeof MEMBER(struct options, field))},

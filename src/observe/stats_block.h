@@ -1,6 +1,6 @@
 /* stats_block.h: what other processes read of this one, and how they learn what it means.
  *
- *   hak_stats_block ──▶ entries   one for each field, counter and constant of base/stats_fields.def
+ *   hak_stats_block ──▶ entries   one for each line of base/counters.def and observe/records.def
  *                   └─▶ roots     where to begin
  *
  * A reader (python/hakmem, a debugger) finds the exported symbol in the mapped file, or its magic in the
@@ -32,7 +32,7 @@ struct stats_entry {
 };
 
 struct stats_root {
-  char name[24]; /* of the record there, or of what base/stats_fields.def says */
+  char name[24]; /* of the record there, or of what base/counters.def says */
   const void *address;
 };
 

@@ -6,9 +6,11 @@
 
 THREAD_LOCAL uint32_t thread_number_if_known;
 
-NOINLINE uint32_t thread_number_ask(void) { return thread_number_if_known = os_thread_id(); }
+RESIDENT NOINLINE uint32_t thread_number_ask(void) {
+  return thread_number_if_known = os_thread_id();
+}
 
-void thread_number_forget(void) {
+RESIDENT void thread_number_forget(void) {
   if (thread_number_if_known)
     thread_number_if_known = 0; /* a page that is not written is not copied */
 }
@@ -39,7 +41,7 @@ NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   (void)load_acquire(word); /* what the last holder wrote; pairs with the OR in word_give */
 }
 
-void word_give(ATOMIC(uint32_t) *word) {
+RESIDENT void word_give(ATOMIC(uint32_t) *word) {
   uint32_t self = thread_number();
   /* release: our writes before the word is free; pairs with word_try. */
   if (LIKELY(cas_strong_acq_rel(word, &self, 0))) return;
@@ -63,7 +65,7 @@ static void note_taken(const struct lock *lock) { (void)lock; }
 static void note_given(const struct lock *lock) { (void)lock; }
 #endif
 
-void lock_take(struct lock *lock, struct counters *counters) {
+RESIDENT void lock_take(struct lock *lock, struct counters *counters) {
   count(counters, COUNT_lock_acquisitions);
   if (os_is_multi_threaded() && UNLIKELY(!word_try(&lock->word, thread_number()))) {
     uint64_t start_ns = os_now_ns();
@@ -74,13 +76,13 @@ void lock_take(struct lock *lock, struct counters *counters) {
   note_taken(lock);
 }
 
-bool lock_try(struct lock *lock) {
+RESIDENT bool lock_try(struct lock *lock) {
   if (os_is_multi_threaded() && !word_try(&lock->word, thread_number())) return false;
   note_taken(lock);
   return true;
 }
 
-void lock_give(struct lock *lock) {
+RESIDENT void lock_give(struct lock *lock) {
   note_given(lock);
   if (os_is_multi_threaded()) word_give(&lock->word);
 }

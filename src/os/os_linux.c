@@ -30,15 +30,15 @@ static int open_file(const char *path, int flags) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
 
-int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
+RESIDENT int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
-uint64_t os_address_space_limit(void) {
+RESIDENT uint64_t os_address_space_limit(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
   return limit.rlim_cur;
 }
 
-void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
+RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   int saved_errno = errno;
   long length = 0;
   int descriptor = os_open_to_read(path);
@@ -52,7 +52,7 @@ void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   errno = saved_errno;
 }
 
-bool os_overcommit_is_strict(void) {
+LONG_LIVED bool os_overcommit_is_strict(void) {
   static ATOMIC(char) overcommit_mode; /* 0 not read yet; relaxed: any thread reads the same */
   char mode[4] = {load_relaxed(&overcommit_mode)};
   if (UNLIKELY(!mode[0])) {
@@ -62,7 +62,7 @@ bool os_overcommit_is_strict(void) {
   return mode[0] == '2';
 }
 
-bool os_huge_pages_always(void) {
+RESIDENT bool os_huge_pages_always(void) {
   char modes[32];
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
@@ -72,7 +72,7 @@ bool os_huge_pages_always(void) {
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
 /* Five levels of page tables change nothing for who does not ask for more. */
-uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
+RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else
 /* True when `address` can be mapped: probed, because nothing tells. */
 static bool is_mappable(uintptr_t address) {
@@ -84,7 +84,7 @@ static bool is_mappable(uintptr_t address) {
   return mapped == hint;
 }
 
-uintptr_t os_user_address_end(void) {
+RESIDENT uintptr_t os_user_address_end(void) {
   int saved_errno = errno;
   unsigned bits = 47; /* the usual aarch64 has 48; some kernels have 42 or 39 */
   while (bits > 32 && !is_mappable(((uintptr_t)1 << bits) - ((uintptr_t)1 << (bits - 2)))) bits--;
@@ -102,7 +102,7 @@ unsigned os_processor_count(void) {
   return count;
 }
 
-uint64_t os_random(void) {
+RESIDENT uint64_t os_random(void) {
   int saved_errno = errno;
   uint64_t value = 0;
   if (syscall(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) != sizeof value)
@@ -124,18 +124,20 @@ uint32_t os_thread_id_of_libc(void) {
 uint32_t os_thread_id_of_libc(void) { return 0; }
 #endif
 
-uint32_t os_thread_id(void) {
+RESIDENT uint32_t os_thread_id(void) {
   uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
   return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
 }
 uint32_t os_process_id(void) { return (uint32_t)syscall(SYS_getpid); }
 
-char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
+RESIDENT char **os_environment(void) { return getauxval(AT_SECURE) ? NULL : environ; }
 
 /* glibc 2.32 and newer keep this; others do not, and count as multi-threaded from the start. */
 extern char __libc_single_threaded WEAK;
 
-bool os_is_multi_threaded(void) { return !(&__libc_single_threaded && __libc_single_threaded); }
+RESIDENT bool os_is_multi_threaded(void) {
+  return !(&__libc_single_threaded && __libc_single_threaded);
+}
 
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec time;
@@ -143,9 +145,9 @@ static uint64_t clock_ns(clockid_t clock) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+RESIDENT uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
-uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
+RESIDENT uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
 
 uint64_t os_processor_ms(void) {
   return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
@@ -161,12 +163,12 @@ static void sleep_for(struct timespec time) {
 
 void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
 
-void os_sleep_ms(uint64_t milliseconds) {
+RESIDENT void os_sleep_ms(uint64_t milliseconds) {
   sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
                               .tv_nsec = (long)(milliseconds % 1000) * 1000000});
 }
 
-void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
+RESIDENT void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   int saved_errno = errno;
   struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
                              .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
@@ -174,7 +176,7 @@ void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   errno = saved_errno;
 }
 
-void os_wake_one(ATOMIC(uint32_t) *word) {
+RESIDENT void os_wake_one(ATOMIC(uint32_t) *word) {
   int saved_errno = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
   errno = saved_errno;
@@ -219,7 +221,7 @@ void os_await_threads(void) {
     os_sleep_ms(1);
 }
 
-bool os_thread_start(void *(*body)(void *), void *argument) {
+RESIDENT bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   int saved_errno = errno;
   sigset_t all, before;
@@ -253,7 +255,7 @@ static void read_processors(struct processors *processors) {
   errno = saved_errno;
 }
 
-void os_note_processors(void) { read_processors(&processors_at_load); }
+RESIDENT void os_note_processors(void) { read_processors(&processors_at_load); }
 
 static bool are_same(const struct processors *one, const struct processors *other) {
   long byte = 0;
@@ -276,7 +278,7 @@ static void settle(const char *name) {
 
 void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
 
-void os_thread_settle(const char *name) {
+RESIDENT void os_thread_settle(const char *name) {
   if (!os_is_confined()) settle(name);
   fetch_sub_seq(&threads_beginning,
                 1); /* release: what it has asked for before; pairs with os_await_threads */
@@ -293,12 +295,12 @@ bool os_thread_exists(uint32_t thread_id) {
 static pthread_key_t exit_key;
 static bool has_exit_key; /* else key 0 would be somebody else's */
 
-bool os_thread_exit_init(void (*function)(void *)) {
+RESIDENT bool os_thread_exit_init(void (*function)(void *)) {
   has_exit_key = pthread_key_create(&exit_key, function) == 0;
   return has_exit_key;
 }
 
-void os_thread_exit_arm(void *argument) {
+RESIDENT void os_thread_exit_arm(void *argument) {
   if (has_exit_key) pthread_setspecific(exit_key, argument);
 }
 
@@ -310,7 +312,7 @@ int os_cancel_off(void) {
 
 void os_cancel_restore(int before) { pthread_setcancelstate(before, &before); }
 
-void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+RESIDENT void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);
 }
 

@@ -17,7 +17,7 @@
 
 static ATOMIC(bool) is_confined; /* relaxed: other threads learn it by the filter's time */
 
-bool os_is_confined(void) { return load_relaxed(&is_confined); }
+RESIDENT bool os_is_confined(void) { return load_relaxed(&is_confined); }
 
 void os_confine(void) { store_relaxed(&is_confined, true); }
 

@@ -53,7 +53,7 @@ static enum os_access access_of(const ucontext_t *context) {
 #endif
 
 enum { WATCHED_SIGNALS = 2 };
-static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
+RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
 
 /* Whom a signal goes to after us: what was there when we came, and before whom we put ourselves last. */
 static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_behind[WATCHED_SIGNALS];
@@ -137,7 +137,8 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* As the handler behind us would be called. */
-static bool watch_before(unsigned index, const struct sigaction *behind, struct sigaction *before) {
+RESIDENT static bool watch_before(unsigned index, const struct sigaction *behind,
+                                  struct sigaction *before) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(behind))
@@ -158,7 +159,7 @@ static bool watch_if_nobody(unsigned index, struct sigaction *before) {
   return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
 }
 
-void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
+RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
   int saved_errno = errno;
   crash_look = look;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {

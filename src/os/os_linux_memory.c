@@ -35,7 +35,7 @@ static void count_call(ATOMIC(uint64_t) *calls, ATOMIC(uint64_t) *total_ns, uint
   if (start_ns) fetch_add_relaxed(total_ns, os_now_ns() - start_ns);
 }
 
-static void *map(void *address, size_t bytes, int protection, int flags) {
+RESIDENT static void *map(void *address, size_t bytes, int protection, int flags) {
   uint64_t start_ns = start_of_call(&totals.os_maps);
   void *mapped = mmap(address, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   count_call(&totals.os_maps, &totals.os_map_ns, start_ns);
@@ -46,9 +46,9 @@ static void *map(void *address, size_t bytes, int protection, int flags) {
 
 #if defined(__x86_64__)
 /* The processor's only one; asking would touch pages of the C library that nothing else needs. */
-size_t os_page_bytes(void) { return 4096; }
+RESIDENT size_t os_page_bytes(void) { return 4096; }
 #else
-size_t os_page_bytes(void) {
+RESIDENT size_t os_page_bytes(void) {
   static ATOMIC(size_t) cached; /* relaxed: any thread computes the same value */
   size_t bytes = load_relaxed(&cached);
   if (UNLIKELY(!bytes)) store_relaxed(&cached, bytes = (size_t)sysconf(_SC_PAGESIZE));
@@ -56,7 +56,7 @@ size_t os_page_bytes(void) {
 }
 #endif
 
-static enum os_map_result map_at(void *address, size_t bytes, int protection) {
+RESIDENT static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   int saved_errno = errno;
   void *mapped = map(address, bytes, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
   enum os_map_result result = OS_MAPPED;
@@ -70,11 +70,11 @@ static enum os_map_result map_at(void *address, size_t bytes, int protection) {
   return result;
 }
 
-enum os_map_result os_reserve_at(void *address, size_t bytes) {
+RESIDENT enum os_map_result os_reserve_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ);
 }
 
-bool os_commit(void *address, size_t bytes) {
+RESIDENT bool os_commit(void *address, size_t bytes) {
   int saved_errno = errno;
   bool committed = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
   errno = saved_errno;
@@ -93,7 +93,7 @@ bool os_is_occupied(const void *address, size_t bytes) {
   return is_occupied;
 }
 
-enum os_map_result os_map_at(void *address, size_t bytes) {
+RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 
@@ -104,6 +104,7 @@ static bool is_whole(void *address, size_t bytes) {
   return madvise(address, bytes, MADV_NORMAL) == 0;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
   if (is_whole(address, bytes)) return true;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
@@ -132,7 +133,7 @@ bool os_unmap(void *address, size_t bytes) {
   return unmapped;
 }
 
-bool os_purge(void *address, size_t bytes) {
+LONG_LIVED bool os_purge(void *address, size_t bytes) {
   int saved_errno = errno;
   uint64_t start_ns = start_of_call(&totals.os_purges);
   bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;

@@ -81,7 +81,7 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
 /* Weak: a fully static program has no dynamic linker, and no other malloc either. */
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 
-void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+RESIDENT void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
 
 bool os_symbol_is_ours(const char *name) {
   int saved_errno = errno;

@@ -20,7 +20,7 @@ static struct slot_run run_at(uint32_t granule) {
   return (struct slot_run){superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
 }
 
-bool empty_slabs_push(struct slot_run run, unsigned class, struct counters *counters) {
+RESIDENT bool empty_slabs_push(struct slot_run run, unsigned class, struct counters *counters) {
   struct empty_stack *empty = &stacks[class];
   if (load_relaxed(&empty->slab_count) >=
       EMPTY_KEEP_BYTES / (slots_of_class(class) * GRANULE_BYTES))
@@ -31,7 +31,7 @@ bool empty_slabs_push(struct slot_run run, unsigned class, struct counters *coun
   return true;
 }
 
-struct slot_run empty_slabs_pop(unsigned class) {
+RESIDENT struct slot_run empty_slabs_pop(unsigned class) {
   uint32_t granule = tagged_stack_pop(&stacks[class].stack, empty_link);
   if (granule == NO_ITEM) return (struct slot_run){0};
   fetch_sub_relaxed(&stacks[class].slab_count, 1);
@@ -43,7 +43,7 @@ static void open_slab(struct slot_run run, unsigned class) {
   slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
 }
 
-bool empty_slabs_open_one(unsigned slot_count) {
+RESIDENT bool empty_slabs_open_one(unsigned slot_count) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     if (!load_relaxed(&stacks[class].slab_count) || slots_of_class(class) < slot_count) continue;
     struct slot_run run = empty_slabs_pop(class);
@@ -54,7 +54,7 @@ bool empty_slabs_open_one(unsigned slot_count) {
   return false;
 }
 
-static void age_class(struct purge *purge, unsigned class) {
+LONG_LIVED static void age_class(struct purge *purge, unsigned class) {
   struct empty_stack *empty = &stacks[class];
   /* Oldest first, so that the youngest ends on top again. */
   uint32_t granule = tagged_chain_reverse(tagged_stack_pop_all(&empty->stack), empty_link);
@@ -71,7 +71,7 @@ static void age_class(struct purge *purge, unsigned class) {
   }
 }
 
-void empty_slabs_age(struct purge *purge) {
+LONG_LIVED void empty_slabs_age(struct purge *purge) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) age_class(purge, class);
 }
 

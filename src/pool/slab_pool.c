@@ -5,11 +5,11 @@
 #include "pool/empty_slabs.h"
 #include "pool/superslab_source.h"
 
-bool slab_pool_init(void) { return superslab_source_init(); }
+RESIDENT bool slab_pool_init(void) { return superslab_source_init(); }
 
 /* ---- acquire ----------------------------------------------------------------------------------------- */
 
-static struct slot_run acquire_touched(unsigned class, struct counters *counters) {
+RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters *counters) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) {
     count(counters, COUNT_acquire_empty);
@@ -35,7 +35,7 @@ static void retry_set_aside(void) {
 }
 
 /* One without pages.  NULL when there is none, or, with *is_refused, when the system does not map it. */
-static struct superslab *take_clean(bool *is_refused) {
+RESIDENT static struct superslab *take_clean(bool *is_refused) {
   retry_set_aside();
   for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
     struct superslab *superslab = slots_take_whole(KIND_CLEAN);
@@ -50,7 +50,7 @@ static struct superslab *take_clean(bool *is_refused) {
 }
 
 /* A SuperSlab that is wholly the caller's, or NULL. */
-static struct superslab *take_from_system(struct counters *counters) {
+RESIDENT static struct superslab *take_from_system(struct counters *counters) {
   bool is_refused = false;
   struct superslab *superslab = take_clean(&is_refused);
   if (superslab) {
@@ -63,8 +63,9 @@ static struct superslab *take_from_system(struct counters *counters) {
 }
 
 /* Slots for which `taken_bytes` have been taken. */
-static struct slot_run acquire_untouched(unsigned slot_count, size_t taken_bytes,
-                                         enum pool_reach reach, struct counters *counters) {
+RESIDENT static struct slot_run acquire_untouched(unsigned slot_count, size_t taken_bytes,
+                                                  enum pool_reach reach,
+                                                  struct counters *counters) {
   struct slot_run run = {0};
   if (reach & POOL_FRESH) run = slots_take_run(slot_count, taken_bytes, counters);
   if (run.superslab) {
@@ -79,7 +80,8 @@ static struct slot_run acquire_untouched(unsigned slot_count, size_t taken_bytes
   return superslab ? slots_divide(superslab, slot_count, taken_bytes) : run;
 }
 
-struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct counters *counters) {
+RESIDENT struct slot_run acquire_slots(unsigned class, enum pool_reach reach,
+                                       struct counters *counters) {
   struct slot_run run = {0};
   if (reach & POOL_TOUCHED) run = acquire_touched(class, counters);
   unsigned slot_count = slots_of_class(class);
@@ -92,13 +94,14 @@ struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct coun
 
 /* ---- release ------------------------------------------------------------------------------------------- */
 
-void release_slots(struct slot_run run, unsigned class, uint32_t age_ms,
-                   struct counters *counters) {
+RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms,
+                            struct counters *counters) {
   count(counters, COUNT_released_slabs);
   uint32_t mask = run_mask(run.first, slots_of_class(class));
   uint32_t freed_ms = (uint32_t)os_now_coarse_ms() - age_ms;
   for (uint32_t rest = mask; rest; rest &= rest - 1)
-    store_relaxed(&run.superslab->freed_ms[lowest_bit(rest)], freed_ms); /* ordered by what follows */
+    store_relaxed(&run.superslab->freed_ms[lowest_bit(rest)],
+                  freed_ms); /* ordered by what follows */
   if (!empty_slabs_push(run, class, counters)) slots_return(run.superslab, mask, 0);
   purge_want(); /* last: a round that begins from here on finds the slots */
 }

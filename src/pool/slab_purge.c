@@ -18,7 +18,7 @@ static struct {
 /* ---- one SuperSlab ------------------------------------------------------------------------------------- */
 
 /* Gives back the pages of these slots, neighbours in one call; those of which they are gone. */
-static uint32_t purge_slots(struct superslab *superslab, uint32_t dirty) {
+LONG_LIVED static uint32_t purge_slots(struct superslab *superslab, uint32_t dirty) {
   uint32_t purged = 0;
   for (uint32_t rest = dirty, mask; rest; rest &= ~mask) {
     unsigned first = lowest_bit(rest);
@@ -36,11 +36,13 @@ static bool give_addresses(const struct purge *purge, struct superslab *supersla
   return shall_go && superslab->is_mapped && superslab_unmap(superslab);
 }
 
-static void purge_superslab(struct purge *purge, struct superslab *superslab, uint32_t due) {
+LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab,
+                                       uint32_t due) {
   uint64_t held = slots_hold(superslab, due);
   bool is_whole = slots_unused(held) == usable_slots();
   uint32_t dirty = slots_dirty(held);
-  uint32_t purged = is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(superslab, dirty);
+  uint32_t purged =
+      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(superslab, dirty);
   size_t bytes = count_bits(purged) * GRANULE_BYTES;
   fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
   slots_return(superslab, slots_unused(held), purged);
@@ -48,7 +50,8 @@ static void purge_superslab(struct purge *purge, struct superslab *superslab, ui
   purge_account(purge, bytes);
 }
 
-static uint32_t old_slots(struct purge *purge, const struct superslab *superslab, uint32_t dirty) {
+LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab *superslab,
+                                     uint32_t dirty) {
   uint32_t old = 0;
   for (; dirty; dirty &= dirty - 1) {
     unsigned slot = lowest_bit(dirty);
@@ -58,8 +61,9 @@ static uint32_t old_slots(struct purge *purge, const struct superslab *superslab
 }
 
 /* A kept one goes as a whole, when all of it is old, or when too many are kept. */
-static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
-  uint64_t slots = load_seq(&superslab->slots); /* acquire would do: freed_ms; pairs with slots_return */
+LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
+  uint64_t slots =
+      load_seq(&superslab->slots); /* acquire would do: freed_ms; pairs with slots_return */
   unsigned kinds = slot_kinds(slots);
   uint32_t dirty = slots_unused(slots) & slots_dirty(slots);
   if (kinds == KIND_CLEAN) return purge->give_addresses ? usable_slots() : 0;
@@ -70,13 +74,13 @@ static uint32_t due_slots(struct purge *purge, const struct superslab *superslab
 
 /* ---- all ---------------------------------------------------------------------------------------------- */
 
-static void purge_chunk(struct purge *purge, size_t chunk) {
+LONG_LIVED static void purge_chunk(struct purge *purge, size_t chunk) {
   struct superslab *superslab = superslab_of_chunk(chunk);
   uint32_t due = due_slots(purge, superslab);
   if (due) purge_superslab(purge, superslab, due);
 }
 
-void slab_pool_purge(struct purge *purge) {
+LONG_LIVED void slab_pool_purge(struct purge *purge) {
   unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
   empty_slabs_age(purge);
   if (!pass.below) {
@@ -92,7 +96,7 @@ void slab_pool_purge(struct purge *purge) {
   pass.was_found |= purge->work_remains;
 }
 
-bool slab_pool_is_over_limit(void) {
+RESIDENT bool slab_pool_is_over_limit(void) {
   return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && slots_keep_too_much();
 }
 

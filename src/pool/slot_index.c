@@ -22,9 +22,10 @@ struct trees {
 _Static_assert(sizeof(struct trees) <= RECORD_CHUNK_BYTES, "metadata_allocate gives no more");
 
 static struct tree first_tree;
-static ATOMIC(struct trees *) more_trees; /* NULL while all SuperSlabs are in the window's first 8 GiB */
+static ATOMIC(struct trees *)
+    more_trees; /* NULL while all SuperSlabs are in the window's first 8 GiB */
 
-static struct tree *tree_if_any(size_t number) {
+RESIDENT static struct tree *tree_if_any(size_t number) {
   if (LIKELY(!number)) return &first_tree;
   struct trees *more = load_acquire(&more_trees); /* this and the next pair with make_tree */
   return more ? load_acquire(&more->tree[number]) : NULL;
@@ -41,15 +42,13 @@ static NOINLINE bool make_tree(size_t number) {
   return tree != NULL;
 }
 
-bool slot_index_covers(size_t chunk) {
+RESIDENT bool slot_index_covers(size_t chunk) {
   return tree_if_any(chunk / TREE_CHUNKS) || make_tree(chunk / TREE_CHUNKS);
 }
 
 /* A root is for so many chunks. */
 enum { ROOT_CHUNKS = TREE_CHUNKS / ROOTS };
-static size_t roots_in_use(void) {
-  return load_relaxed(&window.frontier_chunk) / ROOT_CHUNKS + 1;
-}
+static size_t roots_in_use(void) { return load_relaxed(&window.frontier_chunk) / ROOT_CHUNKS + 1; }
 
 /* ---- one tree ---------------------------------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ static unsigned in_any_byte(uint64_t word) {
  * from a word above then looks below, and one of the two sees the other. */
 
 /* The words above this node say that it has these kinds. */
-static void raise(struct tree *tree, size_t node, unsigned kinds) {
+RESIDENT static void raise(struct tree *tree, size_t node, unsigned kinds) {
   for (; node >= ROOTS; node = parent_of(node)) {
     ATOMIC(uint64_t) *word = &tree->words[parent_of(node)];
     uint64_t bits = (uint64_t)kinds << shift_of(node);
@@ -77,7 +76,7 @@ static void raise(struct tree *tree, size_t node, unsigned kinds) {
   }
 }
 
-static void lower(struct tree *tree, size_t node, unsigned kinds) {
+RESIDENT static void lower(struct tree *tree, size_t node, unsigned kinds) {
   /* seq: before the look below; pairs with `raise`. */
   fetch_and_seq(&tree->words[parent_of(node)], ~((uint64_t)kinds << shift_of(node)));
 }
@@ -89,7 +88,7 @@ static void lower_if_gone(struct tree *tree, size_t node, unsigned kind) {
   if (in_any_byte(load_seq(&tree->words[node])) & kind) raise(tree, node, kind);
 }
 
-static size_t find_below(struct tree *tree, size_t top, unsigned kind) {
+RESIDENT static size_t find_below(struct tree *tree, size_t top, unsigned kind) {
   for (size_t node = top; node < LEAVES;) {
     /* acquire (seq): whatever was done to a SuperSlab before it was noted; pairs with `raise`. */
     uint64_t found = load_seq(&tree->words[node]) & in_all_bytes(kind);
@@ -107,7 +106,7 @@ static size_t find_below(struct tree *tree, size_t top, unsigned kind) {
 }
 
 /* Where there are few SuperSlabs their own word is enough, or the one above those. */
-size_t slot_index_find(unsigned kind) {
+RESIDENT size_t slot_index_find(unsigned kind) {
   size_t frontier = load_relaxed(&window.frontier_chunk), word = parent_of(LEAVES);
   if (frontier <= FANOUT) return find_below(&first_tree, word, kind);
   if (frontier <= FANOUT * FANOUT) return find_below(&first_tree, parent_of(word), kind);
@@ -134,9 +133,9 @@ size_t slot_index_find_below(size_t chunk, unsigned kinds) {
 
 /* ---- what SuperSlabs have ------------------------------------------------------------------------------ */
 
-uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
+RESIDENT uint32_t usable_slots(void) { return options.harden ? LOWER_SLOTS : ALL_SLOTS; }
 
-static unsigned run_kinds(uint32_t bits) {
+RESIDENT static unsigned run_kinds(uint32_t bits) {
   unsigned kinds = 0;
   for (unsigned slot_count = 1; slot_count <= 4; slot_count *= 2)
     if (run_starts(bits, slot_count)) kinds |= slot_count;
@@ -144,14 +143,14 @@ static unsigned run_kinds(uint32_t bits) {
 }
 _Static_assert(KIND_DIRTY_RUN == 1 && KIND_ANY_RUN == 1 << 3, "a run's length is its bit");
 
-unsigned slot_kinds(uint64_t slots) {
+RESIDENT unsigned slot_kinds(uint64_t slots) {
   uint32_t unused = slots_unused(slots), dirty = slots_dirty(slots);
   if (!unused) return 0;
   if (unused == usable_slots()) return unused & dirty ? KIND_KEPT : KIND_CLEAN;
   return run_kinds(unused & dirty) * KIND_DIRTY_RUN | run_kinds(unused) * KIND_ANY_RUN;
 }
 
-void slot_index_note(const struct superslab *superslab, uint64_t slots) {
+RESIDENT void slot_index_note(const struct superslab *superslab, uint64_t slots) {
   struct tree *tree = tree_if_any(superslab->chunk / TREE_CHUNKS);
   size_t node = LEAVES + superslab->chunk % TREE_CHUNKS;
   unsigned kinds = slot_kinds(slots);

@@ -42,14 +42,15 @@ struct superslab {
       uint32_t unused, dirty;
     } half; /* for readers from outside */
   };
-  ATOMIC(uint32_t) purged;                        /* bit set: pages were given back and not used since */
-  ATOMIC(uint32_t) next_occupied;                 /* in the stack of those in whose addresses others are */
-  bool is_mapped;                                 /* false: its address space was given back */
-  ATOMIC(bool) may_be_huge;                       /* all its pages are resident, or will be soon (map/huge.h) */
-  struct superslab *next_spare;                   /* of a record without a chunk */
-  ATOMIC(uint64_t) *live;                         /* in hardened mode LIVE_WORDS, else NULL */
+  ATOMIC(uint32_t) purged;        /* bit set: pages were given back and not used since */
+  ATOMIC(uint32_t) next_occupied; /* in the stack of those in whose addresses others are */
+  bool is_mapped;                 /* false: its address space was given back */
+  ATOMIC(bool) may_be_huge;       /* all its pages are resident, or will be soon (map/huge.h) */
+  struct superslab *next_spare;   /* of a record without a chunk */
+  ATOMIC(uint64_t) *live;         /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
-  ATOMIC(uint32_t) next_empty[SLOTS_PER_SUPERSLAB]; /* of an EMPTY slab's first slot: in its class's stack */
+  ATOMIC(uint32_t)
+      next_empty[SLOTS_PER_SUPERSLAB]; /* of an EMPTY slab's first slot: in its class's stack */
 };
 
 /* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h). */

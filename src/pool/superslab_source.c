@@ -8,7 +8,8 @@
 #include "pool/purge.h"
 #include "pool/slot_index.h"
 
-_Static_assert(SUPERSLAB_RECORD_BYTES <= (size_t)RECORD_CHUNK_BYTES, "metadata_allocate gives no more");
+_Static_assert(SUPERSLAB_RECORD_BYTES <= (size_t)RECORD_CHUNK_BYTES,
+               "metadata_allocate gives no more");
 
 static struct {
   ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
@@ -26,7 +27,7 @@ static void keep_record(struct superslab *record) {
 }
 
 /* Taking all spare records at once, and giving the others back, needs no tag. */
-static struct superslab *take_record(void) {
+RESIDENT static struct superslab *take_record(void) {
   struct superslab *record = exchange_acquire(&superslabs.spare_records, NULL);
   if (!record) return metadata_allocate(SUPERSLAB_RECORD_BYTES);
   store_relaxed(&record->slots, 0);
@@ -38,7 +39,7 @@ static struct superslab *take_record(void) {
   return record;
 }
 
-bool superslab_source_init(void) {
+RESIDENT bool superslab_source_init(void) {
   if (!load_relaxed(&superslabs.spare_records))
     store_relaxed(&superslabs.spare_records, metadata_allocate(SUPERSLAB_RECORD_BYTES));
   return load_relaxed(&superslabs.spare_records) != NULL;
@@ -56,7 +57,7 @@ static bool has_live_bits(struct superslab *record) {
 /* A process that has so many and needs one more will use it up: then a huge page is less work, and no waste. */
 enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
-static void allow_huge(struct superslab *superslab) {
+RESIDENT static void allow_huge(struct superslab *superslab) {
   bool will_be_full = load_relaxed(&totals.superslabs_mapped) >= SUPERSLABS_BEFORE_HUGE;
   if (options.harden || (!options.thp && !will_be_full)) /* hardened: half of it is closed */
     huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
@@ -90,20 +91,20 @@ COLD static void close_upper_slots(const struct superslab *superslab) {
   os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
 }
 
-static void note_mapped(struct superslab *superslab) {
+RESIDENT static void note_mapped(struct superslab *superslab) {
   if (UNLIKELY(options.harden)) close_upper_slots(superslab);
   superslab->is_mapped = true;
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
 }
 
-static size_t grow_by_chunk(void) {
+RESIDENT static size_t grow_by_chunk(void) {
   size_t chunk = window_grow(1, 0);
   if (chunk == NO_CHUNK || slot_index_covers(chunk)) return chunk;
   window_give_back(chunk, 1, 0);
   return NO_CHUNK;
 }
 
-struct superslab *superslab_make(void) {
+RESIDENT struct superslab *superslab_make(void) {
   struct superslab *superslab = take_record();
   if (!superslab) return NULL;
   size_t chunk = has_live_bits(superslab) ? grow_by_chunk() : NO_CHUNK;
@@ -151,7 +152,7 @@ enum os_map_result superslab_use_again(struct superslab *superslab) {
   return result;
 }
 
-uint32_t superslabs_set_aside(void) {
+RESIDENT uint32_t superslabs_set_aside(void) {
   if (LIKELY(tagged_stack_is_empty(&superslabs.occupied))) return NO_ITEM;
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
   uint32_t tried_ms = load_relaxed(&superslabs.occupied_tried_ms);

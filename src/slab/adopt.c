@@ -9,7 +9,7 @@
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
-static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+RESIDENT static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(!slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
@@ -20,7 +20,7 @@ static void take_over(struct slab *slab, struct owner *from, struct owner *owner
 
 /* Idleness is observed, not announced, so that owners pay nothing for it: an owner has idled when its
  * count of slow paths is what another observer saw so long ago. */
-static bool has_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
+RESIDENT static bool has_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
   uint64_t slow_paths = load_relaxed(&owner->slow_paths);
   if (load_relaxed(&owner->seen_slow_paths) != slow_paths) {
     store_relaxed(&owner->seen_slow_paths, slow_paths);
@@ -41,7 +41,7 @@ static void refill_partial(struct owner *ended, unsigned class) {
 }
 
 /* Latch of `ended`.  An unlisted slab with free blocks, still owned by `ended`, or NULL. */
-static struct slab *detach_slab(struct owner *ended, unsigned class) {
+RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
   struct bin *bin = &ended->bins[class];
   struct slab *slab = bin->current;
   if (slab && (slab->free_local || slab_collect(slab, ended))) {
@@ -74,13 +74,13 @@ static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigne
   return slab;
 }
 
-struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
+RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
   struct slab *slab = detach_slab(shared, class);
   if (slab) take_over(slab, shared, owner);
   return slab;
 }
 
-struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
+RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
   /* seq: cleared before we look; who parks or queues afterwards sets it again. */
@@ -160,7 +160,7 @@ static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, u
   return slab;
 }
 
-struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+RESIDENT struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;
@@ -181,7 +181,7 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
 
 /* ---- sweeping ------------------------------------------------------------------------------------------ */
 
-static void release_if_free(struct slab *slab, struct owner *owner) {
+RESIDENT static void release_if_free(struct slab *slab, struct owner *owner) {
   if (slab->free_local != slab->capacity) slab_collect(slab, owner);
   if (load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity)
     slab_try_release(slab, owner);
@@ -211,7 +211,7 @@ static void release_listed(struct owner *owner, unsigned class) {
   }
 }
 
-void owner_release_free_slabs(struct owner *owner) {
+RESIDENT void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     release_queued(owner, class);
@@ -223,13 +223,13 @@ void owner_release_free_slabs(struct owner *owner) {
   }
 }
 
-void owner_drain_all(struct owner *owner) {
+RESIDENT void owner_drain_all(struct owner *owner) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) release_listed(owner, class);
 }
 
-void owner_collect_all(struct owner *owner) {
+RESIDENT void owner_collect_all(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     pending_drain_class(owner, class, UINT64_MAX);
@@ -249,13 +249,13 @@ static uint64_t classes_on_offer(const struct owner *owner) {
   return classes;
 }
 
-static void change_state(struct owner *owner, enum owner_state state) {
+RESIDENT static void change_state(struct owner *owner, enum owner_state state) {
   /* seq: the state before the ready mask is read; pairs with push in pending.c. */
   store_seq(&owner->state, state);
   orphan_mask_add(classes_on_offer(owner));
 }
 
-void owner_park(struct owner *owner) {
+RESIDENT void owner_park(struct owner *owner) {
   change_state(owner, OWNER_PARKED);
   purge_want();
 }
@@ -288,13 +288,13 @@ static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   return true;
 }
 
-void owners_sweep(const struct owner *self, struct purge *purge) {
+RESIDENT void owners_sweep(const struct owner *self, struct purge *purge) {
   uint64_t now_ns = os_now_ns();
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     if (!sweep(owner, now_ns, purge) && owner != self) purge->work_remains = true;
 }
 
-void owners_collect_ended(void) {
+RESIDENT void owners_collect_ended(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
     owner_collect_all(owner);

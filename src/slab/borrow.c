@@ -7,7 +7,7 @@
 enum { PROBES = 8, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have something of the class; then we hold its latch. */
-static bool visit(struct owner *lender, unsigned class) {
+RESIDENT static bool visit(struct owner *lender, unsigned class) {
   if (!(load_relaxed(&lender->ready_mask) >> class & 1) || !latch_try(lender)) return false;
   if (load_relaxed(&lender->state) != OWNER_LOST) return true;
   latch_give(lender);
@@ -33,8 +33,8 @@ static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsign
   return lent;
 }
 
-unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
-                       unsigned wanted) {
+RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
+                                unsigned wanted) {
   unsigned borrowed = 0, probes = 0;
   struct owner *lender = owner_after(borrower);
   for (; lender != borrower && borrowed < wanted && probes < PROBES; probes++) {
@@ -71,7 +71,7 @@ static bool release_queued_slab(struct owner *lender, unsigned class) {
   return is_released;
 }
 
-void borrow_release_slab(const struct owner *borrower, unsigned class) {
+RESIDENT void borrow_release_slab(const struct owner *borrower, unsigned class) {
   struct owner *lender = owner_after(borrower);
   bool is_released = false;
   for (unsigned probe = 0; lender != borrower && !is_released && probe < PROBES; probe++) {

@@ -38,7 +38,7 @@ struct bin {
       free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread looks without the latch. */
   ATOMIC(uint32_t) slab_count;
-  bool has_served; /* blocks were taken since its thread gave up what rested: heap/relief.h */
+  bool has_served; /* blocks were taken since its thread gave up what rested: cache/relief.h */
 };
 
 /* A slab of the bin's class has found its owner, or is no longer his. */
@@ -103,6 +103,12 @@ INLINE void owner_note_work(struct owner *owner) {
   add_single_writer(&owner->slow_paths, 1);
   if (UNLIKELY(load_relaxed(&owner->state) == OWNER_DORMANT))
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
+}
+
+/* By the owner's own thread, around taking and giving blocks; latch_give ends it. */
+INLINE void owner_begin_work(struct owner *owner) {
+  latch_take(owner);
+  owner_note_work(owner);
 }
 
 /* In a process with one thread it was not taken. */

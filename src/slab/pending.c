@@ -22,7 +22,7 @@ static void push(struct owner *owner, struct slab *slab) {
   if (load_seq(&owner->state) != OWNER_RUNNING) orphan_mask_add(class_bit(class));
 }
 
-void pending_enqueue(struct slab *slab, struct counters *counters) {
+RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
   if (options.route_p) slab->edge_ns = os_now_ns(); /* ours to write: we hold `queued` */
   for (;;) {
     /* seq: pairs with slab_own and slab_try_release. */
@@ -39,7 +39,7 @@ void pending_enqueue(struct slab *slab, struct counters *counters) {
   }
 }
 
-struct slab *pending_next(struct owner *owner, unsigned class) {
+RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
   /* seq: who found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
    * which looks at the mask after it queued. */
@@ -57,7 +57,7 @@ struct slab *pending_next(struct owner *owner, unsigned class) {
   return slab;
 }
 
-void pending_put_back(struct slab *slab, struct owner *owner) {
+RESIDENT void pending_put_back(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   store_relaxed(&slab->pending_next, bin->taken);
   bin->taken = slab;
@@ -65,14 +65,14 @@ void pending_put_back(struct slab *slab, struct owner *owner) {
   fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
 }
 
-void pending_put_back_all(struct slab *aside, struct owner *owner) {
+RESIDENT void pending_put_back_all(struct slab *aside, struct owner *owner) {
   for (struct slab *next; aside; aside = next) {
     next = load_relaxed(&aside->pending_next);
     pending_put_back(aside, owner);
   }
 }
 
-bool pending_drain(struct slab *slab, struct owner *owner) {
+RESIDENT bool pending_drain(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued with us */
     pending_enqueue(slab, &owner->counters);
     return false;
@@ -84,7 +84,7 @@ bool pending_drain(struct slab *slab, struct owner *owner) {
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
 }
 
-unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget) {
+RESIDENT unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget) {
   unsigned useful = 0;
   for (; budget; budget--) {
     struct slab *slab = pending_next(owner, class);

@@ -2,7 +2,7 @@
 
 /* ---- acquire ----------------------------------------------------------------------------------------- */
 
-static void fill_local(struct slab *slab) {
+RESIDENT static void fill_local(struct slab *slab) {
   unsigned last = slab->word_count - 1u;
   for (unsigned word = 0; word < last; word++) slab->local[word] = ~UINT64_C(0);
   slab->local[last] = low_bits(slab->capacity - last * 64);
@@ -13,7 +13,7 @@ static void fill_local(struct slab *slab) {
 }
 
 /* Makes slots a slab of the class. */
-static void make_slab(struct slab *slab, struct slot_run run, unsigned class) {
+RESIDENT static void make_slab(struct slab *slab, struct slot_run run, unsigned class) {
   const struct slab_shape *shape = &slab_shapes[class];
   struct slab_chunk *chunk = (struct slab_chunk *)run.superslab;
   slab->base = chunk_address(run.superslab->chunk) + (size_t)run.first * GRANULE_BYTES;
@@ -28,7 +28,8 @@ static void make_slab(struct slab *slab, struct slot_run run, unsigned class) {
   fill_local(slab);
 }
 
-struct slab *acquire_slab(unsigned class, enum pool_reach reach, struct counters *counters) {
+RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
+                                   struct counters *counters) {
   struct slot_run run = acquire_slots(class, reach, counters);
   if (!run.superslab) return NULL;
   struct slab *slab = &((struct slab_chunk *)run.superslab)->slabs[run.first];
@@ -53,7 +54,7 @@ static void check_all_free(const struct slab *slab) {
   (void)slab;
 }
 
-void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
+RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
   check_all_free(slab);
   slab->first_word = 0;

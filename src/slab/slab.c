@@ -10,7 +10,7 @@ static void set_map_entries(const struct slab *slab, uint32_t tag) {
     owner_map_set(granule + slot, tag | slab->class);
 }
 
-void slab_own(struct slab *slab, struct owner *owner) {
+RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   bin_gains_slab(&owner->bins[slab->class]);
   set_map_entries(slab, owner->tag);
   /* seq: everything make_slab wrote before the owner is seen; pairs with pending_enqueue's load. */
@@ -42,7 +42,7 @@ COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address, const
     report_misaligned_pointer(verb, address, &block);
 }
 
-unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
+RESIDENT unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
   unsigned index;
   if (LIKELY(slab_has_block(slab, block, &index))) return index;
   slab_fail_misaligned(slab, block, verb);
@@ -81,12 +81,13 @@ static unsigned few_fresh(const struct slab *slab) {
   return few ? few : 1;
 }
 
-unsigned slab_batch(const struct slab *slab, unsigned wanted) {
+RESIDENT unsigned slab_batch(const struct slab *slab, unsigned wanted) {
   unsigned reusable = slab_reusable(slab), most = reusable ? reusable : few_fresh(slab);
   return wanted < most ? wanted : most;
 }
 
-unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted) {
+RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks,
+                            unsigned wanted) {
   unsigned reusable = slab_reusable(slab);
   if (wanted > slab->free_local) wanted = slab->free_local;
   if (wanted > reusable) slab->handed_out = (uint16_t)(slab->handed_out + wanted - reusable);
@@ -145,7 +146,7 @@ static unsigned free_slabs_to_keep(const struct bin *bin) {
   return FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
 }
 
-void slab_place(struct slab *slab, struct owner *owner) {
+RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   if (slab == bin->current) return;
   if (!slab->is_listed)
@@ -187,14 +188,14 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
   return set;
 }
 
-unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
-                  unsigned block_count) {
+RESIDENT unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
+                           unsigned block_count) {
   unsigned put = set_bits(slab, owner, blocks, block_count);
   if (LIKELY(put)) slab_place(slab, owner);
   return put;
 }
 
-unsigned slab_collect(struct slab *slab, struct owner *owner) {
+RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
   unsigned before = slab->free_local;
   for (unsigned word = 0; word < slab->word_count; word++) {
     /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings
@@ -208,14 +209,15 @@ unsigned slab_collect(struct slab *slab, struct owner *owner) {
   return collected;
 }
 
-unsigned slab_count_remote(const struct slab *slab) {
+RESIDENT unsigned slab_count_remote(const struct slab *slab) {
   unsigned blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++)
     blocks += count_bits(load_relaxed(&slab->remote[word]));
   return blocks;
 }
 
-void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters) {
+RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
+                               struct counters *counters) {
   /* seq: the bit before the look at `queued`; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
@@ -227,7 +229,7 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
 
 /* ---- the partial list --------------------------------------------------------------------------------- */
 
-void slab_list(struct slab *slab, struct owner *owner) {
+RESIDENT void slab_list(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   ASSERT(!slab->is_listed && slab != bin->current && slab->free_local);
   slab->previous = NULL;
@@ -239,7 +241,7 @@ void slab_list(struct slab *slab, struct owner *owner) {
   slab->is_listed = true;
 }
 
-void slab_unlist(struct slab *slab, struct owner *owner) {
+RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   ASSERT(slab->is_listed);
   if (slab->next) slab->next->previous = slab->previous;
@@ -253,7 +255,7 @@ void slab_unlist(struct slab *slab, struct owner *owner) {
   slab->is_listed = false;
 }
 
-bool slab_try_release(struct slab *slab, struct owner *owner) {
+RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
   ASSERT(slab->free_local == slab->capacity && load_relaxed(&slab->owner) == owner);
   /* The right to queue is also the right to release: no slab is in a queue and in the pool at once. */
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "fake/os_fake.h"
 #include "fuzz.h"
-#include "os/os_fake.h"
 
 enum { STRINGS_MAX = 64, TEXT_MAX_BYTES = 1 << 14 };
 

@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "fake/os_fake.h"
 #include "fuzz.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
-#include "os/os_fake.h"
 
 enum {
   ACTORS = 4,

@@ -98,7 +98,7 @@ static void set_up_ended(void) {
 
 static uint64_t taken; /* blocks that thread 0 has from the slab */
 
-/* As lifecycle.c's unpark, then a refill. */
+/* As parked_take, then a refill. */
 static void come_back(void) {
   void *block;
   latch_take(&one);

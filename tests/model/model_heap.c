@@ -1,11 +1,14 @@
-/* src/heap/lifecycle.c and batch.c: heaps that their threads leave and others take over, with slabs into which
+/* src/heap/lifecycle.c and src/cache: heaps that their threads leave and others take over, with slabs into which
  * blocks are freed meanwhile. */
-#include "heap/batch.h"
-#include "heap/class_figures.h"
+#include "cache/caches.h"
+#include "cache/class_figures.h"
+#include "cache/new_heap.h"
+#include "cache/refill.h"
+#include "cache/starter.h"
 #include "heap/fast_path.h"
+#include "heap/free.h"
 #include "heap/lifecycle.h"
-#include "heap/slow_path.h"
-#include "heap/starter.h"
+#include "slab/batch_free.h"
 #include "slabs.h"
 
 static struct heap *first_heap;             /* made by set_up, used by thread 0 */
@@ -42,7 +45,7 @@ static void set_up_live_blocks(void) {
 static void set_up_parked(void) {
   set_up_live_blocks();
   batch_free(&first_heap->owner, &blocks[0], 1, &strays[0]);
-  heap_return(first_heap);
+  caches_park(first_heap);
 }
 
 static uint64_t bit_of(const void *block) {
@@ -51,7 +54,7 @@ static uint64_t bit_of(const void *block) {
 
 /* ---- what threads do ------------------------------------------------------------------------------------------- */
 
-static void leave(void) { heap_return(first_heap); }
+static void leave(void) { caches_park(first_heap); }
 
 static void free_without_heap(void) { batch_free(NULL, &blocks[0], 1, &strays[model_self()]); }
 
@@ -87,7 +90,7 @@ static void check_made(void) {
 
 static void begin_and_leave(void) {
   begin();
-  heap_return(used[model_self()]);
+  caches_park(used[model_self()]);
 }
 
 /* ---- what must hold ------------------------------------------------------------------------------------------------ */

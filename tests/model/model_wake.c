@@ -1,11 +1,11 @@
-/* src/heap/helper.c and src/pool/purge.h: the helper thread sleeps until there is something to give
+/* src/reclaim/helper.c and src/pool/purge.h: the helper thread sleeps until there is something to give
  * back, and is not forgotten. */
 #include "config/options.h"
-#include "heap/helper.h"
-#include "heap/scavenge.h"
 #include "model.h"
 #include "os.h"
 #include "pool/purge.h"
+#include "reclaim/helper.h"
+#include "reclaim/scavenge.h"
 
 static void set_up(void) {
   options.helper_thread = 1;

@@ -2,15 +2,15 @@
 #ifndef SLABS_H
 #define SLABS_H
 
+#include "cache/supply.h"
 #include "config/options.h"
 #include "model.h"
 #include "os.h"
-#include "slab/record.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
 #include "slab/pending.h"
+#include "slab/record.h"
 #include "slab/slab.h"
-#include "slab/supply.h"
 
 /* Slabs of 8 blocks in four slots: few blocks, one bitmap word. */
 enum { CLASS_32K = SLAB_CLASS_COUNT - 1, CLASS_28K = SLAB_CLASS_COUNT - 2, SLAB_BLOCKS = 8 };

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 # The kernel maps so much at the first touch; all that most programs run and read is there (first.ld).
 FIRST_PIECE_KIB = 64
@@ -41,6 +45,43 @@ def test_a_small_process_has_the_first_piece_of_the_library(lib: Path, preload: 
     assert len(code) == 1
     assert kib(code[0], "Rss") <= FIRST_PIECE_KIB
     assert sum(kib(mapping, "Anonymous") for mapping in mappings) <= OWN_PAGES_KIB
+
+
+def functions_by_offset(library: Path) -> list[tuple[int, str]]:
+    listed = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    return sorted((int(offset, 16), name) for offset, name in re.findall(r"(\w+) [tT] (\w+)", listed))
+
+
+def functions_run(library: Path, record: Path) -> dict[str, int]:
+    """Name and offset in the file of each that callgrind saw."""
+    functions = functions_by_offset(library)
+    offset_of = dict((name, offset) for offset, name in functions)
+    by_object: dict[str, set[int]] = {}
+    text = record.read_text()
+    for part in re.split(r"^ob=", text, flags=re.MULTILINE)[1:]:
+        run = {int(address, 16) for address in re.findall(r"^0x(\w+) ", part, re.MULTILINE)}
+        by_object.setdefault(part.partition("\n")[0], set()).update(run)
+    # Of .text callgrind writes offsets; of a section that it does not know addresses, without an object.
+    load = re.search(r"^fn=os_note_processors\n0x(\w+)", text, re.MULTILINE)
+    assert load is not None
+    base = int(load[1], 16) - offset_of["os_note_processors"]
+    offsets = {address - base for address in by_object["???"]} | by_object.get(str(library), set())
+    ours = {offset for offset in offsets if functions[0][0] <= offset < functions[-1][0]}
+    return {functions[bisect_right(functions, (offset, "~")) - 1][1]: offset for offset in ours}
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="not installed: valgrind")
+@pytest.mark.parametrize("program", [["cat", "/dev/null"], ["sh", "-c", ":"]], ids=lambda words: words[0])
+def test_what_a_small_process_runs_is_resident(
+    program: list[str], lib: Path, preload: Callable, tmp_path: Path
+) -> None:
+    """Else RESIDENT is missing at a definition, or FIRST_PIECE_KIB are too few (src/base/compiler.h)."""
+    record = tmp_path / "calls"
+    tool = ["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"]
+    preload([*tool, f"--callgrind-out-file={record}", *program], stats=False)
+    run = functions_run(lib.resolve(), record)
+    assert {"malloc", "free"} < set(run)
+    assert not {name for name, offset in run.items() if offset >= FIRST_PIECE_KIB << 10}
 
 
 def test_few_symbols_are_looked_up(lib: Path) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem.figures import Snapshot
-from hakmem.snapshot import open_process, take
+from hakmem.census.figures import Snapshot
+from hakmem.census.snapshot import open_process, take
 from tool.conftest import Stepper, Tool
 
 # Sizes of every tier, and how many blocks of each.
@@ -23,7 +23,7 @@ ARGUMENTS = [f"{size}:{count}" for size, count in SHADOW.items()]
 
 THREADS, READ_QUICKLY_MS, TRIES = 1000, 100, 30
 # What may be on its way between the moments when caches and slabs are read: a magazine (SLOTS_MAX of
-# src/heap/capacity.c) and a remote-free buffer (REMOTE_BUFFER_MAX_BLOCKS of src/heap/heap.h) for each thread.
+# src/cache/capacity.c) and a remote-free buffer (REMOTE_BUFFER_MAX_BLOCKS) for each thread.
 CACHED_BLOCKS_MAX = 2048 + 256
 
 STATIC = {
@@ -37,7 +37,7 @@ STATIC = {
 TRAILER_BYTES = 8  # of src/guard/trailer.h: what hardened mode adds to each block
 SLAB_MAX_BYTES = 32 << 10
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
-READY_BYTES = 32 << 10  # beside that: of each class, of src/heap/quarantine.c
+READY_BYTES = 32 << 10  # beside that: of each class, of src/cache/quarantine.c
 
 # hakmem's helper thread would come meanwhile, and with it what the C library allocates for a thread.
 QUIET = {"HAKMEM_HELPER_THREAD": "0"}

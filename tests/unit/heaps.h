@@ -7,9 +7,9 @@
 
 #include "child.h"
 #include "config/options.h"
+#include "fake/os_fake.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
-#include "os/os_fake.h"
 
 static inline struct snapshot look(void) {
   struct snapshot snapshot;

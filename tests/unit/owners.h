@@ -4,8 +4,7 @@
 
 #include "child.h"
 #include "config/options.h"
-#include "os/os_fake.h"
-#include "slab/record.h"
+#include "fake/os_fake.h"
 #include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"

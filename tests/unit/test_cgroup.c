@@ -1,6 +1,6 @@
 /* src/os/cgroup: the limits of a process's cgroups, in trees of files as kernels and containers show them. */
 #include <string.h>
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 #include "unit.h"
 

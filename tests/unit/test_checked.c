@@ -1,10 +1,10 @@
-/* src/heap/checked and src/heap/quarantine: the hardened mode. */
-#include "heap/checked.h"
+/* src/hardened/checked and src/cache/quarantine: the hardened mode. */
+#include "hardened/checked.h"
 
+#include "cache/quarantine.h"
 #include "guard/nothing.h"
-#include "heap/quarantine.h"
 #include "heaps.h"
-#include "observe/survey.h"
+#include "observe/report_glibc.h"
 #include "slab/slab.h"
 
 static void start_hardened(uint64_t level) {
@@ -203,17 +203,17 @@ static void test_a_neighbour_tells(void **state) {
 }
 
 /* What waits is told apart from what lives. */
-static int survey_knows_them(const void *unused) {
+static int figures_know_them(const void *unused) {
   (void)unused;
-  static struct survey survey;
+  static struct glibc_figures figures;
   enum { CLASS_64 = 4, BLOCKS = 100 };
   void *blocks[BLOCKS];
   start_hardened(1);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(50);
   for (unsigned index = 0; index < BLOCKS / 2; index++) hak_free(blocks[index]);
-  survey_take(&survey);
-  REQUIRE(survey.classes[CLASS_64].live_blocks == BLOCKS / 2);
-  REQUIRE(survey.classes[CLASS_64].cached_blocks >= BLOCKS / 2); /* others are ready */
+  glibc_figures_take(&figures);
+  REQUIRE(figures.in_use_bytes == BLOCKS / 2 * class_bytes(CLASS_64));
+  REQUIRE(figures.blocks.in_caches[CLASS_64] >= BLOCKS / 2); /* others are ready */
   return 0;
 }
 
@@ -228,7 +228,7 @@ CHILD_TEST(quarantine_is_bounded)
 CHILD_TEST(ranges_wait_and_go)
 CHILD_TEST(alignment_is_kept)
 CHILD_TEST(resizing_notes_the_size)
-CHILD_TEST(survey_knows_them)
+CHILD_TEST(figures_know_them)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -244,7 +244,7 @@ int main(void) {
       cmocka_unit_test(test_alignment_is_kept),
       cmocka_unit_test(test_resizing_notes_the_size),
       cmocka_unit_test(test_a_neighbour_tells),
-      cmocka_unit_test(test_survey_knows_them),
+      cmocka_unit_test(test_figures_know_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

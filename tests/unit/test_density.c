@@ -2,7 +2,7 @@
 #include "large/density.h"
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 static struct counters counters;
 

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 #include "pool/range.h"
 #include "slab/record.h"
 

@@ -1,5 +1,5 @@
-/* src/heap/helper: when the helper thread begins, what it does, when it ends. */
-#include "heap/helper.h"
+/* src/reclaim/helper: when the helper thread begins, what it does, when it ends. */
+#include "reclaim/helper.h"
 
 #include "memory_use.h"
 #include "pool/purge.h"

@@ -1,4 +1,6 @@
 /* src/heap/lifecycle: heaps of threads: made, taken over, borrowed, forked. */
+#include "cache/caches.h"
+#include "cache/new_heap.h"
 #include "heap/lifecycle.h"
 
 #include "heaps.h"
@@ -91,10 +93,10 @@ static int borrow(const void *unused) {
   struct heap *first = heap_borrow(), *second = heap_borrow();
   REQUIRE(first && second && first != second && first->tag != second->tag);
   REQUIRE(first != heap_of_thread && second != heap_of_thread);
-  heap_return(first);
+  caches_park(first);
   REQUIRE(heap_borrow() == first);
-  heap_return(first);
-  heap_return(second);
+  caches_park(first);
+  caches_park(second);
   return 0;
 }
 

@@ -1,7 +1,7 @@
-/* src/heap/magazine, capacity, batch and remote-free buffer: a thread's caches, seen through its heap. */
-#include "heap/magazine.h"
+/* src/cache/magazine, capacity, batch and remote-free buffer: a thread's caches, seen through its heap. */
+#include "cache/magazine.h"
 
-#include "heap/heap.h"
+#include "cache/heap.h"
 #include "heaps.h"
 
 enum { CLASS_64 = 4, CLASS_16K = 36, MANY = 4000, SLOTS_MAX = 2048 };
@@ -286,15 +286,16 @@ static int send_home(const void *unused) {
   reuse_nothing();
   for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
     hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->remote_buffer_count < REMOTE_BUFFER_MAX_BLOCKS);
-    REQUIRE(heap_of_thread->remote_buffer_bytes == heap_of_thread->remote_buffer_count * size);
+    REQUIRE(heap_of_thread->remote_buffer.block_count < REMOTE_BUFFER_MAX_BLOCKS);
+    REQUIRE(heap_of_thread->remote_buffer.bytes ==
+            heap_of_thread->remote_buffer.block_count * size);
   }
   REQUIRE(counted(COUNT_remote_buffer_flushes) == 3);
   REQUIRE(counted(COUNT_remote_buffer_blocks) == 3 * REMOTE_BUFFER_MAX_BLOCKS);
   /* Neighbours in one bitmap word cost one step: one slab, one edge. */
   REQUIRE(counted(COUNT_pending_enqueued) == 1);
   hak_purge(true);
-  REQUIRE(heap_of_thread->remote_buffer_count == 0 && look().slab_bytes_out == 0);
+  REQUIRE(heap_of_thread->remote_buffer.block_count == 0 && look().slab_bytes_out == 0);
   return 0;
 }
 
@@ -313,11 +314,12 @@ static int send_scattered_home(const void *unused) {
   reuse_nothing();
   for (unsigned first = 0; first < STRIDE; first++) {
     for (unsigned index = first; index < MANY; index += STRIDE) hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->remote_buffer_bytes == heap_of_thread->remote_buffer_count * size);
-    REQUIRE(heap_of_thread->remote_buffer_bytes < REMOTE_BUFFER_MAX_BYTES);
+    REQUIRE(heap_of_thread->remote_buffer.bytes ==
+            heap_of_thread->remote_buffer.block_count * size);
+    REQUIRE(heap_of_thread->remote_buffer.bytes < REMOTE_BUFFER_MAX_BYTES);
   }
   hak_purge(true);
-  REQUIRE(heap_of_thread->remote_buffer_count == 0 && look().slab_bytes_out == 0);
+  REQUIRE(heap_of_thread->remote_buffer.block_count == 0 && look().slab_bytes_out == 0);
   uint64_t sent = counted(COUNT_remote_buffer_blocks); /* the first went home one by one */
   REQUIRE(sent <= MANY && sent >= MANY - SENT_ALONE);
   return 0;
@@ -440,9 +442,9 @@ static int send_a_few_home(const void *unused) {
   on_a_thread(make_blocks, &size);
   reuse_nothing();
   for (unsigned index = 0; index < SENT_ALONE; index++) hak_free(blocks[index]);
-  REQUIRE(!heap_of_thread->remote_buffer && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
+  REQUIRE(!heap_of_thread->remote_buffer.words && counted(COUNT_remote_freed_blocks) == SENT_ALONE);
   hak_free(blocks[SENT_ALONE]);
-  REQUIRE(heap_of_thread->remote_buffer && heap_of_thread->remote_buffer_count == 1);
+  REQUIRE(heap_of_thread->remote_buffer.words && heap_of_thread->remote_buffer.block_count == 1);
   return 0;
 }
 

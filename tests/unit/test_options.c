@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 #include "unit.h"
 
 static struct options defaults;

@@ -2,7 +2,7 @@
 #include "pool/purge_credit.h"
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 static void use_processor_ms(uint64_t milliseconds) { os_fake.processor_ms += milliseconds; }
 

@@ -1,5 +1,5 @@
-/* src/heap/relief: a thread gives up what rests before the process grows for it. */
-#include "heap/relief.h"
+/* src/cache/relief: a thread gives up what rests before the process grows for it. */
+#include "cache/relief.h"
 
 #include "heaps.h"
 

@@ -65,7 +65,7 @@ static int write_json(const void *unused) {
   REQUIRE(figure("refilled_blocks") >= 1000 && figure("slab_out_bytes") >= 112000);
   REQUIRE(figure("mapped_bytes") >= (4 << 20) && figure("metadata_bytes") > 0);
 #define COUNTER(name, unit, meaning) figure(#name);
-#include "base/stats_fields.def"
+#include "base/counters.def"
   unsigned classes = 0;
   for (const char *at = report; (at = strstr(at, "\"block_bytes\":")); at++) classes++;
   REQUIRE(classes == CLASS_COUNT);

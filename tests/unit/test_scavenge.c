@@ -1,5 +1,5 @@
-/* src/heap/scavenge: memory goes back by age, in the test's time. */
-#include "heap/scavenge.h"
+/* src/reclaim/scavenge: memory goes back by age, in the test's time. */
+#include "reclaim/scavenge.h"
 
 #include "memory_use.h"
 

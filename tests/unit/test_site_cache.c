@@ -2,7 +2,7 @@
 #include "large/site_cache.h"
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 #define BUDGET_BYTES ((uint64_t)64 << 20)
 

@@ -3,7 +3,7 @@
 
 #include "child.h"
 #include "config/options.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 enum { CLASS_8 = 0, CLASS_64 = 4, CLASS_1024 = 20, CLASS_12K = 35, CLASS_32K = 40, EMPTY_KEPT = 4 };
 
@@ -48,7 +48,8 @@ static int go_through_stages(const void *argument) {
   REQUIRE(second && counted(COUNT_acquire_unused) == 1 && counted(COUNT_acquire_os) == 1);
   release_slab(first, 0, &counters);
   REQUIRE(state_of(first) == SLOT_EMPTY && counted(COUNT_released_slabs) == 1);
-  REQUIRE(acquire_slab(CLASS_64, POOL_ALL, &counters) == first && counted(COUNT_acquire_empty) == 1);
+  REQUIRE(acquire_slab(CLASS_64, POOL_ALL, &counters) == first &&
+          counted(COUNT_acquire_empty) == 1);
   REQUIRE(state_of(first) == SLOT_ACTIVE);
   release_slab(first, 0, &counters);
   /* Other classes have it before slots without pages, if it is long enough. */
@@ -228,7 +229,8 @@ static int age_beside_others(const void *argument) {
 static int use_after_purge(const void *argument) {
   (void)argument;
   set_up();
-  struct slab *stays = acquire_slab(CLASS_64, POOL_ALL, &counters), *goes = acquire_slab(CLASS_64, POOL_ALL, &counters);
+  struct slab *stays = acquire_slab(CLASS_64, POOL_ALL, &counters),
+              *goes = acquire_slab(CLASS_64, POOL_ALL, &counters);
   release_slab(goes, 0, &counters);
   os_fake_advance_ms(10);
   purge_older_than(5); /* EMPTY becomes UNUSED, */

@@ -1,5 +1,5 @@
-/* src/heap/starter.c: the first blocks of new threads. */
-#include "heap/starter.h"
+/* src/cache/starter.c: the first blocks of new threads. */
+#include "cache/starter.h"
 
 #include <pthread.h>
 

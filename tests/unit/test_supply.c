@@ -1,5 +1,5 @@
-/* src/slab/supply.c: Route S, in its order, and what its rungs count. */
-#include "slab/supply.h"
+/* src/cache/supply.c: Route S, in its order, and what its rungs count. */
+#include "cache/supply.h"
 
 #include "owners.h"
 #include "slab/adopt.h"

@@ -2,7 +2,7 @@
 #include "large/whole_cache.h"
 
 #include "child.h"
-#include "os/os_fake.h"
+#include "fake/os_fake.h"
 
 #define BUDGET_BYTES ((uint64_t)64 << 20)
 enum { CLASS = SLAB_CLASS_COUNT + 2 }; /* three granules */

@@ -6,8 +6,8 @@
 
 #include "base/counters.h"
 #include "child.h"
+#include "fake/os_fake.h"
 #include "map/metadata.h"
-#include "os/os_fake.h"
 
 #define GIB ((uint64_t)1 << 30)
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "child.h"
+#include "fake/os_fake.h"
 #include "hakmem/hakmem.h"
-#include "os/os_fake.h"
 
 enum { WORKLOAD_BLOCKS = 700, WORKLOAD_REMOTE_BLOCKS = 300, WORKLOAD_EDGE_BYTES = 64 };
 

@@ -1,0 +1,21 @@
+/* allocation.h: what a request is, for all who serve it. */
+#ifndef HAK_CACHE_ALLOCATION_H
+#define HAK_CACHE_ALLOCATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guard/maker.h"
+
+/* An explicit request: aligned, zeroed or with a call site of its own. */
+struct allocation {
+  size_t size;
+  size_t alignment; /* a power of two */
+  uint32_t site;
+  bool is_growing; /* it outgrew its place, and may grow on */
+  bool is_zero;    /* out: the block reads as zero already */
+  enum maker maker;
+};
+
+#endif

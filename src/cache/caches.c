@@ -1,0 +1,19 @@
+#include "cache/caches.h"
+
+#include "cache/flush.h"
+#include "cache/parked.h"
+#include "cache/quarantine.h"
+#include "cache/remote_buffer.h"
+
+RESIDENT void caches_flush(struct heap *heap) {
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
+  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
+  quarantine_empty(heap);
+}
+
+RESIDENT void caches_park(struct heap *heap) {
+  heap_enter(heap);
+  caches_flush(heap);
+  heap_leave(heap);
+  parked_add(heap);
+}

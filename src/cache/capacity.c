@@ -1,0 +1,212 @@
+#include "cache/capacity.h"
+
+#include "config/limits.h"
+#include "config/options.h"
+#include "map/commit.h"
+#include "map/metadata.h"
+
+enum {
+  SLOTS_MAX = 2048,
+  INITIAL_SLOTS = 4,
+  STREAK_TO_GROW = 4, /* misses of one kind in a row that raise the batch size */
+  STREAK_SLOTS = 64,  /* by streaks alone, whatever the program holds */
+  STREAK_SLOTS_MAX = 256,
+  STREAK_DIVISOR =
+      64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
+};
+_Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
+/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
+#define INITIAL_BYTES ((size_t)32 << 10)
+/* A slab class may grow to this without asking what the program holds. */
+#define MODEST_BYTES ((size_t)64 << 10)
+
+/* What all magazines of a kind may hold together: a fixed part and as many bytes as the program holds
+ * (a swing of a working set is of the order of the set: docs/decisions/0005); the Large ones, of which
+ * one thread's are useless to all others, within a limit. */
+#define SLAB_BUDGET_BYTES ((int64_t)512 << 10)
+#define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
+#define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
+
+static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
+
+RESIDENT int64_t capacity_cached_bytes(const struct heap *heap, bool large) {
+  unsigned first = large ? SLAB_CLASS_COUNT : 0;
+  unsigned end = large ? CLASS_COUNT : SLAB_CLASS_COUNT;
+  int64_t bytes = 0;
+  for (unsigned class = first; class < end; class ++)
+    bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
+  return bytes;
+}
+
+/* What the threads hold of slab blocks, each its share: some of the heaps that follow in the list. */
+static int64_t share_of_all(const struct owner *own) {
+  enum { LOOKED_AT = 16 };
+  int64_t bytes = 0, threads = 0;
+  const struct owner *owner = own;
+  for (unsigned look = 0; look < LOOKED_AT; look++) {
+    bytes += load_relaxed(&owner->bytes_out);
+    threads += load_relaxed(&owner->state) == OWNER_RUNNING;
+    owner = owner_after(owner);
+    if (owner == own) break;
+  }
+  return threads ? bytes / threads : 0;
+}
+
+/* About what this heap's thread holds in slab blocks: what is out of its slabs, or, as blocks change hands, the
+ * share that it has of all slabs; and not in its magazines. */
+static int64_t live_slab_bytes(const struct heap *heap) {
+  int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
+  return (own > share ? own : share) - capacity_cached_bytes(heap, false);
+}
+
+static int64_t live_large_bytes(const struct heap *heap) {
+  return heap->large_bytes_out - capacity_cached_bytes(heap, true);
+}
+
+static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
+  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_slab_bytes(heap);
+  int64_t budget = LARGE_BUDGET_BYTES + live_large_bytes(heap);
+  return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
+}
+
+/* Above the soft limit an eighth. */
+enum { TIGHT_DIVISOR = 8 };
+
+RESIDENT static int64_t budget_bytes(const struct heap *heap, unsigned class) {
+  int64_t budget = calm_budget_bytes(heap, class);
+  if (budget < 0) return budget; /* others have freed more than this heap handed out */
+  budget = (int64_t)limits_budget((uint64_t)budget);
+  return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;
+}
+
+static unsigned initial_slots(unsigned class) {
+  size_t slots = INITIAL_BYTES / class_bytes(class);
+  if (slots > INITIAL_SLOTS) return INITIAL_SLOTS;
+  return slots ? (unsigned)power_of_two_at_least(slots) : 0;
+}
+
+static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
+  heap->capacity_bytes[is_large(class)] += slots * (int64_t)class_bytes(class);
+}
+
+RESIDENT void capacity_init(struct heap *heap) {
+  void **slots = heap->initial_slots + 1; /* the word below: magazine.h */
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    struct magazine *magazine = &heap->magazines[class];
+    magazine->base = magazine->top = slots;
+    if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
+      magazine->end = slots;
+      continue;
+    }
+    magazine->end = slots += initial_slots(class);
+    add_capacity(heap, class, initial_slots(class));
+  }
+  ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
+}
+
+/* ---- arrays: powers of two, recycled within the heap ------------------------------------------------ */
+
+/* With the word below (magazine.h), so that free never reads what another thread writes to. */
+static void **make_array(unsigned kind) {
+  void **words = metadata_allocate((sizeof(void *) << kind) + sizeof(void *));
+  return words ? words + 1 : NULL;
+}
+
+static void **take_array(struct heap *heap, unsigned kind) {
+  void **array = heap->spare_arrays[kind];
+  if (!array) return make_array(kind);
+  heap->spare_arrays[kind] = *array;
+  return array;
+}
+
+static void give_array(struct heap *heap, void **array, unsigned slots) {
+  bool is_initial = array >= heap->initial_slots && array < heap->initial_slots + INITIAL_SLOTS_MAX;
+  if (is_initial || !is_power_of_two(slots)) return; /* the initial ones stay part of the heap */
+  unsigned kind = lowest_bit(slots);
+  *array = heap->spare_arrays[kind];
+  heap->spare_arrays[kind] = (void **)array;
+}
+
+/* With a hard limit a Large block is counted as far as it was asked for, which a magazine does not look at. */
+static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
+  int64_t bytes = (int64_t)(slots * class_bytes(class));
+  if (slots > SLOTS_MAX || (is_large(class) && limits.hard_bytes)) return false;
+  if (!is_large(class) && bytes <= (int64_t)MODEST_BYTES) return true;
+  return heap->capacity_bytes[is_large(class)] + bytes / 2 <= budget_bytes(heap, class);
+}
+
+RESIDENT static void grow(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned slots = magazine_capacity(magazine), count = magazine_count(magazine);
+  unsigned new_slots = slots ? slots * 2 : 1;
+  if (!may_hold(heap, class, new_slots)) return;
+  void **array = take_array(heap, lowest_bit(new_slots));
+  if (!array) return;
+  for (unsigned index = 0; index < count; index++) array[index] = magazine->base[index];
+  give_array(heap, magazine->base, slots);
+  magazine->base = array;
+  magazine->top = array + count;
+  magazine->end = array + new_slots;
+  add_capacity(heap, class, new_slots - slots);
+}
+
+/* One change from growing to shrinking is a phase of the program; a second one is a swing. */
+static void note_bounce(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  add_single_writer(&magazine->bounces, 1);
+  magazine->streak = 0;
+  if (load_relaxed(&magazine->bounces) > 1) grow(heap, class);
+}
+
+/* A magazine of so many slots costs next to nothing beside what the class has anyway. */
+static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
+  size_t bytes = slots * class_bytes(class);
+  if (slots > STREAK_SLOTS_MAX || bytes > MODEST_BYTES) return false;
+  if (slots <= STREAK_SLOTS) return true;
+  size_t granules = (size_t)heap->owner.bins[class].slab_count * slots_of_class(class);
+  return bytes <= granules * GRANULE_BYTES / STREAK_DIVISOR;
+}
+
+/* Larger batches while a program only grows, or only frees. */
+static void note_streak(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (++magazine->streak < STREAK_TO_GROW) return;
+  magazine->streak = 0;
+  if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
+}
+
+RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
+  struct magazine *magazine = &heap->magazines[class];
+  bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
+  magazine->last_event = (uint8_t)miss;
+  if (is_bounce)
+    note_bounce(heap, class);
+  else
+    note_streak(heap, class);
+}
+
+RESIDENT void capacity_note_refill(struct heap *heap, unsigned class) {
+  note_miss(heap, class, MAGAZINE_REFILLED);
+}
+
+RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
+  note_miss(heap, class, MAGAZINE_FLUSHED);
+}
+
+RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned slots = magazine_capacity(magazine);
+  if (slots <= initial_slots(class) || slots < 2) return;
+  void **array = take_array(heap, lowest_bit(slots / 2));
+  if (!array) return;
+  give_array(heap, magazine->base, slots);
+  magazine->base = magazine->top = array;
+  magazine->end = array + slots / 2;
+  magazine->last_event = MAGAZINE_IDLE;
+  add_capacity(heap, class, -(int64_t)(slots / 2));
+}
+
+RESIDENT bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+  size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
+  return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
+}

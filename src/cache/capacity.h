@@ -1,0 +1,28 @@
+/* capacity.h: how many blocks a magazine may hold (T2).
+ *
+ * The rule follows the program.  A magazine that misses on both sides in turn (a refill after a flush,
+ * or the reverse) was too small for the load's swing: it doubles, as long as all magazines together
+ * may hold no more than the program has in blocks of this heap.  A row of refills without a flush (or of
+ * flushes) is growth: then larger batches pay, up to a few dozen blocks, and up to a few hundred where that is
+ * little beside the class's slabs.  A magazine that lies
+ * still between two looks is emptied and halved. */
+#ifndef HAK_CACHE_CAPACITY_H
+#define HAK_CACHE_CAPACITY_H
+
+#include "cache/heap.h"
+
+/* What lies in the magazines of slab classes or of Large ones now.  Walks them all. */
+int64_t capacity_cached_bytes(const struct heap *heap, bool large);
+
+/* Gives each magazine its first array. */
+void capacity_init(struct heap *heap);
+/* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
+void capacity_note_refill(struct heap *heap, unsigned class);
+void capacity_note_flush(struct heap *heap, unsigned class);
+/* Halves an empty magazine. */
+void capacity_shrink(struct heap *heap, unsigned class);
+/* True when this magazine is one of those that together hold more than the program's bytes now
+ * justify. */
+bool capacity_exceeds_budget(const struct heap *heap, unsigned class);
+
+#endif

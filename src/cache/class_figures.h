@@ -1,0 +1,44 @@
+/* class_figures.h: what a heap counts for each class (base/counters.def): blocks that pass between
+ * its magazines and what lies below, and what the requests that missed asked for.
+ *
+ * A thread that the starter heap serves has no counters: most threads of a program with very many do little.
+ * Called on slow paths, by the heap's thread and by who sweeps it under its latch. */
+#ifndef HAK_CACHE_CLASS_FIGURES_H
+#define HAK_CACHE_CLASS_FIGURES_H
+
+#include "cache/heap.h"
+
+/* Sets memory aside for the first heap's, so that it lies beside the heap's record. */
+void class_figures_init(void);
+
+/* Gives the heap its counters, if it has none; nothing happens without memory. */
+void class_figures_make(struct heap *heap);
+INLINE void class_figures_need(struct heap *heap) {
+  if (UNLIKELY(!load_relaxed(&heap->class_counters))) class_figures_make(heap);
+}
+
+INLINE struct class_counters *class_figures(struct heap *heap, unsigned class) {
+  /* relaxed: made by the thread that counts, or before it handed the heap over. */
+  struct class_counters *figures = load_relaxed(&heap->class_counters);
+  return figures ? &figures[class] : NULL;
+}
+
+INLINE void class_figures_refilled(struct heap *heap, unsigned class, unsigned blocks) {
+  struct class_counters *figures = class_figures(heap, class);
+  if (LIKELY(figures)) add_single_writer(&figures->refilled_blocks, blocks);
+}
+
+INLINE void class_figures_flushed(struct heap *heap, unsigned class, unsigned blocks) {
+  struct class_counters *figures = class_figures(heap, class);
+  if (LIKELY(figures)) add_single_writer(&figures->flushed_blocks, blocks);
+}
+
+/* A request that missed the magazine, for `bytes`. */
+INLINE void class_figures_sampled(struct heap *heap, unsigned class, size_t bytes) {
+  struct class_counters *figures = class_figures(heap, class);
+  if (UNLIKELY(!figures)) return;
+  add_single_writer(&figures->sampled_requests, 1);
+  add_single_writer(&figures->sampled_bytes, bytes);
+}
+
+#endif

@@ -1,0 +1,51 @@
+#include "cache/glance.h"
+
+#include "guard/pointer.h"
+#include "slab/slab.h"
+
+enum { GLANCED_AT = 4 };
+
+/* No block begins there, or it is free in its slab as well.  A block in a magazine keeps its slab as it is; of one that has
+ * no right to be there all that is read are records, which never go away. */
+static bool is_wrong(const struct heap *heap, uintptr_t block) {
+  struct slab *slab = slab_of_block(block);
+  unsigned index;
+  if (!slab_has_block(slab, block, &index)) return true;
+  /* relaxed: it can change to or from the heap's own only under the latch that we hold. */
+  if (load_relaxed(&slab->owner) != &heap->owner) return false;
+  /* relaxed: whoever set the bit did so before, or it is seen the next time. */
+  uint64_t free_bits = slab->local[index / 64] | load_relaxed(&slab->remote[index / 64]);
+  return free_bits >> index % 64 & 1;
+}
+
+static bool is_among(void *const *blocks, void *const *end, const void *block) {
+  for (; blocks != end; blocks++)
+    if (*blocks == block) return true;
+  return false;
+}
+
+COLD static void drop(struct magazine *magazine, void **wrong) {
+  pointer_fail("free", (uintptr_t)*wrong);
+  for (; wrong + 1 != magazine->top; wrong++) *wrong = wrong[1];
+  magazine->top--;
+}
+
+static void look_at(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned count = magazine_count(magazine);
+  void **first = magazine->top - (count < GLANCED_AT ? count : GLANCED_AT);
+  for (void **at = first; at < magazine->top;) {
+    bool is_twice = is_among(first, at, *at);
+    if (UNLIKELY(is_twice || is_wrong(heap, (uintptr_t)*at)))
+      drop(magazine, at);
+    else
+      at++;
+  }
+}
+
+RESIDENT void glance(struct heap *heap, unsigned class) {
+  if (LIKELY(load_relaxed(&heap->owner.counters.value[COUNT_refills]) >= GLANCES_MAX)) return;
+  unsigned before = heap->refilled_class;
+  heap->refilled_class = (uint8_t) class;
+  if (before != class) look_at(heap, before);
+}

@@ -1,0 +1,99 @@
+/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, a remote-free buffer for other heaps'
+ * blocks.
+ *
+ * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
+ * pointer leads to `empty_heap`, whose magazines are all empty and whose tag matches nothing, so the
+ * fast paths need no test for it: every call falls into the slow path, which knows.
+ *
+ * Heaps are never unmapped, only parked when their thread ends and taken over by a new thread. */
+#ifndef HAK_CACHE_HEAP_H
+#define HAK_CACHE_HEAP_H
+
+#include "cache/guard_sampler.h"
+#include "cache/magazine.h"
+#include "cache/remote_buffer.h"
+#include "cache/reuse.h"
+#include "slab/owner.h"
+
+/* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
+ * most. */
+enum { INITIAL_SLOTS_MAX = 160 };
+/* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
+enum { SPARE_ARRAY_KINDS = 12 };
+
+struct quarantine; /* cache/quarantine.h */
+
+struct heap {
+  /* The fast paths' part: the tag of our entries in the owner map, as free asks for it.  Another thread makes it one that
+   * matches nothing for a while (cache/divert.h); all others ask for owner.tag, which is constant. */
+  ATOMIC(uint32_t) tag;
+
+  /* Slow paths, in the room before the magazines. */
+  uint32_t exit_round;
+  ATOMIC(struct class_counters *)
+  class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
+
+  /* The fast paths' part. */
+  CACHE_ALIGNED struct magazine magazines[CLASS_COUNT];
+
+  /* Slow paths, own thread. */
+  ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
+  uint8_t starter_batches[TINY_CLASS_COUNT]; /* that came from the starter heap so far */
+  uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
+  struct reuse reuse[TINY_CLASS_COUNT];
+  struct remote_buffer remote_buffer;
+  int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
+  int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
+  void **spare_arrays[SPARE_ARRAY_KINDS];
+  struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
+  uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
+  uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
+  bool has_waiting_pages;        /* that look left some */
+  ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
+  ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
+  struct heap *next_parked;      /* under the lock of the list of heaps */
+  struct guard_sampler guard_sampler;
+
+  struct owner owner;
+
+  /* Last: a thread that does a little touches few of them. */
+  void *initial_slots[INITIAL_SLOTS_MAX];
+};
+
+/* The class of an own block by its entry in the owner map; CLASS_COUNT or more when it is not ours. */
+INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
+  return xor_load_relaxed(
+      entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
+}
+
+extern THREAD_LOCAL struct heap *heap_of_thread;
+extern const struct heap empty_heap; /* of a thread that has not allocated yet */
+extern const struct heap ended_heap; /* of a thread whose heap has been parked */
+
+INLINE struct heap *heap_of_owner(struct owner *owner) {
+  return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
+}
+
+/* Around all slow paths that change the heap.  Plain stores: only a forked child reads it. */
+INLINE void heap_enter(struct heap *heap) {
+  store_relaxed(&heap->is_busy, 1);
+  keep_store_order();
+}
+INLINE void heap_leave(struct heap *heap) {
+  keep_store_order();
+  store_relaxed(&heap->is_busy, 0);
+}
+
+/* Counts what happens on a thread that has no heap; several threads may write. */
+extern struct counters stray_counters;
+
+INLINE bool heap_is_real(const struct heap *heap) {
+  return heap != &empty_heap && heap != &ended_heap;
+}
+
+/* Where what is done for this heap counts; NULL and the constant heaps count with the strays. */
+INLINE struct counters *heap_counters(struct heap *heap) {
+  return heap && heap_is_real(heap) ? &heap->owner.counters : &stray_counters;
+}
+
+#endif

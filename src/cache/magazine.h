@@ -1,0 +1,49 @@
+/* magazine.h: a thread's stack of free blocks of one class (T1).
+ *
+ *      base                  top              end
+ *       ▼                     ▼                ▼
+ *      [ oldest … youngest ] [ room            ]       malloc pops below top, free pushes at top
+ *
+ * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
+ * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
+ * nobody else holds; the word below base can be read. */
+#ifndef HAK_CACHE_MAGAZINE_H
+#define HAK_CACHE_MAGAZINE_H
+
+#include "base/atomic.h"
+#include "map/size_class.h"
+
+enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED };
+
+struct magazine {
+  void **top;
+  void **base;
+  void **end;
+  uint16_t seen_count;      /* blocks in it at the last look for idleness */
+  uint8_t last_event;       /* enum magazine_event */
+  uint8_t streak;           /* misses of one kind since the last of the other, or growth */
+  ATOMIC(uint32_t) bounces; /* misses of the other kind than the one before: it was too small */
+};
+
+INLINE unsigned magazine_count(const struct magazine *magazine) {
+  return (unsigned)(magazine->top - magazine->base);
+}
+INLINE unsigned magazine_capacity(const struct magazine *magazine) {
+  return (unsigned)(magazine->end - magazine->base);
+}
+
+/* Whether the block is the youngest: then it is being freed twice in a row.  Free's fast paths ask with one compare,
+ * which of an empty magazine looks at the word below base and may be wrong, and the slow ones exactly. */
+INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }
+INLINE bool magazine_ends_with(const struct magazine *magazine, const void *block) {
+  return magazine->top != magazine->base && magazine_may_end_with(magazine->top, block);
+}
+
+/* The entry is there before `top` says so: a forked child may find a thread cut off in between. */
+INLINE void magazine_push(struct magazine *magazine, void **top, void *block) {
+  *top = block;
+  keep_store_order();
+  magazine->top = top + 1;
+}
+
+#endif

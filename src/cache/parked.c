@@ -1,0 +1,49 @@
+#include "cache/parked.h"
+
+#include "os/lock.h"
+#include "slab/adopt.h"
+
+static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
+static struct heap *parked_heaps; /* under the lock */
+
+static void push_parked(struct heap *heap) {
+  lock_take(&heaps_lock, &stray_counters);
+  heap->next_parked = parked_heaps;
+  parked_heaps = heap;
+  lock_give(&heaps_lock);
+}
+
+static struct heap *pop_parked(void) {
+  lock_take(&heaps_lock, &stray_counters);
+  struct heap *heap = parked_heaps;
+  if (heap) parked_heaps = heap->next_parked;
+  lock_give(&heaps_lock);
+  return heap;
+}
+
+RESIDENT struct heap *parked_take(void) {
+  struct heap *heap = pop_parked();
+  while (heap && load_relaxed(&heap->owner.state) == OWNER_LOST) heap = pop_parked();
+  if (!heap) return NULL;
+  latch_take(&heap->owner); /* somebody may be adopting from it */
+  store_seq(&heap->owner.state, OWNER_RUNNING);
+  latch_give(&heap->owner);
+  store_relaxed(&heap->tag, heap->owner.tag); /* the ticker may have come too late */
+  count(&heap->owner.counters, COUNT_heaps_recycled);
+  return heap;
+}
+
+RESIDENT void parked_add(struct heap *heap) {
+  latch_take(&heap->owner);
+  count(&heap->owner.counters, COUNT_heaps_parked);
+  owner_park(&heap->owner);
+  latch_give(&heap->owner);
+  push_parked(heap);
+}
+
+void parked_after_fork(void) {
+  if (!lock_reset_in_child(&heaps_lock)) return;
+  parked_heaps = NULL;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    if (load_relaxed(&owner->state) == OWNER_PARKED) push_parked(heap_of_owner(owner));
+}

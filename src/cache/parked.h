@@ -1,0 +1,15 @@
+/* parked.h: heaps whose threads have ended, and wait for new ones. */
+#ifndef HAK_CACHE_PARKED_H
+#define HAK_CACHE_PARKED_H
+
+#include "cache/heap.h"
+
+/* Puts a heap by whose caches are empty. */
+void parked_add(struct heap *heap);
+/* One that is taken over; NULL when there is none. */
+struct heap *parked_take(void);
+
+/* In a forked child, while it has one thread, and it is known which heaps are lost. */
+void parked_after_fork(void);
+
+#endif

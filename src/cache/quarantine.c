@@ -1,0 +1,222 @@
+#include "cache/quarantine.h"
+
+#include "cache/class_figures.h"
+#include "cache/supply.h"
+#include "config/options.h"
+#include "guard/wipe.h"
+#include "map/metadata.h"
+#include "pool/purge.h"
+#include "pool/range.h"
+#include "report/report.h"
+#include "slab/batch_free.h"
+#include "slab/slab.h"
+
+/* How many blocks of a class may be ready: few of those that are large. */
+#define READY_BYTES ((size_t)32 << 10)
+
+struct quarantine *quarantine_make(struct heap *heap) {
+  struct quarantine *quarantine = metadata_allocate(sizeof *quarantine);
+  if (!quarantine) return NULL;
+  quarantine->random = os_random() | 1;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    size_t most = READY_BYTES / class_block_bytes[class];
+    quarantine->ready_most[class] = (uint8_t)(most < READY_BLOCKS ? most : READY_BLOCKS);
+  }
+  return heap->quarantine = quarantine;
+}
+
+static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
+  return &quarantine->blocks[QUARANTINE_BLOCKS];
+}
+
+/* ---- looks ------------------------------------------------------------------------------------------------- */
+
+void quarantine_fail_untouched(uintptr_t block, unsigned class) {
+  size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
+  struct block_description description = slab_describe(slab_of_block(block), block);
+  report_write_after_free(block, offset, &description);
+  wipe_block(block, block_bytes); /* as all free blocks are */
+}
+
+/* ---- on the way home --------------------------------------------------------------------------------------- */
+
+static void go_home(struct heap *heap, uintptr_t block) {
+  uint32_t class = owner_map_entry(block) ^ heap->owner.tag;
+  class_figures_flushed(heap, owner_map_entry(block) & MAP_CLASS_MASK, 1);
+  if (LIKELY(class < SLAB_CLASS_COUNT)) {
+    struct slab *slab = slab_of_block(block);
+    size_t index = slab_block_index(&slab_shapes[class], block - slab->base);
+    if (LIKELY(slab_put_one(slab, class, (unsigned)index, &heap->owner))) return;
+  }
+  void *blocks[] = {(void *)block};
+  batch_free(&heap->owner, blocks, 1, &heap->owner.counters);
+}
+
+static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
+  owner_begin_work(&heap->owner);
+  count(&heap->owner.counters, COUNT_flushes);
+  count_add(&heap->owner.counters, COUNT_flushed_blocks, quarantine->outgoing_count);
+  for (uint32_t index = 0; index < quarantine->outgoing_count; index++) {
+    ATOMIC(uintptr_t) *place = &outgoing(quarantine)[index];
+    uintptr_t block = load_relaxed(place);
+    store_relaxed(place, 0);
+    go_home(heap, block);
+  }
+  quarantine->outgoing_count = quarantine->outgoing_bytes = 0;
+  latch_give(&heap->owner);
+  purge_want(); /* pages may be free now: slab/pages.h */
+}
+
+/* True when the others went, too. */
+static bool send_home(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
+  store_relaxed(&outgoing(quarantine)[quarantine->outgoing_count++], block);
+  quarantine->outgoing_bytes += class_block_bytes[owner_map_entry(block) & MAP_CLASS_MASK];
+  if (LIKELY(quarantine->outgoing_count < OUTGOING_BLOCKS &&
+             quarantine->outgoing_bytes < OUTGOING_BYTES))
+    return false;
+  flush_outgoing(heap, quarantine);
+  return true;
+}
+
+/* ---- ready ------------------------------------------------------------------------------------------------- */
+
+/* Fills at most half: the rest is for what comes back. */
+static unsigned batch_of(const struct quarantine *quarantine, unsigned class) {
+  return (quarantine->ready_most[class] + 1u) / 2;
+}
+
+static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine, unsigned class,
+                                unsigned wanted) {
+  struct owner *owner = &heap->owner;
+  ATOMIC(uintptr_t) *places = quarantine_ready(quarantine, class);
+  struct slab *slab = owner->bins[class].current;
+  if (!slab || !slab->free_local) slab = supply_pass(owner, class);
+  unsigned taken = 0;
+  for (; slab && slab->free_local && taken < wanted; taken++) {
+    void *block = slab_take_at_random(slab, owner, random_next(&quarantine->random));
+    store_relaxed(&places[taken], (uintptr_t)block);
+  }
+  return taken;
+}
+
+bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigned class) {
+  class_figures_need(heap);
+  owner_begin_work(&heap->owner);
+  unsigned taken = take_from_slabs(heap, quarantine, class, batch_of(quarantine, class));
+  quarantine->ready_count[class] = (uint8_t)taken;
+  class_figures_refilled(heap, class, taken);
+  count(&heap->owner.counters, COUNT_refills);
+  count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);
+  latch_give(&heap->owner);
+  return taken != 0;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------- */
+
+INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t block,
+                    uint32_t entry) {
+  uint32_t class = entry ^ heap->owner.tag;
+  if (options.harden > 1) quarantine_check_untouched(block, entry & MAP_CLASS_MASK);
+  if (class >= SLAB_CLASS_COUNT || quarantine->ready_count[class] >= quarantine->ready_most[class])
+    return send_home(heap, quarantine, block);
+  store_relaxed(&quarantine_ready(quarantine, class)[quarantine->ready_count[class]++], block);
+  return false;
+}
+
+/* Puts the last one that waits, or `instead`, in the place of a random one, which leaves. */
+INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr_t instead) {
+  uint32_t count = load_relaxed(&quarantine->block_count);
+  ATOMIC(uintptr_t) *place = &quarantine->blocks[quarantine_draw(quarantine, count)];
+  uintptr_t block = load_relaxed(place);
+  uint32_t entry = owner_map_entry(block);
+  if (!instead) {
+    ATOMIC(uintptr_t) *last = &quarantine->blocks[count - 1];
+    instead = load_relaxed(last);
+    store_relaxed(last, 0);
+    store_relaxed(&quarantine->block_count, count - 1);
+    if (place == last) instead = 0;
+  }
+  store_relaxed(place, instead);
+  quarantine->bytes -= class_block_bytes[entry & MAP_CLASS_MASK];
+  if (UNLIKELY(block == quarantine->latest)) quarantine->latest = 0;
+  return release(heap, quarantine, block, entry);
+}
+
+/* Until what waits is within its bounds. */
+static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
+  bool went_home = false;
+  while (quarantine->bytes > options.quarantine_bytes) went_home |= let_one_go(heap, quarantine, 0);
+  return went_home;
+}
+
+/* Without a quarantine: no memory for one. */
+COLD static bool give_at_once(struct heap *heap, uintptr_t block) {
+  void *blocks[] = {(void *)block};
+  latch_take(&heap->owner);
+  batch_free(&heap->owner, blocks, 1, &heap->owner.counters);
+  latch_give(&heap->owner);
+  return true;
+}
+
+bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
+  struct quarantine *quarantine = quarantine_of(heap);
+  size_t block_bytes = class_block_bytes[class];
+  bool went_home = false;
+  if (UNLIKELY(!quarantine)) return give_at_once(heap, block);
+  if (UNLIKELY(block_bytes > options.quarantine_bytes))
+    return release(heap, quarantine, block, owner_map_entry(block));
+  uint32_t count = load_relaxed(&quarantine->block_count);
+  quarantine->bytes += block_bytes;
+  bool is_full = quarantine->bytes > options.quarantine_bytes || count == QUARANTINE_BLOCKS;
+  if (LIKELY(is_full && count)) {
+    went_home = let_one_go(heap, quarantine, block);
+  } else {
+    store_relaxed(&quarantine->blocks[count], block);
+    store_relaxed(&quarantine->block_count, count + 1);
+  }
+  quarantine->latest = block;
+  if (UNLIKELY(quarantine->bytes > options.quarantine_bytes))
+    went_home |= let_more_go(heap, quarantine);
+  return went_home;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------------ */
+
+static void release_oldest_range(struct heap *heap) {
+  struct quarantine *quarantine = heap->quarantine;
+  size_t granule = quarantine->ranges[quarantine->oldest_range];
+  quarantine->oldest_range = (quarantine->oldest_range + 1) % QUARANTINE_RANGES;
+  quarantine->range_count--;
+  range_give_empty(granule, &heap->owner.counters);
+}
+
+void quarantine_add_range(struct heap *heap, size_t granule) {
+  struct quarantine *quarantine = quarantine_of(heap);
+  if (!quarantine) {
+    range_give_empty(granule, &heap->owner.counters);
+    return;
+  }
+  if (quarantine->range_count == QUARANTINE_RANGES) release_oldest_range(heap);
+  uint32_t free_place = quarantine->oldest_range + quarantine->range_count;
+  quarantine->ranges[free_place % QUARANTINE_RANGES] = granule;
+  quarantine->range_count++;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------- */
+
+static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    for (uintptr_t block; (block = quarantine_take(quarantine, class));)
+      send_home(heap, quarantine, block);
+}
+
+NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
+  while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
+  empty_ready(heap, quarantine);
+  flush_outgoing(heap, quarantine);
+  while (quarantine->range_count) release_oldest_range(heap);
+}
+
+RESIDENT void quarantine_empty(struct heap *heap) {
+  if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
+}

@@ -1,0 +1,10 @@
+/* refill.h: blocks on their way from slabs to a magazine, many at a time (T3). */
+#ifndef HAK_CACHE_REFILL_H
+#define HAK_CACHE_REFILL_H
+
+#include "cache/heap.h"
+
+/* Fills an empty magazine of a slab class; false when there is no memory.  Takes the latch. */
+bool batch_refill(struct heap *heap, unsigned class);
+
+#endif

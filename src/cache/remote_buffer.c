@@ -1,0 +1,71 @@
+#include "cache/remote_buffer.h"
+
+#include "guard/pointer.h"
+#include "map/metadata.h"
+#include "slab/batch_free.h"
+
+static void send_home(struct remote_buffer_word *open, struct counters *counters) {
+  if (open->bits) slab_free_remote(open->slab, open->word, open->bits, counters);
+  open->bits = 0;
+}
+
+RESIDENT void remote_buffer_empty(struct remote_buffer *buffer, struct counters *counters) {
+  if (!buffer->block_count) return;
+  count(counters, COUNT_remote_buffer_flushes);
+  count_add(counters, COUNT_remote_buffer_blocks, buffer->block_count);
+  for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++)
+    send_home(&buffer->words[index], counters);
+  buffer->block_count = 0;
+  buffer->bytes = 0;
+}
+
+/* Blocks that a thread sends home one by one before it gets a remote-free buffer: many never free more of others'. */
+enum { FIRST_ALONE = 16 };
+
+static bool is_worth_a_buffer(const struct counters *counters) {
+  return load_relaxed(&counters->value[COUNT_remote_freed_blocks]) >= FIRST_ALONE;
+}
+
+static bool has_gone_home(struct remote_buffer_place place) {
+  /* relaxed: if this thread set the bit, it sees it. */
+  return load_relaxed(&place.slab->remote[place.word]) & place.bit;
+}
+
+RESIDENT bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t block) {
+  struct slab *slab = slab_of_granule(granule_of(block));
+  unsigned index;
+  if (!slab_has_block(slab, block, &index)) return false;
+  struct remote_buffer_place place = remote_buffer_place_at(slab, index);
+  bool is_in_it = buffer->words &&
+                  remote_buffer_word_has(remote_buffer_word_of(buffer, block, place.word), place);
+  return is_in_it || has_gone_home(place);
+}
+
+RESIDENT bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
+                                struct counters *counters) {
+  if (UNLIKELY(!buffer->words) && is_worth_a_buffer(counters))
+    buffer->words = metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words);
+  if (UNLIKELY(!buffer->words)) { /* straight home */
+    batch_free(NULL, (void *[]){(void *)block}, 1, counters);
+    return true;
+  }
+  struct slab *slab = slab_of_block(block);
+  unsigned index = slab_index_of(slab, block, "free");
+  if (UNLIKELY(index == NO_BLOCK)) return false;
+  struct remote_buffer_place place = remote_buffer_place_at(slab, index);
+  struct remote_buffer_word *open = remote_buffer_word_of(buffer, block, place.word);
+  /* The free before that of the first block may have been of the same, which was the last of the remote-free buffer before or
+   * went home alone.  No other word is looked at before its bits go home: that finds those that are there. */
+  if (UNLIKELY(remote_buffer_word_has(open, place) ||
+               (!buffer->block_count && has_gone_home(place)))) {
+    pointer_fail("free", block);
+    return false;
+  }
+  if (!remote_buffer_word_takes(open, place)) {
+    send_home(open, counters);
+    open->slab = slab;
+    open->word = place.word;
+  }
+  remote_buffer_put(buffer, open, place);
+  return remote_buffer_is_full(buffer);
+}

@@ -1,0 +1,29 @@
+/* starter.h: a heap that all threads share, for the first few Tiny blocks of each.
+ *
+ * A slab of its own for each class that a thread touches costs a page each, whether the thread goes on or
+ * sleeps for ever: a thousand threads that did a little cost 89 KiB each (docs/decisions/0011).  So a new
+ * thread's first blocks of a class, 14 at most, come from slabs that all threads share, and go back
+ * there one by one; who asks for more gets its own slab, the shared one if that has room.  The process's
+ * first thread always does.
+ *
+ * A thread that finds the latch taken for long is served as if there were no starter heap. */
+#ifndef HAK_CACHE_STARTER_H
+#define HAK_CACHE_STARTER_H
+
+#include "cache/heap.h"
+
+/* A batch of at most `room` blocks for a heap that is new to the class, in blocks[0] … ; how many, 0 when
+ * the heap shall take from slabs of its own. */
+unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room);
+
+/* Takes a block back if its owner map entry says that it is the starter heap's. */
+bool starter_give(uint32_t entry, void *block);
+
+/* The first slab that a heap owns of a class whose share of the starter heap it has had: the starter heap's, made current, or
+ * NULL.  What the others hold there comes back to its new owner.  Wants the heap's latch. */
+struct slab *starter_take_along(struct heap *heap, unsigned class);
+
+/* In a forked child: the starter heap's heap is treated as one of a thread that did not come along. */
+void starter_after_fork(void);
+
+#endif

@@ -1,0 +1,284 @@
+#include "hardened/checked.h"
+
+#include "cache/class_figures.h"
+#include "cache/quarantine.h"
+#include "config/options.h"
+#include "guard/nothing.h"
+#include "guard/pointer.h"
+#include "guard/trailer.h"
+#include "guard/wipe.h"
+#include "hardened/beside.h"
+#include "hardened/checked_range.h"
+#include "hardened/live.h"
+#include "pool/range.h"
+#include "reclaim/scavenge.h"
+#include "report/report.h"
+#include "slab/batch_free.h"
+#include "slab/slab.h"
+
+/* Not where a slow path has its latch: then another thread may wait for us, which we would wait for. */
+static bool may_walk(void) {
+  const struct heap *heap = heap_of_thread;
+  return !heap_is_real(heap) || load_relaxed(&heap->owner.latch) == LATCH_FREE;
+}
+
+RESIDENT void checked_init(void) {
+  if (!options.harden) return;
+  trailer_init();
+  misuse_may_walk = may_walk;
+}
+
+static bool is_in_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
+
+/* ---- malloc ------------------------------------------------------------------------------------------------ */
+
+/* A class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none.  The smallest
+ * class has no room for a byte. */
+static unsigned class_with_room(size_t size, size_t alignment) {
+  if (size > MID_MAX_BYTES - TRAILER_BYTES) return SLAB_CLASS_COUNT;
+  return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
+}
+
+/* What is free becomes the program's.  False when a thread that looks at the block from beside it has it for a moment;
+ * a fork may make a moment last. */
+INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned class, size_t size,
+                     enum maker maker) {
+  quarantine_check_untouched(block, class);
+  if (UNLIKELY(!live_begin(live_word(block), block))) return false;
+  trailer_write_first(block, class_block_bytes[class], size, maker);
+  if (options.harden > 1) quarantine_look(quarantine);
+  return true;
+}
+
+static void *take_of_slab(struct heap *heap, unsigned class, const struct allocation *allocation) {
+  size_t size = allocation->size;
+  struct quarantine *quarantine = quarantine_of(heap);
+  if (UNLIKELY(!quarantine)) return NULL;
+  for (;;) {
+    uintptr_t block = quarantine_take(quarantine, class);
+    if (!block) {
+      if (!quarantine_refill(heap, quarantine, class)) return NULL;
+      class_figures_sampled(heap, class, size);
+      block = quarantine_take(quarantine, class);
+    }
+    if (LIKELY(hand_out(quarantine, block, class, size, allocation->maker))) return (void *)block;
+    quarantine_add(heap, block, class);
+  }
+}
+
+/* Guarded samples (HAKMEM_GUARD) are drawn on the longer way. */
+void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
+  struct quarantine *quarantine = heap->quarantine;
+  if (UNLIKELY(!quarantine || !size || size > MID_MAX_BYTES - TRAILER_BYTES || options.guard))
+    return NULL;
+  unsigned class = class_of_size(size + TRAILER_BYTES);
+  heap_enter(heap);
+  uintptr_t block = quarantine_take(quarantine, class);
+  if (LIKELY(block) && UNLIKELY(!hand_out(quarantine, block, class, size, maker))) {
+    quarantine_add(heap, block, class);
+    block = 0;
+  }
+  heap_leave(heap);
+  return (void *)block;
+}
+
+void *checked_allocate(struct heap *heap, struct allocation *allocation) {
+  if (UNLIKELY(!allocation->size) && allocation->alignment <= NOTHING_ALIGNMENT_MAX) {
+    uintptr_t nothing = nothing_take(allocation->alignment);
+    if (nothing) return (void *)nothing;
+  }
+  unsigned class = class_with_room(allocation->size, allocation->alignment);
+  if (class == SLAB_CLASS_COUNT) return checked_range_allocate(heap, allocation);
+  allocation->is_zero = is_wiped_wholly(class_block_bytes[class]);
+  return take_of_slab(heap, class, allocation);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------- */
+
+/* Bytes from the block's begin to the end of its trailer. */
+static size_t capacity_of(uintptr_t block, uint32_t entry) {
+  return is_in_slab(entry) ? class_block_bytes[entry & MAP_CLASS_MASK]
+                           : checked_range_capacity(block);
+}
+
+/* No live block of a slab begins there. */
+COLD static void fail_in_slab(uintptr_t address, const char *verb) {
+  const struct slab *slab = slab_of_block(address);
+  if (slab_index_of(slab, address, verb) == NO_BLOCK) return;
+  struct block_description block = slab_describe(slab, address);
+  report_double_free(verb, address, &block);
+}
+
+static bool is_live_block(uintptr_t address) {
+  return LIKELY(address % LIVE_UNIT_BYTES == 0) && LIKELY(is_live(address));
+}
+
+/* Whether a live block begins at the address; says so when not. */
+static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
+  if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address)))
+    return true;
+  if (is_in_slab(entry))
+    fail_in_slab(address, verb);
+  else
+    pointer_fail(verb, address);
+  return false;
+}
+
+COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, size_t written) {
+  size_t most = capacity_of(block, entry) - TRAILER_BYTES, requested_bytes = most;
+  if (written) trailer_read(block, most + TRAILER_BYTES, &requested_bytes);
+  struct block_description description = pointer_describe(block, entry, requested_bytes);
+  report_overflow(verb, block, written ? written : most, written != 0, &description);
+}
+
+/* What was asked for; says so when somebody wrote behind that. */
+INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
+  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
+  if (UNLIKELY(!trailer_read(block, capacity_bytes, &requested_bytes))) {
+    fail_end(block, entry, verb, 0);
+    return capacity_bytes - TRAILER_BYTES;
+  }
+  size_t written = trailer_find_overflow(block, capacity_bytes, requested_bytes);
+  if (UNLIKELY(written)) fail_end(block, entry, verb, written);
+  return requested_bytes;
+}
+
+bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_bytes) {
+  if (!is_live(block)) return false;
+  if (!trailer_read(block, block_bytes, requested_bytes))
+    *requested_bytes = block_bytes - TRAILER_BYTES; /* overwritten: as much as it can be */
+  return true;
+}
+
+size_t checked_range_block(size_t granule, bool is_safe) {
+  uintptr_t block = range_block(granule);
+  size_t capacity_bytes = checked_range_capacity(block), requested_bytes;
+  uint64_t last_word;
+  const void *trailer = (const void *)(block + capacity_bytes - TRAILER_BYTES);
+  bool is_there = !is_safe || os_read_safely(&last_word, trailer, sizeof last_word);
+  if (is_there && trailer_read(block, capacity_bytes, &requested_bytes)) return requested_bytes;
+  return capacity_bytes - TRAILER_BYTES;
+}
+
+bool checked_ask(uintptr_t block, uint32_t entry, const char *verb, size_t *requested_bytes) {
+  if (!is_block(block, entry, verb)) return false;
+  *requested_bytes = check_end(block, entry, verb);
+  return true;
+}
+
+bool checked_resize(uintptr_t block, size_t bytes) {
+  uint32_t entry = owner_map_entry(block);
+  size_t capacity_bytes = capacity_of(block, entry);
+  bool fits = bytes + TRAILER_BYTES <= capacity_bytes && bytes >= capacity_bytes / 2 &&
+              capacity_bytes - TRAILER_BYTES - bytes <= SLACK_MAX_BYTES;
+  if (fits) trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
+  return fits;
+}
+
+/* ---- what made it ------------------------------------------------------------------------------------------ */
+
+/* Programs that have operators of their own make blocks by malloc that others' inline code deletes. */
+static bool operators_are_ours(void) {
+  static const char *const operators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
+  for (unsigned index = 0; index < sizeof operators / sizeof operators[0]; index++)
+    if (!os_symbol_is_ours(operators[index])) return false;
+  return true;
+}
+
+/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
+ * has.  So malloc's blocks are for who wants to know all. */
+static bool is_told(enum maker made_by, enum maker freed_as) {
+  uint64_t wanted = options.harden_operators;
+  if (wanted == 1 && options.harden > 1) wanted = 2;
+  bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;
+  return wanted > (is_mallocs ? 1u : 0u);
+}
+
+/* Somebody takes the block for another's. */
+COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
+                            const char *verb) {
+  static const char *const names[] = {
+      [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
+  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
+  enum maker made_by = trailer_maker(block, capacity_bytes);
+  if (!is_told(made_by, freed_as) || !trailer_read(block, capacity_bytes, &requested_bytes) ||
+      !operators_are_ours())
+    return;
+  struct block_description description = pointer_describe(block, entry, requested_bytes);
+  report_wrong_maker(verb, block, names[made_by], &description);
+}
+
+void checked_become_mallocs(uintptr_t block) {
+  uint32_t entry = owner_map_entry(block);
+  size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
+  if (!trailer_read(block, capacity_bytes, &requested_bytes)) return; /* was reported */
+  if (LIKELY(trailer_maker(block, capacity_bytes) == MADE_BY_MALLOC)) return;
+  fail_maker(block, entry, MADE_BY_MALLOC, "realloc");
+  trailer_write(block, capacity_bytes, requested_bytes, MADE_BY_MALLOC);
+}
+
+/* What is left to say before a block that was live is gone. */
+INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
+  static const char *const verbs[] = {
+      [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
+  check_end(block, entry, "free");
+  if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
+    fail_maker(block, entry, maker, verbs[maker]);
+}
+
+/* ---- free -------------------------------------------------------------------------------------------------- */
+
+/* What is looked at before it is known what the next thing is. */
+INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
+  PREFETCH((void *)block);
+  PREFETCH((void *)(block - BESIDE_BYTES));
+  PREFETCH((void *)(block + block_bytes - TRAILER_BYTES));
+  PREFETCH((void *)(block + block_bytes));
+}
+
+/* The bit is cleared last.  Of two threads that free the block at the same moment one finds it cleared. */
+INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
+  fetch_ahead(block, class_block_bytes[class]);
+  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !is_live_in(word, block))) {
+    fail_in_slab(block, "free");
+    return false;
+  }
+  check_freed(block, entry, maker);
+  beside_check(block, class, words);
+  wipe_block(block, class_block_bytes[class]);
+  if (UNLIKELY(!live_end(word, block))) {
+    fail_in_slab(block, "free");
+    return false;
+  }
+  if (LIKELY(heap != NULL)) return quarantine_add(heap, block, class);
+  void *blocks[] = {(void *)block};
+  batch_free(NULL, blocks, 1, &stray_counters);
+  return true;
+}
+
+static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
+  if (!is_block(block, entry, "free")) return;
+  check_freed(block, entry, maker);
+  checked_range_free(heap, block);
+}
+
+void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
+  if (LIKELY(heap != NULL)) heap_enter(heap);
+  if (is_in_slab(entry))
+    free_in_slab(heap, block, entry, maker);
+  else
+    free_range(heap, block, entry, maker);
+  if (LIKELY(heap != NULL)) heap_leave(heap);
+}
+
+bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker) {
+  uint32_t entry = owner_map_entry(block);
+  if (UNLIKELY(!is_in_slab(entry) || !map_entry_is_live(entry) || !heap->quarantine)) return false;
+  heap_enter(heap);
+  bool went_beyond = free_in_slab(heap, block, entry, maker);
+  heap_leave(heap);
+  if (UNLIKELY(went_beyond)) scavenge_when_due(heap);
+  return true;
+}

@@ -1,0 +1,118 @@
+#include "hardened/checked_range.h"
+
+#include <string.h>
+
+#include "cache/quarantine.h"
+#include "config/options.h"
+#include "guard/pointer.h"
+#include "guard/trailer.h"
+#include "large/big.h"
+#include "report/report.h"
+
+/* ---- where things lie -------------------------------------------------------------------------------------- */
+
+struct layout {
+  size_t granules;
+  bool has_front; /* a page before the block at least */
+};
+
+static struct layout layout_for(size_t size, size_t alignment) {
+  size_t page_bytes = os_page_bytes();
+  bool has_front = alignment <= page_bytes;
+  size_t front_bytes = has_front ? page_bytes + alignment : 0;
+  size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes;
+  return (struct layout){.granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
+                         .has_front = has_front};
+}
+
+static uintptr_t end_of_range(size_t granule) {
+  return granule_address(granule + range_info(granule)->granules) - os_page_bytes();
+}
+
+size_t checked_range_capacity(uintptr_t block) { return end_of_range(granule_of(block)) - block; }
+
+/* As far to the right as the alignment lets it; the colour's field holds no more than a granule. */
+static size_t place_in(size_t granule, const struct layout *layout, size_t size, size_t alignment) {
+  if (!layout->has_front) return 0;
+  uintptr_t last = end_of_range(granule) - TRAILER_BYTES - size;
+  size_t unit = alignment < sizeof(void *) * 2 ? sizeof(void *) * 2 : alignment;
+  size_t offset = round_down(last, unit) - granule_address(granule);
+  size_t most = round_down(UINT16_MAX, unit);
+  return offset < most ? offset : most;
+}
+
+static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
+
+/* ---- malloc ------------------------------------------------------------------------------------------------ */
+
+/* The block's pages open, all others closed.  A range that is not known to be closed may be so in parts; that its ends are
+ * not closed, as the system has no more mappings, is no reason to fail. */
+static bool open_for(size_t granule, uintptr_t block) {
+  uintptr_t begin = granule_address(granule), first = first_page(block),
+            end = end_of_range(granule);
+  if (!os_open_pages((void *)first, end - first)) return false;
+  if (LIKELY(range_info(granule)->is_closed)) return true;
+  if (first != begin) os_close_pages((void *)begin, first - begin);
+  os_close_pages((void *)end, os_page_bytes());
+  return true;
+}
+
+void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
+  size_t size = allocation->size;
+  struct layout layout = layout_for(size, allocation->alignment);
+  if (layout.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
+  struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
+                                heap->owner.number, FROM_ANY};
+  size_t granule = range_take(&range, &heap->owner.counters);
+  if (granule == NO_GRANULE) return NULL;
+  struct range_info *info = range_info(granule);
+  info->site = allocation->site;
+  info->colour_bytes = (uint16_t)place_in(granule, &layout, size, allocation->alignment);
+  uintptr_t block = range_block(granule);
+  bool is_open = open_for(granule, block);
+  info->is_closed = false; /* what was refused may have been done in part */
+  if (!is_open) {
+    range_give(granule, (uint32_t)os_now_coarse_ms(), &heap->owner.counters);
+    return NULL;
+  }
+  allocation->is_zero = info->is_zero;
+  trailer_fill(first_page(block), block);
+  trailer_write(block, checked_range_capacity(block), size, allocation->maker);
+  range_note_begin(granule);
+  big_note_taken(granule, size, &heap->owner.counters);
+  return (void *)block;
+}
+
+/* ---- free -------------------------------------------------------------------------------------------------- */
+
+static void check_front(uintptr_t block) {
+  uintptr_t written = trailer_find_written(first_page(block), block);
+  if (LIKELY(written == block)) return;
+  struct block_description description = pointer_describe(
+      block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
+  report_write_beside("free", block, block - written, true, &description);
+}
+
+/* Closed, or else wiped. */
+static void empty(size_t granule, uintptr_t block) {
+  struct range_info *info = range_info(granule);
+  uintptr_t first = first_page(block);
+  info->is_closed =
+      os_close_pages((void *)granule_address(granule), (size_t)info->granules << GRANULE_SHIFT);
+  if (UNLIKELY(!info->is_closed)) memset((void *)first, 0, end_of_range(granule) - first);
+}
+
+void checked_range_free(struct heap *heap, uintptr_t block) {
+  size_t granule = granule_of(block);
+  struct counters *counters = heap_counters(heap);
+  check_front(block);
+  if (!big_note_freed(granule, counters)) {
+    pointer_fail("free", block); /* another thread was faster */
+    return;
+  }
+  empty(granule, block);
+  if (heap)
+    quarantine_add_range(heap, granule);
+  else
+    range_give_empty(granule, counters);
+}

@@ -1,0 +1,22 @@
+/* checked_range.h: blocks above 32 KiB in hardened mode: ranges of their own, whose pages are closed but for the block's.
+ *
+ *   granule 0                                                            last granule
+ *   [ closed …      | slack, block: requested bytes, slack, trailer ][ closed page ]
+ *                   page boundary                                 page boundary
+ *
+ * What nobody has is closed altogether and has no pages.  A block with an alignment above a page's begins where
+ * its range does, behind another's closed page. */
+#ifndef HAK_HARDENED_CHECKED_RANGE_H
+#define HAK_HARDENED_CHECKED_RANGE_H
+
+#include "cache/allocation.h"
+#include "cache/heap.h"
+
+/* A block, or NULL. */
+void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
+/* Frees the block of a live range, whose trailer has been looked at; `heap` may be NULL. */
+void checked_range_free(struct heap *heap, uintptr_t block);
+/* Bytes from the block's begin to the end of its trailer. */
+size_t checked_range_capacity(uintptr_t block);
+
+#endif

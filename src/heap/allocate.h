@@ -1,0 +1,23 @@
+/* allocate.h: where malloc goes when its magazine is empty, and all requests that are not plain ones. */
+#ifndef HAK_HEAP_ALLOCATE_H
+#define HAK_HEAP_ALLOCATE_H
+
+#include "cache/allocation.h"
+#include "cache/heap.h"
+
+/* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
+void *heap_malloc_beyond_tiny(size_t size);
+/* malloc of a class whose magazine is empty. */
+void *heap_malloc_slow(size_t size);
+
+/* A block, or NULL with errno ENOMEM. */
+void *heap_allocate(struct allocation *allocation);
+/* The same for a block that need not be zero; small ones mostly come from the magazines. */
+void *heap_aligned(size_t alignment, size_t size, uint32_t site);
+
+/* The site of a caller that does not name one: its return address. */
+INLINE uint32_t site_of_caller(uintptr_t return_address) {
+  return (uint32_t)(return_address ^ return_address >> 32);
+}
+
+#endif

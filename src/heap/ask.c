@@ -1,0 +1,76 @@
+#include "heap/ask.h"
+
+#include "config/options.h"
+#include "guard/guarded.h"
+#include "guard/nothing.h"
+#include "guard/pointer.h"
+#include "hardened/checked.h"
+#include "large/big.h"
+#include "slab/slab.h"
+
+static enum block_kind no_block(const char *verb, uintptr_t address) {
+  pointer_fail(verb, address);
+  return BLOCK_NONE;
+}
+
+NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
+                                            size_t *usable_bytes) {
+  if (guarded_covers(address))
+    return guarded_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
+  if (nothing_covers(address)) {
+    *usable_bytes = 0;
+    return nothing_ask(address, verb) ? BLOCK_OWN : BLOCK_NONE;
+  }
+  bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
+  return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);
+}
+
+/* By this thread, and no other of its class since. */
+static bool was_just_freed(uint32_t entry, const void *block) {
+  const struct heap *heap = heap_of_thread;
+  size_t class = heap_class_of(heap, entry);
+  return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
+}
+
+size_t heap_range_made_bytes(uintptr_t block, uint32_t entry) {
+  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(block)
+                                     : class_bytes(entry & MAP_CLASS_MASK);
+}
+
+/* The program may have what a hard limit counts. */
+static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
+  const struct range_info *info = range_info(granule_of(block));
+  if (UNLIKELY(info->uncounted))
+    return ((size_t)info->granules << GRANULE_SHIFT) - range_uncounted_bytes(info) -
+           info->colour_bytes;
+  return heap_range_made_bytes(block, entry);
+}
+
+RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
+  uintptr_t address = (uintptr_t)block;
+  if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
+  uint32_t entry = owner_map_entry(address);
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
+  if (UNLIKELY(options.harden))
+    return checked_ask(address, entry, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
+  if (UNLIKELY(was_just_freed(entry, block))) return no_block(verb, address);
+  if (class < SLAB_CLASS_COUNT) {
+    *usable_bytes = class_block_bytes[class];
+    return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
+                                                                            : BLOCK_OWN;
+  }
+  if (UNLIKELY(!range_block_begins_at(address))) return no_block(verb, address);
+  *usable_bytes = range_usable_bytes(address, entry);
+  return BLOCK_OWN;
+}
+
+/* By the maps alone: another thread may be freeing the block, and its slab changing hands. */
+bool heap_owns(const void *address) {
+  size_t granule = granule_of((uintptr_t)address);
+  if (granule >= load_relaxed(&window.granule_count))
+    return guarded_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
+  return map_entry_is_live(owner_map_entry((uintptr_t)address));
+}

@@ -1,0 +1,230 @@
+#include "heap/free.h"
+
+#include "cache/divert.h"
+#include "cache/flush.h"
+#include "cache/starter.h"
+#include "config/options.h"
+#include "guard/guarded.h"
+#include "guard/nothing.h"
+#include "guard/pointer.h"
+#include "hardened/checked.h"
+#include "heap/lifecycle.h"
+#include "large/big.h"
+#include "large/large.h"
+#include "reclaim/scavenge.h"
+#include "slab/batch_free.h"
+
+RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (magazine->top == magazine->end) batch_flush(heap, class);
+  /* A Large block that the flush has just given back was freed twice. */
+  if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))
+    pointer_fail("free", (uintptr_t)block);
+  else if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
+    batch_give_large(heap, block);
+  else
+    magazine_push(magazine, magazine->top, block);
+}
+
+/* Of a thread whose heap is gone (or cannot be made): straight home. */
+static void free_without_heap(void *block, unsigned class) {
+  if (class < SLAB_CLASS_COUNT)
+    batch_free(NULL, &block, 1, &stray_counters);
+  else
+    large_give((uintptr_t)block, &stray_counters);
+}
+
+/* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
+static void adopt_large(struct heap *heap, unsigned class, void *block) {
+  if (UNLIKELY(!range_block_begins_at((uintptr_t)block))) {
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
+  heap->large_bytes_out += (int64_t)class_bytes(class);
+  push(heap, class, block);
+}
+
+static void leave(struct heap *heap, unsigned class) {
+  if (heap_is_diverted(heap)) divert_end(heap, class);
+  heap_leave(heap);
+}
+
+RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  bool is_own = (entry & ~MAP_CLASS_MASK) == heap->owner.tag;
+  if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  uint64_t now_ms = scavenge_caches_when_due(heap);
+  heap_enter(heap);
+  if (is_own || class < SLAB_CLASS_COUNT)
+    push(heap, class, block);
+  else
+    adopt_large(heap, class, block);
+  leave(heap, class);
+  scavenge_rest_when_due(heap, now_ms);
+}
+
+/* True when blocks went home. */
+static bool add_to_remote_buffer(struct heap *heap, uintptr_t block) {
+  struct remote_buffer *buffer = &heap->remote_buffer;
+  struct counters *counters = &heap->owner.counters;
+  if (!remote_buffer_add(buffer, block, counters)) return false;
+  if (remote_buffer_is_full(buffer)) {
+    reuse_note_full_buffer(heap->reuse, heap->magazines);
+    remote_buffer_empty(buffer, counters);
+  }
+  return true;
+}
+
+static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
+  heap_enter(heap);
+  bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
+  leave(heap, entry & MAP_CLASS_MASK);
+  if (went_beyond) scavenge_when_due(heap);
+}
+
+/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
+ * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
+ * home at once where a reused one would come the slow way back here again and again (cache/reuse.h), and
+ * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
+ * When that turns, the free before went the other way, and may have been of the same block. */
+static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  struct reuse *reuse = &heap->reuse[class];
+  if (reuse->turns) {
+    reuse->turns = false;
+    if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block) ||
+                 remote_buffer_had(&heap->remote_buffer, (uintptr_t)block))) {
+      pointer_fail("free", (uintptr_t)block);
+      return;
+    }
+  }
+  if (reuse->lease)
+    free_into_magazine(heap, entry, block);
+  else
+    free_homewards(heap, entry, block);
+}
+
+static void free_block(uint32_t entry, void *block) {
+  struct heap *heap = heap_of_this_thread();
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (UNLIKELY(!heap)) {
+    free_without_heap(block, class);
+    scavenge_when_due(heap_of_thread);
+  } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
+    free_remote_tiny(heap, entry, block);
+  else
+    free_into_magazine(heap, entry, block);
+}
+
+static void free_big(void *block) {
+  if (LIKELY(range_block_begins_at((uintptr_t)block)))
+    big_give((uintptr_t)block, heap_counters(heap_of_this_thread()));
+  else
+    pointer_fail("free", (uintptr_t)block);
+}
+
+static void free_foreign(void *block) {
+  const struct os_libc_malloc *libc = os_libc_malloc();
+  if (!libc->free || !pointer_is_libc_block((uintptr_t)block)) {
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  count(heap_counters(heap_of_thread), COUNT_foreign_frees);
+  libc->free(block);
+}
+
+NOINLINE static void free_outside(void *block) {
+  if (guarded_covers((uintptr_t)block))
+    guarded_give((uintptr_t)block, "free");
+  else if (nothing_covers((uintptr_t)block))
+    nothing_give((uintptr_t)block, "free");
+  else
+    free_foreign(block);
+}
+
+/* All but the most frequent frees.  Apart, so that those save no registers. */
+RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
+  if (!block) return;
+  if (!is_in_window((uintptr_t)block)) {
+    free_outside(block);
+    return;
+  }
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if (UNLIKELY(!map_entry_is_live(entry))) {
+    pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  if (LIKELY(!options.harden && entry != MAP_ENTRY_BIG_LIVE)) {
+    free_block(entry, block);
+    return;
+  }
+  if (options.harden)
+    checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
+  else
+    free_big(block);
+  scavenge_when_due(heap_of_thread);
+}
+
+/* Another heap's block that this thread may reuse: pushed as if it were its own. */
+static bool push_for_reuse(struct heap *heap, unsigned class, void *block) {
+  struct magazine *magazine = &heap->magazines[class];
+  void **top = magazine->top;
+  if (UNLIKELY(top == magazine->end || magazine_may_end_with(top, block)))
+    return false; /* those of the constant heaps are full always */
+  magazine_push(magazine, top, block);
+  return true;
+}
+
+static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
+  struct reuse *reuse = &heap->reuse[class];
+  if (UNLIKELY(reuse->turns)) return false;
+  if (!reuse->lease) return remote_buffer_try_add(&heap->remote_buffer, (uintptr_t)block);
+  if (!push_for_reuse(heap, class, block)) return false;
+  reuse_spend(reuse);
+  return true;
+}
+
+/* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in
+ * the fast path, because only blocks that changed threads come this way.  (And an own one when its
+ * magazine is full.) */
+static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || heap_is_diverted(heap))
+    return false;
+  if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
+  return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
+}
+
+NOINLINE static void free_hardened(void *block, enum maker maker) {
+  if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker))
+    heap_free_the_long_way(block, maker);
+}
+
+RESIDENT NOINLINE void heap_free_slow(void *block) {
+  if (UNLIKELY(options.harden)) {
+    free_hardened(block, MADE_BY_MALLOC);
+    return;
+  }
+  size_t granule = granule_of((uintptr_t)block);
+  bool is_mapped = granule < load_relaxed(&window.granule_count);
+  if (LIKELY(is_mapped) &&
+      LIKELY(keep_for_now(heap_of_thread, load_relaxed(&window.owner_map[granule]), block)))
+    return;
+  heap_free_the_long_way(block, MADE_BY_MALLOC);
+}
+
+/* Only the checked path knows what made a block. */
+static void delete_slow(void *block, enum maker maker) {
+  if (LIKELY(!options.harden))
+    heap_free_slow(block);
+  else
+    free_hardened(block, maker);
+}
+RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
+RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
+  delete_slow(block, MADE_BY_NEW_ARRAY);
+}

@@ -1,0 +1,41 @@
+#include "heap/reallocate.h"
+
+#include "config/options.h"
+#include "hardened/checked.h"
+#include "heap/lifecycle.h"
+#include "large/big.h"
+#include "large/resize.h"
+
+static bool resize_checked(struct heap *heap, void *block, size_t size) {
+  if (heap) heap_enter(heap);
+  bool is_resized = checked_resize((uintptr_t)block, size);
+  if (heap) heap_leave(heap);
+  return is_resized;
+}
+
+RESIDENT bool heap_resize(void *block, size_t size) {
+  if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
+  struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
+  int64_t large_bytes;
+  if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
+  if (heap) heap->large_bytes_out += large_bytes;
+  return true;
+}
+
+RESIDENT void heap_become_mallocs(void *block) {
+  struct heap *heap = heap_of_this_thread();
+  if (!is_in_window((uintptr_t)block)) return;
+  if (heap) heap_enter(heap);
+  checked_become_mallocs((uintptr_t)block);
+  if (heap) heap_leave(heap);
+}
+
+RESIDENT void *heap_move_big(void **target, void *source, size_t bytes) {
+  if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
+  struct heap *heap = heap_of_this_thread();
+  uintptr_t block = (uintptr_t)*target;
+  void *moved = (void *)big_move_pages(&block, (uintptr_t)source, bytes, heap_counters(heap));
+  if (UNLIKELY(!block)) *target = NULL;
+  return moved;
+}

@@ -1,0 +1,69 @@
+#include "heap/sized_free.h"
+
+#include "config/options.h"
+#include "guard/pointer.h"
+#include "heap/ask.h"
+#include "heap/fast_path.h"
+#include "large/big.h"
+#include "report/report.h"
+
+/* What a block of this size and alignment has, if it was made for just them. */
+static size_t usable_bytes_for(size_t size, size_t alignment) {
+  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
+  return is_big ? big_good_bytes(size) : class_bytes(class_of_aligned(size, alignment));
+}
+
+static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
+  struct block_description block =
+      pointer_describe(address, owner_map_entry(address), usable_bytes);
+  report_size_mismatch("free", address, size, &block);
+}
+
+/* The checked path knows what was asked for.  A guarded block knows what it was made for. */
+static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
+                      size_t usable_bytes) {
+  bool is_guarded = !is_in_window((uintptr_t)block);
+  if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
+  if (size > REQUEST_MAX_BYTES) return false;
+  if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT)
+    usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
+  return usable_bytes == usable_bytes_for(size, alignment) ||
+         (!is_exact && heap_shrinks_in_place(size, usable_bytes));
+}
+
+/* After a word about a size that the block cannot have, it is freed all the same. */
+static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
+                         enum maker maker) {
+  size_t usable_bytes;
+  enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
+  if (kind == BLOCK_NONE) return;
+  if (UNLIKELY(kind == BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
+    fail_size((uintptr_t)block, size, usable_bytes);
+  if (UNLIKELY(options.harden))
+    heap_free_the_long_way(block, maker);
+  else
+    heap_free(block);
+}
+
+static void delete_sized_slow(void *block, size_t size, enum maker maker) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  bool fits = !options.harden && size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
+              (entry & MAP_CLASS_MASK) == class_of_size(size);
+  if (LIKELY(fits))
+    heap_free(block);
+  else
+    free_checked(block, size, 1, true, maker);
+}
+RESIDENT NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW);
+}
+RESIDENT NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+  delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
+}
+
+RESIDENT void heap_free_sized_loosely(void *block, size_t size, size_t alignment,
+                                      enum maker maker) {
+  free_checked(block, size, alignment, false, maker);
+}

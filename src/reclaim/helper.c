@@ -1,0 +1,179 @@
+/* helper.c: see helper.h.
+ *
+ *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, scavenge_when_due ─▶ … ─▶ is_over? ─▶ leave
+ *
+ * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
+ * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
+#include "reclaim/helper.h"
+
+#include "cache/divert.h"
+#include "cache/heap.h"
+#include "config/options.h"
+#include "map/window.h"
+#include "os/lock.h"
+#include "pool/purge.h"
+#include "reclaim/scavenge.h"
+#include "report/report.h"
+
+enum { HELPER_NONE, HELPER_RUNNING, HELPER_REFUSED };
+static ATOMIC(uint32_t) helper_state;
+static ATOMIC(uint32_t) helper_thread_id;     /* the kernel's, of the last one */
+static ATOMIC(uint32_t) helper_shall_end;     /* how many wait for that */
+static ATOMIC(uint64_t) helper_not_before_ms; /* a forked child that is gone at once needs none */
+
+/* Threads of the program that have heaps; whether there ever was one. */
+static ATOMIC(uint32_t) program_threads;
+static ATOMIC(bool) has_begun;
+
+/* Values of the option: what is small or has no threads has nothing to gain from one more. */
+enum { HELPER_NEVER, HELPER_ALWAYS, HELPER_WHEN_WORTH };
+enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
+
+/* ---- its life ---------------------------------------------------------------------------------------- */
+
+static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
+
+/* A round says NONE while it looks, and at its end what it has left. */
+RESIDENT static bool has_work(void) {
+  if (!gives_back()) return false;
+  if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
+  return scavenge_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
+}
+
+static bool is_over(void) {
+  if (load_seq(&helper_shall_end)) return true;
+  uint32_t threads = load_seq(&program_threads);
+  if (threads == 0) return load_relaxed(&has_begun);
+  if (options.helper_thread == HELPER_ALWAYS) return false;
+  if (os_is_confined()) return false; /* a filter may kill a thread that ends */
+  return threads == 1 && !has_work();
+}
+
+/* As `how` says, unless there is a reason not to. */
+RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
+  /* seq: announced before the look; pairs with purge_wake_helper and wake. */
+  store_seq(&purge_helper_waits, how);
+  bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
+  if (!has_reason) os_wait(&purge_helper_waits, how, most_ms);
+  store_seq(&purge_helper_waits, PURGE_REST_NONE);
+}
+
+static void wake(void) {
+  /* seq: after what it shall see was written; pairs with rest. */
+  if (load_seq(&purge_helper_waits) != PURGE_REST_NONE) purge_wake();
+}
+
+/* Looks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
+static void work_once(void) {
+  bool is_ticking = divert_wants_ticks();
+  if (!is_ticking && !has_work()) {
+    rest(PURGE_REST_UNTIL_WANTED, HELPER_MAX_SLEEP_MS);
+    return;
+  }
+  uint64_t round_ms = scavenge_interval_ms() + 1;
+  rest(PURGE_REST_FOR_A_TIME, is_ticking ? DIVERT_TICK_MS : round_ms);
+  if (is_ticking) divert_tick();
+  if (has_work()) scavenge_when_due(heap_of_thread);
+}
+
+/* False when it is wanted again by now, and no other has been started. */
+static bool may_leave(void) {
+  uint32_t none = HELPER_NONE;
+  /* seq: nobody counts on it any more, then the look; pairs with who wants something and looks for a helper. */
+  store_seq(&helper_state, HELPER_NONE);
+  return is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING);
+}
+
+RESIDENT static void *helper_body(void *unused) {
+  os_thread_settle("hakmem");
+  store_relaxed(&helper_thread_id, thread_number());
+  while (!is_over() || !may_leave()) work_once();
+  return unused;
+}
+
+/* ---- its beginning ------------------------------------------------------------------------------------- */
+
+/* Asked at each slow path of malloc: most programs are small. */
+static bool is_worth_a_helper(void) {
+  bool is_small = load_relaxed(&window.frontier_chunk) < HELPER_MIN_CHUNKS;
+  if (is_small && !options.guard) return options.helper_thread == HELPER_ALWAYS;
+  if (options.helper_thread == HELPER_ALWAYS) return true;
+  if (!os_is_multi_threaded()) return false;
+  if (divert_wants_ticks()) return true;
+  return options.helper_thread == HELPER_WHEN_WORTH && !is_small &&
+         load_relaxed(&purge_state) != PURGE_NONE &&
+         os_now_coarse_ms() >= load_relaxed(&helper_not_before_ms);
+}
+
+bool helper_is(void *(*body)(void *)) { return body == helper_body; }
+
+/* The one before is on its way out for a few microseconds.  Its number may be another thread's one day. */
+static bool is_still_leaving(void) {
+  uint32_t before = load_relaxed(&helper_thread_id);
+  if (!before || os_thread_exists(before)) return before != 0;
+  cas_strong_acq_rel(&helper_thread_id, &before, 0); /* acq_rel: orders nothing */
+  return false;
+}
+
+NOINLINE static void start(void) {
+  uint32_t none = HELPER_NONE;
+  if (is_over() || is_still_leaving()) return;
+  /* acq_rel: orders nothing; one thread starts it. */
+  if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
+  if (os_thread_start(helper_body, NULL)) return;
+  store_relaxed(&helper_state, HELPER_REFUSED);
+  if (options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
+}
+
+RESIDENT void helper_start_when_worth(void) {
+  if (LIKELY(load_relaxed(&helper_state) != HELPER_NONE)) return;
+  if (UNLIKELY(is_worth_a_helper())) start();
+}
+
+/* ---- its end --------------------------------------------------------------------------------------------- */
+
+/* The helper itself is none. */
+static bool is_helper(void) {
+  return thread_number_if_known && thread_number_if_known == load_relaxed(&helper_thread_id);
+}
+
+RESIDENT void helper_note_thread(void) {
+  if (UNLIKELY(is_helper())) return;
+  fetch_add_relaxed(&program_threads, 1);
+  if (!load_relaxed(&has_begun)) store_relaxed(&has_begun, true);
+}
+
+enum { STOP_ATTEMPTS = 1000 };
+
+bool helper_stop(bool for_good) {
+  bool was_there = load_relaxed(&helper_state) == HELPER_RUNNING || is_still_leaving();
+  fetch_add_seq(&helper_shall_end, 1); /* seq: pairs with rest */
+  wake();
+  for (unsigned attempt = 0; attempt < STOP_ATTEMPTS; attempt++) {
+    if (load_relaxed(&helper_state) != HELPER_RUNNING && !is_still_leaving()) break;
+    os_sleep_ms(1);
+  }
+  if (for_good) store_relaxed(&helper_state, HELPER_REFUSED);
+  fetch_sub_relaxed(&helper_shall_end, 1);
+  return was_there;
+}
+
+/* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
+ * of the process. */
+RESIDENT void helper_note_thread_end(void) {
+  if (UNLIKELY(is_helper())) return;
+  if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
+    helper_stop(false);
+  else
+    wake();
+}
+
+void helper_after_fork(uint32_t thread_count) {
+  store_relaxed(&purge_helper_waits, PURGE_REST_NONE);
+  store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
+  store_relaxed(&helper_thread_id, 0);
+  store_relaxed(&helper_shall_end, 0);
+  os_forget_threads();
+  store_relaxed(&program_threads, thread_count);
+  store_relaxed(&helper_not_before_ms, os_now_coarse_ms() + options.decay_ms);
+}

@@ -1,0 +1,103 @@
+#include "slab/batch_free.h"
+
+#include "slab/slab.h"
+
+/* Blocks of one slab of another heap: a run is those of one bitmap word, whose frees are one atomic OR. */
+static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned block_count,
+                            struct counters *counters) {
+  unsigned given = 0, word = 0, index;
+  uint64_t run = 0;
+  for (; given < block_count && slab_has_block(slab, (uintptr_t)blocks[given], &index); given++) {
+    uint64_t bit = UINT64_C(1) << index % 64;
+    if (run && (index / 64 != word || run & bit)) {
+      slab_free_remote(slab, word, run, counters);
+      run = 0;
+    }
+    word = index / 64;
+    run |= bit;
+  }
+  if (run) slab_free_remote(slab, word, run, counters);
+  return given;
+}
+
+/* Gives back the first blocks, as many as are neighbours in one slab. */
+RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
+                                      unsigned block_count, struct counters *counters) {
+  struct slab *slab = slab_of_block((uintptr_t)*blocks);
+  /* relaxed: it can change to or from `owner` only under the latch that we hold. */
+  bool is_own = load_relaxed(&slab->owner) == owner;
+  unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
+                          : give_remote(slab, blocks, block_count, counters);
+  if (LIKELY(given)) return given;
+  slab_fail_misaligned(slab, (uintptr_t)*blocks, "free");
+  return 1; /* left alone */
+}
+
+/* Blocks that were freed in no order: many have another slab than the one before, and with a large live set none
+ * of their records is in the cache.  They are taken in groups, one by one, what they need fetched ahead. */
+enum { GROUP_BLOCKS = 16 };
+
+/* The first half stands for all.  From one change in four a visit to a slab for every run, and a branch that cannot
+ * be foreseen, cost more. */
+static bool are_scattered(void *const *blocks) {
+  enum { LOOKED_AT = GROUP_BLOCKS / 2 };
+  unsigned changes = 0;
+  for (unsigned at = 0; at < LOOKED_AT; at++)
+    changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at + 1]);
+  return changes >= LOOKED_AT / 4;
+}
+
+/* A block of a slab with one slot; found without a look at what may not be in the cache. */
+struct scattered {
+  size_t granule, index;
+  struct slab *slab;
+};
+
+static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
+  size_t granule = granule_of(block), slot = granule % GRANULES_PER_CHUNK;
+  struct slab_chunk *chunk = slab_chunk_of(granule);
+  size_t index = slab_block_index(shape, block % GRANULE_BYTES);
+  PREFETCH(&chunk->slabs[slot].free_local);
+  if (LIKELY(index < shape->capacity))
+    PREFETCH(&slab_local_bits(chunk, (unsigned)slot, shape)[index / 64]);
+  return (struct scattered){granule, index, &chunk->slabs[slot]};
+}
+
+RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,
+                                    struct counters *counters) {
+  const struct slab_shape *shape = &slab_shapes[class];
+  const uint32_t own = owner->tag | class;
+  struct scattered group[GROUP_BLOCKS];
+  for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
+  for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
+    /* relaxed: it changes to or from the owner's only under the latch that we hold, as slab->owner does. */
+    bool is_given = load_relaxed(&window.owner_map[group[at].granule]) == own &&
+                    group[at].index < shape->capacity &&
+                    slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
+    if (UNLIKELY(!is_given)) give_to_slab(owner, &blocks[at], 1, counters);
+  }
+  return GROUP_BLOCKS;
+}
+
+/* Run by run, to the end of a group at least: a group is judged once. */
+static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned block_count,
+                          struct counters *counters) {
+  unsigned given = 0;
+  while (given < GROUP_BLOCKS)
+    given += give_to_slab(owner, blocks + given, block_count - given, counters);
+  return given;
+}
+
+RESIDENT void batch_free(struct owner *owner, void **blocks, unsigned block_count,
+                         struct counters *counters) {
+  unsigned class = owner_map_entry((uintptr_t)*blocks) & MAP_CLASS_MASK;
+  bool may_scatter = owner && slots_of_class(class) == 1;
+  for (unsigned given; block_count; blocks += given, block_count -= given) {
+    if (!may_scatter || block_count < GROUP_BLOCKS)
+      given = give_to_slab(owner, blocks, block_count, counters);
+    else if (are_scattered(blocks))
+      given = give_group(owner, class, blocks, counters);
+    else
+      given = give_runs(owner, blocks, block_count, counters);
+  }
+}

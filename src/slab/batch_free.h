@@ -1,0 +1,11 @@
+/* batch_free.h: freed blocks on their way to their slabs, many at a time (T3). */
+#ifndef HAK_SLAB_BATCH_FREE_H
+#define HAK_SLAB_BATCH_FREE_H
+
+#include "slab/owner.h"
+
+/* Frees blocks of any slabs: those of `owner` (whose latch is held; may be NULL for nobody) without
+ * atomics, the others remotely. */
+void batch_free(struct owner *owner, void **blocks, unsigned count, struct counters *counters);
+
+#endif

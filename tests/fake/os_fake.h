@@ -1,0 +1,89 @@
+/* os_fake.h: what tests may ask of the fake operating system, and what it tells them.
+ *
+ * The fake keeps the contract of os.h over real memory.  Besides that it fails the calls it is told
+ * to, charges address space and commit against limits, holds time still and remembers what was said
+ * on standard error.  Controls are changed while one thread runs. */
+#ifndef HAK_TESTS_OS_FAKE_H
+#define HAK_TESTS_OS_FAKE_H
+
+#include "os/os.h"
+
+/* Calls that the system may refuse. */
+enum os_call {
+  OS_CALL_RESERVE,
+  OS_CALL_COMMIT,
+  OS_CALL_MAP_AT,
+  OS_CALL_UNMAP,
+  OS_CALL_PURGE,
+  OS_CALL_MOVE_PAGES,
+  OS_CALL_REMAP,
+  OS_CALL_OPEN_PAGES,
+  OS_CALL_CLOSE_PAGES,
+  OS_CALL_THREAD_START,
+  OS_CALL_COUNT
+};
+#define OS_CALLS_ALL ((1u << OS_CALL_COUNT) - 1)
+
+enum { OS_FAKE_WRITTEN_BYTES = 8192 };
+enum { OS_FAKE_FRAMES = 3, OS_FAKE_FIRST_FRAME = 0x1000 }; /* of every call stack */
+
+struct os_fake {
+  /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last
+   * are refused; with fail_one_in above 1 only one in so many of them, chosen by fail_seed. */
+  uint32_t failing_kinds;
+  uint64_t fail_first, fail_last;
+  uint64_t fail_one_in, fail_seed;
+  /* Refused calls do as much of their work as their contract allows: half of it, or it loses a mapping. */
+  bool does_half;
+  /* os_map_at finds the next so many places occupied. */
+  ATOMIC(uint64_t) occupied_places;
+  /* os_is_occupied says so for the next so many, and where a test has mapped something. */
+  ATOMIC(uint64_t) occupied_windows;
+
+  uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
+  uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
+  bool is_overcommit_strict;
+  bool are_huge_pages_always;
+  bool is_multi_threaded;
+  bool is_confined;
+  size_t page_bytes;
+  uint64_t random; /* what os_random returns next; then counts up */
+  char **environment;
+  const char *const *files; /* path, content, path, content, …, NULL: all that os_read_file finds */
+  unsigned processor_count;
+  uint64_t processor_ms;    /* that the process has used */
+  unsigned untouched_parts; /* of 256, of any memory, to os_resident_bytes */
+  struct os_libc_malloc libc_malloc;
+  uintptr_t break_begin, break_end;
+  ATOMIC(uint64_t) now_ns;
+
+  /* What happened. */
+  ATOMIC(uint64_t) calls[OS_CALL_COUNT];
+  ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
+  ATOMIC(uint64_t) refused_calls;
+  ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */
+  ATOMIC(uint64_t) files_read;
+  ATOMIC(uint64_t) huge_advices; /* calls of os_advise_huge */
+  ATOMIC(uint64_t)
+  huge_page_leaks; /* a part of 2 MiB went back that may have a huge page: it may come again */
+  ATOMIC(uint64_t) address_bytes; /* mapped and reserved now */
+  ATOMIC(uint64_t) charged_bytes; /* writable now: what strict overcommit counts */
+  size_t written_bytes;
+  char written[OS_FAKE_WRITTEN_BYTES]; /* said on standard error, NUL-terminated */
+};
+
+extern struct os_fake os_fake;
+
+/* Controls to their defaults and counts to 0; the clock and what is mapped stay. */
+void os_fake_reset(void);
+/* Refuses calls first … last of these kinds, counted from now on. */
+void os_fake_fail(uint32_t kinds, uint64_t first, uint64_t last);
+/* Refuses one call of these kinds in `one_in`, at random; the same seed, the same calls. */
+void os_fake_fail_at_random(uint32_t kinds, uint64_t one_in, uint64_t seed);
+void os_fake_fail_none(void);
+void os_fake_advance_ms(uint64_t milliseconds);
+void os_fake_forget_written(void);
+/* The aligned 2 MiB of this address were told to have no huge page. */
+bool os_fake_keeps_huge_pages_out(const void *address);
+
+#endif
