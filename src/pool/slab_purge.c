@@ -7,6 +7,7 @@
 
 ATOMIC(uint32_t) purge_state;
 ATOMIC(uint32_t) purge_helper_waits;
+ATOMIC(bool) purge_has_helper;
 
 /* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first.  A round that has done its
  * share leaves the rest of it to the next one. */
@@ -18,22 +19,26 @@ static struct {
 /* ---- one SuperSlab ------------------------------------------------------------------------------------- */
 
 /* Gives back the pages of these slots, neighbours in one call; those of which they are gone. */
-LONG_LIVED static uint32_t purge_slots(struct superslab *superslab, uint32_t dirty) {
+LONG_LIVED static uint32_t purge_slots(struct purge *purge, struct superslab *superslab,
+                                       uint32_t dirty) {
   uint32_t purged = 0;
   for (uint32_t rest = dirty, mask; rest; rest &= ~mask) {
     unsigned first = lowest_bit(rest);
     mask = run_mask(first, count_low_ones((uint64_t)rest >> first));
     if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
     uintptr_t address = chunk_address(superslab->chunk) + first * GRANULE_BYTES;
+    purge_note_call(purge);
     if (os_purge((void *)address, count_bits(mask) * GRANULE_BYTES)) purged |= mask;
   }
   return purged;
 }
 
 /* Of one that is wholly held.  Strict overcommit charges unused mappings. */
-static bool give_addresses(const struct purge *purge, struct superslab *superslab) {
+static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   bool shall_go = purge->give_addresses || os_overcommit_is_strict();
-  return shall_go && superslab->is_mapped && superslab_unmap(superslab);
+  if (!shall_go || !superslab->is_mapped) return false;
+  purge_note_call(purge);
+  return superslab_unmap(superslab);
 }
 
 LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab,
@@ -42,7 +47,7 @@ LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *su
   bool is_whole = slots_unused(held) == usable_slots();
   uint32_t dirty = slots_dirty(held);
   uint32_t purged =
-      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(superslab, dirty);
+      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(purge, superslab, dirty);
   size_t bytes = count_bits(purged) * GRANULE_BYTES;
   fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
   slots_return(superslab, slots_unused(held), purged);
@@ -80,18 +85,23 @@ LONG_LIVED static void purge_chunk(struct purge *purge, size_t chunk) {
   if (due) purge_superslab(purge, superslab, due);
 }
 
+/* SuperSlabs that a bounded round looks at: their records are in no cache. */
+enum { SCANS_A_ROUND = 1024 };
+
 LONG_LIVED void slab_pool_purge(struct purge *purge) {
   unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
   empty_slabs_age(purge);
-  if (!pass.below) {
+  size_t scans = purge->calls_left == SIZE_MAX ? SIZE_MAX : SCANS_A_ROUND;
+  if (!pass.below || scans == SIZE_MAX) {
     pass.below = load_relaxed(&window.frontier_chunk);
     pass.was_found = false;
   }
-  while (pass.below && purge->bytes_left) {
+  for (; pass.below && scans && purge_may_go_on(purge); scans--) {
     size_t chunk = slot_index_find_below(pass.below, kinds);
     pass.below = chunk == NO_CHUNK ? 0 : chunk;
     if (chunk != NO_CHUNK) purge_chunk(purge, chunk);
   }
+  purge->is_cut |= pass.below != 0;
   purge->work_remains |= pass.was_found || pass.below;
   pass.was_found |= purge->work_remains;
 }
@@ -102,7 +112,8 @@ RESIDENT bool slab_pool_is_over_limit(void) {
 
 void slab_pool_purge_kept(struct purge *purge) {
   size_t chunk = load_relaxed(&window.frontier_chunk);
-  while (slots_keep_too_much() && (chunk = slot_index_find_below(chunk, KIND_KEPT)) != NO_CHUNK)
+  while (slots_keep_too_much() && purge_may_go_on(purge) &&
+         (chunk = slot_index_find_below(chunk, KIND_KEPT)) != NO_CHUNK)
     purge_chunk(purge, chunk);
 }
 
