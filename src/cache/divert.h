@@ -9,12 +9,10 @@
 
 #include "cache/heap.h"
 
-INLINE void heap_divert(struct heap *heap) {
-  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
-}
+INLINE void heap_divert(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_UNOWNED); }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
+  return UNLIKELY(load_relaxed(&heap->tag) != heap->owner.tag);
 }
 
 /* It has come, with a block of the class: straight on from now, and in guard mode the next request for such a block is

@@ -13,7 +13,7 @@
 #include "hardened/checked.h"
 #include "map/huge.h"
 #include "os/lock.h"
-#include "pool/range.h"
+#include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "reclaim/helper.h"
 #include "reclaim/scavenge.h"
@@ -158,7 +158,7 @@ static void after_fork_in_child(void) {
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
-  range_after_fork();
+  arenas_after_fork();
   guarded_after_fork();
   scavenge_after_fork();
   starter_after_fork();

@@ -16,20 +16,31 @@ struct purge {
   uint32_t page_decay_ms; /* the same for pages inside slabs */
   size_t bytes_left;      /* most that this round may still give back: bounds its time */
   size_t page_calls;      /* most calls of the system that it may still do for pages inside slabs */
-  uint64_t purged_bytes;  /* what it gave back */
-  bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains; /* something free was left: too young, or the round's bytes were used up */
+  size_t range_calls_max; /* the same for ranges, 0: any number; and how many it did */
+  size_t range_calls;
+  uint64_t purged_bytes; /* what it gave back */
+  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains;     /* something free was left: too young, or the round's bytes were used up */
 };
 
 /* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
-  if (purge->bytes_left && purge->now_ms - stamp_ms >= decay_ms) return true;
+  uint32_t age_ms = purge->now_ms - stamp_ms;
+  if (age_ms > INT32_MAX) age_ms = 0; /* freed since the round began */
+  if (purge->bytes_left && age_ms >= decay_ms) return true;
   purge->work_remains = true;
   return false;
 }
 /* By the round's own age. */
 INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
   return purge_is_due_after(purge, stamp_ms, purge->decay_ms);
+}
+
+/* A range, which takes a call. */
+INLINE bool purge_range_is_due(struct purge *purge, uint32_t stamp_ms) {
+  bool may_call = !purge->range_calls_max || purge->range_calls < purge->range_calls_max;
+  if (!may_call) purge->work_remains = true;
+  return may_call && purge_is_due(purge, stamp_ms) && ++purge->range_calls;
 }
 
 INLINE void purge_account(struct purge *purge, size_t bytes) {

@@ -26,6 +26,9 @@ enum { ROUNDS_PER_DECAY = 4, ROUND_MIN_INTERVAL_MS = 10 };
 #define ROUND_MAX_BYTES ((size_t)512 << 20)
 /* The same for pages inside slabs, where the number of calls is what costs. */
 enum { ROUND_PAGE_CALLS = 2048 };
+/* System calls for ranges that a thread of the program does for all; if there is more, a slow path soon after goes
+ * on.  The helper does as many as there are. */
+enum { ROUND_RANGE_CALLS = 32, NEXT_PART_MS = 1 };
 
 static ATOMIC(uint64_t) next_round_ms;
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND}; /* one round at a time */
@@ -212,7 +215,8 @@ enum { EXCESS_DIVISOR = 8 };
 
 COLD static void purge_excess(struct heap *heap, uint64_t excess_bytes) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .bytes_left = excess_bytes + options.big_cache_bytes / EXCESS_DIVISOR};
+                        .bytes_left = excess_bytes + options.big_cache_bytes / EXCESS_DIVISOR,
+                        .range_calls_max = ROUND_RANGE_CALLS};
   range_purge(&purge, heap_counters(heap));
 }
 
@@ -288,8 +292,10 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
                         .decay_ms = was_quiet ? 0 : (uint32_t)decay_ms(),
                         .page_decay_ms = was_quiet ? 0 : page_decay_ms(),
                         .bytes_left = ROUND_MAX_BYTES,
-                        .page_calls = ROUND_PAGE_CALLS};
+                        .page_calls = ROUND_PAGE_CALLS,
+                        .range_calls_max = heap_is_real(heap) ? ROUND_RANGE_CALLS : 0};
   run_unless_running(heap, &purge);
+  if (purge.range_calls == ROUND_RANGE_CALLS) store_relaxed(&next_round_ms, now_ms + NEXT_PART_MS);
 }
 
 RESIDENT uint64_t scavenge_caches_when_due(struct heap *heap) {
