@@ -3,7 +3,7 @@
  *
  * In a forked child handlers run in the order of their registration, and until ours has run nobody may allocate: a lock may
  * be held by a thread that did not come along.  So ours must be registered first.  At load is too late: libraries that
- * the program is linked with are initialised before.  It is also dear: a page of the C library that small processes
+ * the program is linked with are initialised before.  It is also expensive: a page of the C library that small processes
  * have no other need of (docs/decisions/0012).  So ours are registered when another's are, and at the latest when the first thread is started.  A process that never does either
  * has nothing to guard at a fork. */
 #include <stdlib.h>

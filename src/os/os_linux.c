@@ -71,7 +71,7 @@ RESIDENT bool os_huge_pages_always(void) {
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
-/* Five levels of page tables change nothing for who does not ask for more. */
+/* Five levels of page tables change nothing for a caller that does not ask for more. */
 RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else
 /* True when `address` can be mapped: probed, because nothing tells. */
@@ -112,7 +112,7 @@ RESIDENT uint64_t os_random(void) {
 }
 
 #if defined(__GLIBC__)
-/* Who has a mutex is written in it. */
+/* A mutex holds its owner's number. */
 uint32_t os_thread_id_of_libc(void) {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (pthread_mutex_lock(&mutex) != 0) return 0;
@@ -153,7 +153,7 @@ uint64_t os_processor_ms(void) {
   return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
 }
 
-/* On a word that nobody wakes: of all calls of the system that sleep, filters let this one pass. */
+/* On a word that nobody wakes: of all system calls that sleep, filters let this one pass. */
 static void sleep_for(struct timespec time) {
   static ATOMIC(uint32_t) nobody_wakes;
   int saved_errno = errno;
@@ -201,7 +201,7 @@ bool os_take_word(ATOMIC(uint32_t) *word) {
 }
 
 bool os_give_word(ATOMIC(uint32_t) *word) {
-  if (os_is_confined()) return false; /* who waits since before looks again */
+  if (os_is_confined()) return false; /* an earlier waiter checks again */
   int saved_errno = errno;
   long result = syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0);
   errno = saved_errno;
@@ -263,7 +263,7 @@ static bool are_same(const struct processors *one, const struct processors *othe
   return one->bytes == other->bytes && byte == one->bytes;
 }
 
-/* Asked for only where it is not so already: a filter may kill who asks. */
+/* Asked for only where it is not so already: a filter may kill the caller. */
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
   struct processors own;
