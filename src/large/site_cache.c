@@ -101,7 +101,7 @@ RESIDENT size_t site_cache_take_range(struct site_cache *cache, const struct ran
   size_t granule = range_take_used(request, counters);
   if (granule != NO_GRANULE || request->source == FROM_FREED_WITH_HEADROOM) return granule;
   if (load_relaxed(&cache->cached_bytes)) {
-    struct purge everything = {.bytes_left = SIZE_MAX};
+    struct purge everything = PURGE_EVERYTHING;
     site_cache_purge(cache, &everything, counters);
     granule = range_take_used(request, counters);
   }

@@ -3,7 +3,7 @@
  *   acquire_slab
  *     take_empty                         stage 1
  *     take_unused ── claim_run           stage 2, over the directory of open SuperSlabs
- *     take_superslab ── make_superslab   stage 3
+ *     take_from_system ── make_superslab   stage 3
  *   release_slab ── return_slots ── keep_superslab
  *   slab_pool_purge ── age_empty_slabs, purge_unused_slots, age_kept_superslabs */
 #include "pool/slab_pool.h"
@@ -20,6 +20,7 @@
 
 ATOMIC(uint32_t) purge_state;
 ATOMIC(uint32_t) purge_helper_waits;
+ATOMIC(bool) purge_has_helper;
 
 /* What one class keeps as EMPTY slabs, ready without any set-up; more go back to all classes. */
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
@@ -361,15 +362,17 @@ static NOINLINE struct superslab *take_clean(bool *is_refused) {
   return NULL;
 }
 
-/* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL. */
-static struct superslab *take_superslab(bool may_grow, struct counters *counters) {
+/* Stage 3: a SuperSlab that is wholly the caller's (unused == 0), or NULL: of those that have pages … */
+static struct superslab *take_kept(struct counters *counters) {
   uint32_t number = tagged_stack_pop(&pool.kept, superslab_link);
-  if (number != NO_ITEM) {
-    fetch_sub_relaxed(&totals.superslabs_kept, 1);
-    count(counters, COUNT_acquire_lru);
-    return superslab_of_chunk(number);
-  }
-  if (!may_grow) return NULL;
+  if (number == NO_ITEM) return NULL;
+  fetch_sub_relaxed(&totals.superslabs_kept, 1);
+  count(counters, COUNT_acquire_lru);
+  return superslab_of_chunk(number);
+}
+
+/* … and of those that have none. */
+RESIDENT static struct superslab *take_from_system(struct counters *counters) {
   bool is_refused = false;
   struct superslab *superslab = NULL;
   if (!tagged_stack_is_empty(&pool.clean) || !tagged_stack_is_empty(&pool.occupied))
@@ -475,19 +478,12 @@ RESIDENT static struct slab *take_unused(unsigned class, size_t taken_bytes,
   return NULL;
 }
 
-/* Slots that may have no pages yet, for which `taken_bytes` have been taken. */
-static struct slab *take_fresh(unsigned class, size_t taken_bytes, bool may_grow,
-                               struct counters *counters) {
-  struct slab *slab = take_unused(class, taken_bytes, counters);
-  if (slab) {
-    count(counters, COUNT_acquire_unused);
-    return slab;
-  }
-  struct superslab *superslab = take_superslab(may_grow, counters);
-  if (!superslab) return NULL;
+/* The first slab of a SuperSlab that is the caller's. */
+RESIDENT static struct slab *open_superslab(struct superslab *superslab, unsigned class,
+                                            size_t taken_bytes) {
   unsigned slot_count = slots_of_class(class);
   unsigned first = choose_run(run_starts(usable_slots(), slot_count), slot_count);
-  slab = make_slab(superslab, first, class, taken_bytes);
+  struct slab *slab = make_slab(superslab, first, class, taken_bytes);
   /* Never the whole SuperSlab, so this opens it. */
   return_slots(superslab, usable_slots() & ~run_mask(first, slot_count), 0);
   return slab;
@@ -505,22 +501,35 @@ RESIDENT struct slab *acquire_touched_slab(unsigned class, struct counters *coun
   return slab;
 }
 
-RESIDENT static struct slab *acquire(unsigned class, bool may_grow, struct counters *counters) {
-  struct slab *slab = acquire_touched_slab(class, counters);
-  if (slab) return slab;
+RESIDENT /* Slots that may have no pages yet. */
+    RESIDENT struct slab *
+    acquire_untouched_slab(unsigned class, struct counters *counters) {
   size_t bytes = slab_bytes(class);
   if (!commit_take(bytes)) return NULL;
-  slab = take_fresh(class, bytes, may_grow, counters);
-  if (!slab) commit_give(bytes);
-  return slab;
+  struct slab *slab = take_unused(class, bytes, counters);
+  if (slab) {
+    count(counters, COUNT_acquire_unused);
+    return slab;
+  }
+  struct superslab *superslab = take_kept(counters);
+  if (superslab) return open_superslab(superslab, class, bytes);
+  commit_give(bytes);
+  return NULL;
 }
 
-RESIDENT struct slab *acquire_slab(unsigned class, struct counters *counters) {
-  return acquire(class, true, counters);
+RESIDENT struct slab *acquire_slab_from_system(unsigned class, struct counters *counters) {
+  size_t bytes = slab_bytes(class);
+  if (!commit_take(bytes)) return NULL;
+  struct superslab *superslab = take_from_system(counters);
+  if (superslab) return open_superslab(superslab, class, bytes);
+  commit_give(bytes);
+  return NULL;
 }
 
-RESIDENT struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters) {
-  return acquire(class, false, counters);
+struct slab *acquire_slab(unsigned class, struct counters *counters) {
+  struct slab *slab = acquire_touched_slab(class, counters);
+  if (!slab) slab = acquire_untouched_slab(class, counters);
+  return slab ? slab : acquire_slab_from_system(class, counters);
 }
 
 /* ---- release ---------------------------------------------------------------------------------------- */
@@ -598,6 +607,7 @@ LONG_LIVED static void purge_held_slots(struct purge *purge, struct superslab *s
     uint32_t mask = run_mask(first, length);
     size_t bytes = (size_t)length * GRANULE_BYTES;
     if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
+    purge_note_call(purge);
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
       uint32_t had_pages = fetch_and_relaxed(&superslab->dirty, ~mask) & mask;
       fetch_or_relaxed(&superslab->purged, mask);

@@ -21,11 +21,11 @@ bool slab_pool_init(void);
 /* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
  * holder.  NULL when there is no memory. */
 struct slab *acquire_slab(unsigned class, struct counters *counters);
-/* The same without the last part of stage 3: NULL when all SuperSlabs that have pages are in use. */
-struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters);
-
-/* The same, but only slots that have been used before. */
+/* The same in three steps: slots that have been used before; then clean ones, and SuperSlabs that have pages; then what the
+ * system gives. */
 struct slab *acquire_touched_slab(unsigned class, struct counters *counters);
+struct slab *acquire_untouched_slab(unsigned class, struct counters *counters);
+struct slab *acquire_slab_from_system(unsigned class, struct counters *counters);
 
 /* Takes back a slab whose blocks are all free in `local`, have been so for `age_ms`, and that has no
  * owner. */
