@@ -43,7 +43,7 @@ int pthread_create(void *thread, const void *attributes, void *(*body)(void *), 
     EXPORT_ALIAS_OF(hak_start_thread);
 
 int thrd_create(void *thread, int (*body)(void *), void *argument);
-RESIDENT EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
+EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
   start_c11_function *start;
   heaps_at_fork();
   *(void **)&start = os_next_symbol("thrd_create");
@@ -51,7 +51,7 @@ RESIDENT EXPORT int thrd_create(void *thread, int (*body)(void *), void *argumen
 }
 
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
-RESIDENT static int call_alone(const char *name, int first, int second) {
+static int call_alone(const char *name, int first, int second) {
   int (*next)(int, int);
   *(void **)&next = os_next_symbol(name); /* first: it may allocate, and start a helper */
   helper_stop(false);
@@ -60,11 +60,9 @@ RESIDENT static int call_alone(const char *name, int first, int second) {
   return -1;
 }
 int unshare(int flags);
-RESIDENT EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
+EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
 int setns(int descriptor, int type);
-RESIDENT EXPORT int setns(int descriptor, int type) {
-  return call_alone("setns", descriptor, type);
-}
+EXPORT int setns(int descriptor, int type) { return call_alone("setns", descriptor, type); }
 
 /* What pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),

@@ -75,7 +75,7 @@ static unsigned pop_slot(void) {
   return index;
 }
 
-RESIDENT static void push_slot(unsigned index) {
+static void push_slot(unsigned index) {
   lock_take(&lock, &lock_counters);
   unsigned count = load_relaxed(&free_count);
   ring[(ring_first + count) % guarded_region.slot_count] = (uint16_t)index;

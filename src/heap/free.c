@@ -225,6 +225,4 @@ static void delete_slow(void *block, enum maker maker) {
     free_hardened(block, maker);
 }
 RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
-  delete_slow(block, MADE_BY_NEW_ARRAY);
-}
+NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }

@@ -247,7 +247,7 @@ static size_t take_addresses(size_t count) {
 }
 
 /* `count` chunks are others', or lie between theirs: the window ends so much later. */
-RESIDENT static void note_others(size_t count) {
+static void note_others(size_t count) {
   size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
   size_t limit = load_relaxed(&window.chunk_limit), wanted;
   do {
@@ -339,15 +339,15 @@ static struct piece record_piece(void) {
 RESIDENT size_t window_grow(size_t count, size_t guard_count) {
   return grow(data_piece(count, guard_count));
 }
-RESIDENT void window_give_back(size_t first, size_t count, size_t guard_count) {
+void window_give_back(size_t first, size_t count, size_t guard_count) {
   give_back(first, data_piece(count, guard_count));
 }
 
 RESIDENT size_t window_grow_for_records(void) { return grow(record_piece()); }
-RESIDENT void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
+void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
 
 /* The window is not reserved: the kernel may place a mapping there. */
-RESIDENT void *window_reserve_outside(size_t bytes) {
+void *window_reserve_outside(size_t bytes) {
   void *reserved = os_reserve_closed(bytes);
   uintptr_t begin = (uintptr_t)reserved;
   if (!reserved || (!is_in_window(begin) && !is_in_window(begin + bytes - 1))) return reserved;

@@ -10,7 +10,7 @@ RESIDENT NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 
-RESIDENT void thread_number_forget(void) {
+void thread_number_forget(void) {
   if (thread_number_if_known)
     thread_number_if_known = 0; /* a page that is not written is not copied */
 }

@@ -30,7 +30,7 @@ static int open_file(const char *path, int flags) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
 
-RESIDENT int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
+int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 RESIDENT uint64_t os_address_space_limit(void) {
   struct rlimit limit;
@@ -163,12 +163,12 @@ static void sleep_for(struct timespec time) {
 
 void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
 
-RESIDENT void os_sleep_ms(uint64_t milliseconds) {
+void os_sleep_ms(uint64_t milliseconds) {
   sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
                               .tv_nsec = (long)(milliseconds % 1000) * 1000000});
 }
 
-RESIDENT void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
+void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   int saved_errno = errno;
   struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
                              .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
@@ -176,7 +176,7 @@ RESIDENT void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeou
   errno = saved_errno;
 }
 
-RESIDENT void os_wake_one(ATOMIC(uint32_t) *word) {
+void os_wake_one(ATOMIC(uint32_t) *word) {
   int saved_errno = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
   errno = saved_errno;
@@ -221,7 +221,7 @@ void os_await_threads(void) {
     os_sleep_ms(1);
 }
 
-RESIDENT bool os_thread_start(void *(*body)(void *), void *argument) {
+bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   int saved_errno = errno;
   sigset_t all, before;
@@ -278,7 +278,7 @@ static void settle(const char *name) {
 
 void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
 
-RESIDENT void os_thread_settle(const char *name) {
+void os_thread_settle(const char *name) {
   if (!os_is_confined()) settle(name);
   fetch_sub_seq(&threads_beginning,
                 1); /* release: what it has asked for before; pairs with os_await_threads */

@@ -15,7 +15,7 @@ static ATOMIC(uint64_t) next_round_ms;
 
 /* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
  * unless the last one was just now. */
-static void arm(uint64_t now_ms) {
+RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
     store_relaxed(&next_round_ms, now_ms + reclaim_interval_ms());

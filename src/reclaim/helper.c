@@ -35,7 +35,7 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
 /* A round says NONE while it looks, and at its end what it has left. */
-RESIDENT static bool has_work(void) {
+static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
   return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
@@ -51,7 +51,7 @@ static bool is_over(void) {
 }
 
 /* As `how` says, unless there is a reason not to. */
-RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
+static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the look; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
@@ -88,7 +88,7 @@ static bool may_leave(void) {
   return false;
 }
 
-RESIDENT static void *helper_body(void *unused) {
+static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
   store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, others do a little */

@@ -160,7 +160,7 @@ static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, u
   return slab;
 }
 
-RESIDENT struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;
