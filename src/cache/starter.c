@@ -21,7 +21,7 @@ static struct heap *make_starter(void) {
   return first;
 }
 
-/* acquire: the heap behind the pointer; pairs with make_starter. */
+/* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(void) { return load_acquire(&starter); }
 
 static bool is_new_to(const struct heap *heap, unsigned class) {

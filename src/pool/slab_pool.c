@@ -214,7 +214,7 @@ RESIDENT static struct slab *make_slab(struct superslab *superslab, unsigned fir
   for (unsigned later = 1; later < shape->slot_count; later++) slab[later].base = slab->base;
   note_refaults(superslab, mask);
   fill_local(slab);
-  /* release: the class and the rest before the state (P3). */
+  /* release: the class and the rest before the state. */
   store_release(&slab->state, SLOT_ACTIVE);
   return slab;
 }
@@ -287,7 +287,7 @@ static void allow_huge(struct superslab *superslab) {
 }
 
 /* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
- * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
+ * back by age.  A program that asked for huge pages (HAKMEM_THP) wants to keep them. */
 static NOINLINE void count_all_slots(struct superslab *superslab) {
   uint32_t more = ~load_relaxed(&superslab->dirty), now_ms = (uint32_t)os_now_coarse_ms();
   if (!commit_take(count_bits(more) * GRANULE_BYTES)) {

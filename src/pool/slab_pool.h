@@ -1,4 +1,4 @@
-/* slab_pool.h: the shared pool of slabs (P1-P5): acquire_slab, release_slab and purge by age.
+/* slab_pool.h: the shared pool of slabs: acquire_slab, release_slab and purge by age.
  *
  *   acquire_slab(class)
  *     stage 1   an EMPTY slot of the class           pop from the class's stack

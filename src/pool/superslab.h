@@ -1,17 +1,17 @@
-/* superslab.h: SuperSlabs (T5), their slots, and what is known of each slab.
+/* superslab.h: SuperSlabs, their slots, and what is known of each slab.
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slab        1, 2 or 4 neighbouring slots that hold blocks of one size class
  *   record      `struct slab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped (map/window.h), so
- *               who writes beyond a block's ends on and on meets those, and never a record
+ *               a write beyond a block's ends, on and on, meets those, and never a record
  *
- * Slot states (P3), kept in the record of the slab's first slot:
+ * Slot states, kept in the record of the slab's first slot:
  *
  *      UNUSED ──acquire_slab──▶ ACTIVE ──release_slab──▶ EMPTY ──acquire_slab──▶ ACTIVE
  *         ▲                                                │
  *         └────────────── by age, or when the class keeps enough ──┘
  *
- * A slot changes state only in the hands of its one holder: who cleared its bit in `unused`, popped it
+ * A slot changes state only in the hands of its one holder: the thread that cleared its bit in `unused`, popped it
  * from a stack, or owns it.  The class is written before the state is published.  Records are never
  * moved or given back.
  *

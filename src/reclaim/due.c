@@ -66,7 +66,7 @@ void reclaim_round_when_due(struct heap *heap) {
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */
 
-/* Who passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
+/* A thread that passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
  * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
  * same.  Below the limit all begins anew. */
 static ATOMIC(uint64_t) next_limit_ms;

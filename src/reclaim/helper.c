@@ -3,7 +3,7 @@
  *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
  * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
- * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
+ * and sleeps; a thread that has a reason for it changes its own word first and then looks at this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -81,7 +81,7 @@ static void work_once(void) {
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
   store_relaxed(&purge_has_helper, false);
-  /* seq: nobody counts on it any more, then the look; pairs with who wants something and looks for a helper. */
+  /* seq: nobody counts on it any more, then the look; pairs with a thread that wants something and looks for a helper. */
   store_seq(&helper_state, HELPER_NONE);
   if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
   store_relaxed(&purge_has_helper, gives_back());
