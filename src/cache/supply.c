@@ -107,7 +107,7 @@ RESIDENT static struct slab *find_touched(struct supply *supply) {
   return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
 }
 
-/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their begin,
+/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their start,
  * where the last freed into are. */
 enum { KEPT_PROBES = 64 };
 RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned class) {

@@ -83,7 +83,7 @@ RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owne
 RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
-  /* seq: cleared before we look; who parks or queues afterwards sets it again. */
+  /* seq: cleared before we look; a thread that parks or queues afterwards sets it again. */
   fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
   bool was_busy = false;
@@ -133,7 +133,7 @@ static struct slab *choose_queued(struct owner *candidate, unsigned class, uint6
   return chosen;
 }
 
-/* All conditions of M4, cheapest first. */
+/* All conditions of Route P, cheapest first. */
 static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
                       struct counters *counters) {
   if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
@@ -160,7 +160,7 @@ static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, u
   return slab;
 }
 
-RESIDENT struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;
