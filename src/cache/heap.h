@@ -46,8 +46,8 @@ struct heap {
   int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
-  uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
-  uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
+  uint64_t next_flush_ms;        /* when its own idle caches are looked at again */
+  uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */
   bool has_waiting_pages;        /* that look left some */
   ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
   ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */

@@ -20,6 +20,7 @@
 
 ATOMIC(uint32_t) purge_state;
 ATOMIC(uint32_t) purge_helper_waits;
+ATOMIC(bool) purge_has_helper;
 
 /* What one class keeps as EMPTY slabs, ready without any set-up; more go back to all classes. */
 #define EMPTY_KEEP_BYTES ((size_t)256 << 10)
@@ -606,6 +607,7 @@ LONG_LIVED static void purge_held_slots(struct purge *purge, struct superslab *s
     uint32_t mask = run_mask(first, length);
     size_t bytes = (size_t)length * GRANULE_BYTES;
     if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
+    purge_note_call(purge);
     if (os_purge((void *)(chunk_address(superslab->chunk) + first * GRANULE_BYTES), bytes)) {
       uint32_t had_pages = fetch_and_relaxed(&superslab->dirty, ~mask) & mask;
       fetch_or_relaxed(&superslab->purged, mask);

@@ -167,8 +167,9 @@ static void set_up_sweep(void) {
 }
 
 static void sweep(void) {
-  struct purge round = {.bytes_left = SIZE_MAX, .page_calls = SIZE_MAX};
-  owners_sweep(&two, &round);
+  struct purge round = PURGE_EVERYTHING;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    owner_sweep(owner, os_now_ns(), &round);
 }
 
 static void check_sweep(void) {

@@ -149,8 +149,9 @@ static void set_up_dormant(void) {
   slab_own(slab, owner);
   slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);
-  struct purge round = {.bytes_left = SIZE_MAX, .page_calls = SIZE_MAX};
-  owners_sweep(NULL, &round);
+  struct purge round = PURGE_EVERYTHING;
+  for (struct owner *each = owners_first(); each; each = each->next_of_all)
+    owner_sweep(each, os_now_ns(), &round);
 }
 
 static void refill_tiny(void) { batch_refill(first_heap, CLASS_1K); }

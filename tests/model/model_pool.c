@@ -192,7 +192,8 @@ static const struct model_mutant stack_mutants[] = {
 /* ---- a round of purging among them --------------------------------------------------------------------------------------- */
 
 static void purge(void) {
-  struct purge round = {.now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX};
+  struct purge round = {
+      .now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
   slab_pool_purge(&round);
 }
 

@@ -17,8 +17,10 @@ static void set_up(void) {
 }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
-  return (struct purge){
-      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = decay_ms, .bytes_left = SIZE_MAX};
+  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = decay_ms,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
 }
 
 static uint64_t purge_older_than(uint32_t decay_ms) {

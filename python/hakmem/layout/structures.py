@@ -38,7 +38,7 @@ RANGE_CHUNKS_AT_ONCE = 4096
 def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
     library does not ask the kernel for it while there is one thread."""
-    schema.need("heap", "magazines", "owner", "thread_id")
+    schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
     schema.need("owner", "next_of_all", "counters", "number", "state")
     owners = np.array(_owners(memory, schema), np.uint64)
     heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))

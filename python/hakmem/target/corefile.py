@@ -35,7 +35,7 @@ class CoreMemory(Memory):
     """The memory of a core dump and of the files it refers to."""
 
     def __init__(self, path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> None:
-        """`executable` and `libraries` (files, or folders with them) replace what NT_FILE names."""
+        """`executable` and `libraries` (files, or directories of them) replace what NT_FILE names."""
         self.path = path
         self._executable = executable
         self._libraries = list(libraries)

@@ -24,7 +24,7 @@ class Piece(ctypes.Structure):
 
 
 class ProcessMemory(Memory):
-    """The memory of a running process, as the kernel lets us see it."""
+    """The memory of a running process, as far as the kernel permits."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
