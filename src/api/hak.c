@@ -11,7 +11,7 @@
 #include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
@@ -73,7 +73,10 @@ void *hak_expand(void *block, size_t size) {
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
-size_t hak_purge(bool force) { return library_ready() ? scavenge_now(heap_of_thread, force) : 0; }
+size_t hak_purge(bool force) {
+  if (!library_ready()) return 0;
+  return reclaim(heap_of_thread, force ? RECLAIM_TRIM : RECLAIM_OLD).purged_bytes;
+}
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

@@ -13,6 +13,18 @@
 #define ATOMIC(type) _Atomic(type)
 
 #define load_relaxed(object) atomic_load_explicit((object), memory_order_relaxed)
+/* value ^ load_relaxed(object), as one instruction where the processor has it: compilers give an atomic load one of its own.
+ * The upper half is 0, which they then need not see to. */
+static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *object) {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* the sanitizer sees no assembly */
+  uint64_t result = value;
+  __asm__("xorl %1, %k0" : "+r"(result) : "m"(*object) : "cc");
+  return result;
+#else
+  return value ^ load_relaxed(object);
+#endif
+}
+
 #define load_acquire(object) atomic_load_explicit((object), memory_order_acquire)
 #define load_seq(object) atomic_load_explicit((object), memory_order_seq_cst)
 

@@ -51,7 +51,8 @@
  * elsewhere: LONG_LIVED that of processes which live for seconds, unmarked what few processes run. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
-#define RESIDENT_IN_PART __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
+#define RESIDENT_IN_PART \
+  __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
 #define LONG_LIVED __attribute__((section(".text.long_lived")))
 /* malloc and free: their speed depends on where they lie by up to a fifth, so every build puts them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))

@@ -13,7 +13,7 @@ void divert_tick(void) {
 }
 
 void divert_end(struct heap *heap, unsigned class) {
-  store_relaxed(&heap->tag_for_ticker, heap->owner.tag);
+  store_relaxed(&heap->tag, heap->owner.tag);
   if (!options.guard) return;
   batch_flush_whole(heap, class);
   heap->guard_sampler.countdown = 1;

@@ -1,7 +1,7 @@
 /* divert.h: a thread is made to come the slow way at its next free, wherever it is now.
  *
  * Its tag matches nothing for a while.  Two want that: a round, of a thread that has long been in no slow path
- * (reclaim/scavenge.c), and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
+ * (reclaim/idle.c), and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
  * is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the whole
  * program. */
 #ifndef HAK_CACHE_DIVERT_H
@@ -9,12 +9,10 @@
 
 #include "cache/heap.h"
 
-INLINE void heap_divert(struct heap *heap) {
-  store_relaxed(&heap->tag_for_ticker, MAP_TAG_UNOWNED);
-}
+INLINE void heap_divert(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_UNOWNED); }
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
-  return UNLIKELY(load_relaxed(&heap->tag_for_ticker) != heap->owner.tag);
+  return UNLIKELY(load_relaxed(&heap->tag) != heap->owner.tag);
 }
 
 /* It has come, with a block of the class: straight on from now, and in guard mode the next request for such a block is

@@ -24,12 +24,9 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct quarantine; /* cache/quarantine.h */
 
 struct heap {
-  /* The fast paths' part: free asks it.  Else the same as owner.tag, which all others ask. */
-  union {
-    uint32_t tag; /* of our entries in the owner map */
-    ATOMIC(uint32_t)
-    tag_for_ticker; /* of cache/guard_sampler.c, which makes free fall into its slow path */
-  };
+  /* The fast paths' part: the tag of our entries in the owner map, as free asks for it.  Another thread makes it one that
+   * matches nothing for a while (cache/divert.h); all others ask for owner.tag, which is constant. */
+  ATOMIC(uint32_t) tag;
 
   /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
@@ -49,8 +46,8 @@ struct heap {
   int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
-  uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
-  uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
+  uint64_t next_flush_ms;        /* when its own idle caches are looked at again */
+  uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */
   bool has_waiting_pages;        /* that look left some */
   ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
   ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
@@ -63,13 +60,11 @@ struct heap {
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
 
-/* The tag as free's fast path asks it: a plain load, which is an operand of another instruction and not
- * one of its own, beside the ticker's atomic store.  The race is meant; the sanitizer cannot know. */
-#ifdef __SANITIZE_THREAD__
-INLINE uint32_t heap_tag(const struct heap *heap) { return load_relaxed(&heap->tag_for_ticker); }
-#else
-INLINE uint32_t heap_tag(const struct heap *heap) { return heap->tag; }
-#endif
+/* The class of an own block by its entry in the owner map; CLASS_COUNT or more when it is not ours. */
+INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
+  return xor_load_relaxed(
+      entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
+}
 
 extern THREAD_LOCAL struct heap *heap_of_thread;
 extern const struct heap empty_heap; /* of a thread that has not allocated yet */

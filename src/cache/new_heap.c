@@ -24,7 +24,8 @@ RESIDENT struct heap *heap_make(void) {
   struct heap *heap = take_record();
   if (!heap) return NULL;
   uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
-  heap->tag = heap->owner.tag = number << MAP_TAG_SHIFT;
+  heap->owner.tag = number << MAP_TAG_SHIFT;
+  store_relaxed(&heap->tag, heap->owner.tag); /* the heap is nobody's yet */
   heap->owner.number = number;
   capacity_init(heap);
   /* Beside the counters: what is written before it is read costs one page fault, not two. */

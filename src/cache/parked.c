@@ -28,7 +28,7 @@ RESIDENT struct heap *parked_take(void) {
   latch_take(&heap->owner); /* somebody may be adopting from it */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
-  store_relaxed(&heap->tag_for_ticker, heap->owner.tag); /* the ticker may have come too late */
+  store_relaxed(&heap->tag, heap->owner.tag); /* the ticker may have come too late */
   count(&heap->owner.counters, COUNT_heaps_recycled);
   return heap;
 }

@@ -89,8 +89,8 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
                                 unsigned wanted) {
   struct owner *owner = &heap->owner;
   ATOMIC(uintptr_t) *places = quarantine_ready(quarantine, class);
-  struct slab *slab = owner->bins[class].current;
-  if (!slab || !slab->free_local) slab = supply_pass(owner, class);
+  struct supply supply = {.owner = owner, .class = class, .users = FOR_HARDENED};
+  struct slab *slab = supply_climb(&supply);
   unsigned taken = 0;
   for (; slab && slab->free_local && taken < wanted; taken++) {
     void *block = slab_take_at_random(slab, owner, random_next(&quarantine->random));

@@ -12,9 +12,10 @@
 
 #include "cache/heap.h"
 
-/* A batch of at most `room` blocks for a heap that is new to the class, in blocks[0] … ; how many, 0 when
- * the heap shall take from slabs of its own. */
-unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room);
+/* The starter heap, with its latch, for a heap that is new to the class; NULL when it shall take from slabs of its own. */
+struct heap *starter_enter(const struct heap *heap, unsigned class);
+/* How many blocks the heap gets there this time, `room` at most. */
+unsigned starter_share(struct heap *heap, unsigned class, unsigned room);
 
 /* Takes a block back if its owner map entry says that it is the starter heap's. */
 bool starter_give(uint32_t entry, void *block);

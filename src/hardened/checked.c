@@ -11,7 +11,7 @@
 #include "hardened/checked_range.h"
 #include "hardened/live.h"
 #include "pool/range.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
 #include "report/report.h"
 #include "slab/batch_free.h"
 #include "slab/slab.h"
@@ -279,6 +279,6 @@ bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker) {
   heap_enter(heap);
   bool went_beyond = free_in_slab(heap, block, entry, maker);
   heap_leave(heap);
-  if (UNLIKELY(went_beyond)) scavenge_when_due(heap);
+  if (UNLIKELY(went_beyond)) reclaim_when_due(heap);
   return true;
 }

@@ -16,7 +16,8 @@
 #include "large/large.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
+#include "reclaim/reclaim.h"
 
 static void *pop(struct magazine *magazine) {
   return magazine->top == magazine->base ? NULL : *--magazine->top;
@@ -73,7 +74,9 @@ RESIDENT static void *allocate_from_ranges(struct heap *heap, unsigned class,
 
 /* Before a magazine's block: to be copied once more costs more than the search. */
 static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation *allocation) {
-  return allocation->is_growing ? allocate_from_ranges(heap, class, allocation, FROM_ROOMY) : NULL;
+  return allocation->is_growing
+             ? allocate_from_ranges(heap, class, allocation, FROM_FREED_WITH_HEADROOM)
+             : NULL;
 }
 
 /* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that
@@ -131,13 +134,13 @@ RESIDENT static void *allocate_from(struct heap *heap, struct allocation *alloca
   heap_enter(heap);
   block = try_allocate(heap, allocation);
   if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
-    scavenge_under_pressure(heap);
+    reclaim(heap, RECLAIM_PRESSURE);
     block = try_allocate(heap, allocation);
   }
   heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
   helper_start_when_worth();
-  scavenge_when_due(heap);
+  reclaim_when_due(heap);
   return block;
 }
 

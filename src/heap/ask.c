@@ -28,7 +28,7 @@ NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
 /* By this thread, and no other of its class since. */
 static bool was_just_freed(uint32_t entry, const void *block) {
   const struct heap *heap = heap_of_thread;
-  uint32_t class = entry ^ heap_tag(heap);
+  size_t class = heap_class_of(heap, entry);
   return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 

@@ -36,7 +36,7 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
     slow(block);
     return;
   }
-  uint32_t class = load_relaxed(&window.owner_map[granule]) ^ heap_tag(heap);
+  size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
   if (UNLIKELY(class >= CLASS_COUNT)) {
     slow(block);
     return;
@@ -63,7 +63,7 @@ INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, si
   size_t class = tiny_class_of_size(size);
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
-  if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (heap_tag(heap) | (uint32_t) class) ||
+  if (UNLIKELY(heap_class_of(heap, load_relaxed(&window.owner_map[granule])) != class ||
                top == magazine->end || magazine_may_end_with(top, block))) {
     slow(block, size);
     return;

@@ -11,7 +11,7 @@
 #include "heap/lifecycle.h"
 #include "large/big.h"
 #include "large/large.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
 #include "slab/batch_free.h"
 
 RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
@@ -57,14 +57,14 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  uint64_t now_ms = scavenge_caches_when_due(heap);
+  uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
   if (is_own || class < SLAB_CLASS_COUNT)
     push(heap, class, block);
   else
     adopt_large(heap, class, block);
   leave(heap, class);
-  scavenge_rest_when_due(heap, now_ms);
+  reclaim_rest_when_due(heap, now_ms);
 }
 
 /* True when blocks went home. */
@@ -83,7 +83,7 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
   bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
   leave(heap, entry & MAP_CLASS_MASK);
-  if (went_beyond) scavenge_when_due(heap);
+  if (went_beyond) reclaim_when_due(heap);
 }
 
 /* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
@@ -113,7 +113,7 @@ static void free_block(uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!heap)) {
     free_without_heap(block, class);
-    scavenge_when_due(heap_of_thread);
+    reclaim_when_due(heap_of_thread);
   } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
     free_remote_tiny(heap, entry, block);
   else
@@ -166,7 +166,7 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
     free_big(block);
-  scavenge_when_due(heap_of_thread);
+  reclaim_when_due(heap_of_thread);
 }
 
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */

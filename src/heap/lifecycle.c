@@ -13,10 +13,10 @@
 #include "hardened/checked.h"
 #include "map/huge.h"
 #include "os/lock.h"
-#include "pool/range.h"
+#include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 #include "report/report.h"
 
 /* ---- the library ------------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ RESIDENT struct heap *heap_borrow(void) {
   struct heap *heap = parked_take();
   if (!heap) heap = heap_make();
   if (LIKELY(heap)) return heap;
-  scavenge_under_pressure(heap_of_thread); /* which has none, or has ended */
+  reclaim(heap_of_thread, RECLAIM_PRESSURE); /* which has none, or has ended */
   return heap_make();
 }
 
@@ -158,9 +158,10 @@ static void after_fork_in_child(void) {
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
-  range_after_fork();
+  arenas_after_fork();
   guarded_after_fork();
-  scavenge_after_fork();
+  slab_pool_after_fork();
+  reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));
   lost_after_fork(heap_of_thread);

@@ -31,7 +31,7 @@ static size_t take_cached(const struct large_request *request, size_t granules,
 /* Before the process grows, what is cached merges; but not where it is mostly untouched, and would not stay so. */
 static size_t take_range(const struct range_request *request, struct counters *counters) {
   if (density_is_low()) return range_take(request, counters);
-  struct purge everything = {.bytes_left = SIZE_MAX};
+  struct purge everything = PURGE_EVERYTHING;
   whole_cache_purge(&whole, &everything, counters);
   return site_cache_take_range(&cache, request, counters);
 }
@@ -39,7 +39,7 @@ static size_t take_range(const struct range_request *request, struct counters *c
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);
   size_t alignment = alignment_granules(request->alignment_bytes);
-  if (alignment == 1 && request->source != FROM_ROOMY) {
+  if (alignment == 1 && request->source != FROM_FREED_WITH_HEADROOM) {
     size_t cached = take_cached(request, granules, counters);
     if (cached != NO_GRANULE) return cached;
   }

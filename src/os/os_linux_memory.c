@@ -104,6 +104,7 @@ static bool is_whole(void *address, size_t bytes) {
   return madvise(address, bytes, MADV_NORMAL) == 0;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
   if (is_whole(address, bytes)) return true;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);

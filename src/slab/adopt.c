@@ -262,7 +262,7 @@ RESIDENT void owner_park(struct owner *owner) {
 
 /* In turns, between which its thread may come. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
-  while (purge->page_calls && latch_try(owner)) {
+  while (purge->calls_left && latch_try(owner)) {
     uint32_t state = load_relaxed(&owner->state);
     bool is_done = state == OWNER_RUNNING || pages_look(owner, purge, age_ms, SIZE_MAX);
     latch_give(owner);
@@ -271,7 +271,7 @@ static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms
 }
 
 /* False while the owner runs and may idle later. */
-static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
+bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING, are_pages_done = true;
   if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
@@ -286,12 +286,6 @@ static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   latch_give(owner);
   if (!are_pages_done) give_pages(owner, purge, age_ms);
   return true;
-}
-
-RESIDENT void owners_sweep(const struct owner *self, struct purge *purge) {
-  uint64_t now_ns = os_now_ns();
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    if (!sweep(owner, now_ns, purge) && owner != self) purge->work_remains = true;
 }
 
 RESIDENT void owners_collect_ended(void) {

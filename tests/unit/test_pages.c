@@ -20,7 +20,7 @@ static bool look_within(size_t slabs, size_t most_calls) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .page_decay_ms = DECAY,
                         .bytes_left = SIZE_MAX,
-                        .page_calls = most_calls};
+                        .calls_left = most_calls};
   pages_look(&mine, &purge, 0, slabs);
   return purge.work_remains;
 }

@@ -4,7 +4,12 @@
 #include "child.h"
 #include "fake/os_fake.h"
 
-static void use_processor_ms(uint64_t milliseconds) { os_fake.processor_ms += milliseconds; }
+enum { ASKED_AGAIN_MS = 16 };
+
+static void use_processor_ms(uint64_t milliseconds) {
+  os_fake.processor_ms += milliseconds;
+  os_fake_advance_ms(ASKED_AGAIN_MS);
+}
 
 static int earn_and_spend(const void *unused) {
   (void)unused;
@@ -27,11 +32,26 @@ static int save_a_little(const void *unused) {
   return 0;
 }
 
+/* With a thousand threads the answer costs more than what it saves. */
+static int ask_seldom(const void *unused) {
+  (void)unused;
+  use_processor_ms(10);
+  REQUIRE(purge_credit_allows(10));
+  os_fake.processor_ms += 10;
+  os_fake_advance_ms(ASKED_AGAIN_MS - 1);
+  REQUIRE(!purge_credit_allows(11));
+  os_fake_advance_ms(1);
+  REQUIRE(purge_credit_allows(20));
+  return 0;
+}
+
+CHILD_TEST(ask_seldom)
 CHILD_TEST(earn_and_spend)
 CHILD_TEST(save_a_little)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_ask_seldom),
       cmocka_unit_test(test_earn_and_spend),
       cmocka_unit_test(test_save_a_little),
   };

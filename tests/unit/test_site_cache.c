@@ -73,8 +73,10 @@ static int age(const void *unused) {
   size_t young = fresh(3);
   REQUIRE(site_cache_put(&cache, 1, young, BUDGET_BYTES));
   os_fake_advance_ms(500);
-  struct purge purge = {
-      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .bytes_left = SIZE_MAX};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = 1000,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
   site_cache_purge(&cache, &purge, &counters);
   REQUIRE(purge.work_remains && load_relaxed(&cache.cached_bytes) == 3 * GRANULE_BYTES);
   REQUIRE(site_cache_take(&cache, 1, 2, 2) == NO_GRANULE);

@@ -56,8 +56,10 @@ static int age(const void *unused) {
   for (unsigned at = 0; at < 2; at++)
     REQUIRE(whole_cache_put(&cache, CLASS, young[at], BUDGET_BYTES));
   os_fake_advance_ms(500);
-  struct purge purge = {
-      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .bytes_left = SIZE_MAX};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = 1000,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
   whole_cache_purge(&cache, &purge, &counters);
   REQUIRE(purge.work_remains && load_relaxed(&cache.cached_bytes) == 6 * GRANULE_BYTES);
   REQUIRE(range_take_used(&(struct range_request){3, 1, 0, FROM_ANY}, &counters) ==

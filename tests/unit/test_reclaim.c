@@ -1,7 +1,13 @@
-/* src/reclaim/scavenge: memory goes back by age, in the test's time. */
-#include "reclaim/scavenge.h"
+/* src/reclaim: memory goes back by age, in the test's time. */
+#include "reclaim/due.h"
 
 #include "memory_use.h"
+
+/* Without the helper, which would do it in its own time. */
+static void begin(void) {
+  options.helper_thread = 0;
+  start_library();
+}
 
 /* A program that goes on a little: slow paths, no memory to speak of. */
 static void tick(uint64_t milliseconds) {
@@ -11,7 +17,7 @@ static void tick(uint64_t milliseconds) {
 
 static int wait_for_the_decay(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   use_memory();
   uint64_t before = look().purged_bytes, free_bytes = look().dirty_free_bytes;
   REQUIRE(free_bytes >= 20 * MIB);
@@ -23,33 +29,33 @@ static int wait_for_the_decay(const void *unused) {
   return 0;
 }
 
-/* One call after a long silence is enough. */
+/* The first calls after a long silence are enough, each with a step of the work. */
 static int notice_a_silence(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   use_memory();
   tick(10);
   tick(300);
   os_fake_advance_ms(5000);
-  hak_free(must_malloc(2 * MIB));
+  for (unsigned step = 0; step < 4; step++) hak_free(must_malloc(2 * MIB));
   REQUIRE(look().dirty_free_bytes < 6 * MIB);
   return 0;
 }
 
 static int decay_at_once(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   options.decay_ms = 0;
   use_memory();
   tick(10);
-  tick(0);
+  for (unsigned step = 0; step < 4; step++) tick(0);
   REQUIRE(look().dirty_free_bytes <= 4 * MIB);
   return 0;
 }
 
 static int purge_by_force(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   use_memory();
   REQUIRE(hak_purge(false) < MIB); /* nothing is old */
   REQUIRE(hak_purge(true) >= 20 * MIB);
@@ -70,7 +76,7 @@ static uint64_t given_pages_bytes(void) { return load_relaxed(&totals.given_page
 
 static int give_pages_between_survivors(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   leave_survivors();
   for (unsigned step = 0; step < 9; step++) tick(100);
   REQUIRE(given_pages_bytes() == 0);
@@ -83,7 +89,7 @@ static int give_pages_between_survivors(const void *unused) {
 /* Though nothing else waits, as a busy program wants them again. */
 static int keep_pages_a_little(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   options.decay_ms = 0;
   leave_survivors();
   for (unsigned step = 0; step < 9; step++) tick(10);
@@ -95,7 +101,7 @@ static int keep_pages_a_little(const void *unused) {
 
 static int give_pages_by_force(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   leave_survivors();
   REQUIRE(hak_purge(true) >= 6 * MIB && given_pages_bytes() >= 6 * MIB);
   REQUIRE(hak_purge(true) == 0);
@@ -105,7 +111,7 @@ static int give_pages_by_force(const void *unused) {
 /* No round while there is nothing to give back: a program that only runs pays nothing. */
 static int stay_quiet(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   hak_purge(true);
   void *block = must_malloc(100);
   for (unsigned step = 0; step < 20; step++) tick(1000);
@@ -124,7 +130,7 @@ static int stay_quiet(const void *unused) {
 
 static int bound_what_is_kept(const void *unused) {
   (void)unused;
-  start_library();
+  begin();
   options.big_cache_bytes = 16 * MIB;
   for (unsigned index = 0; index < 40; index++) blocks[index] = must_malloc(2 * MIB);
   for (unsigned index = 0; index < 40; index++) hak_free(blocks[index]);
