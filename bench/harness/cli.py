@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .allocators import Allocator, find_allocators
+from .allocators import DEBIAN, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
 from .campaign import Outcome, Plan, run_campaign, step_count
@@ -55,6 +55,12 @@ def _named_library(text: str) -> tuple[str, Path]:
     return name, Path(path).resolve()
 
 
+def _peer_kind(text: str) -> str:
+    if text not in PEER_KINDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {' nor '.join(PEER_KINDS)} (also PEERS=)")
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench/run",
@@ -65,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="NAME", help="only these benchmarks; larson means larson-*")
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
+    add("--peers", type=_peer_kind, default=os.environ.get("PEERS") or DEBIAN, metavar="KIND",
+        help="debian: Debian's packages of the peers; new: today's versions, built into build/peers; also "
+        "PEERS=new in the environment")  # fmt: skip
     add("--alloc", action="append", default=[], type=_named_library, metavar="NAME=FILE",
         help="also this library (a NAME that begins with hakmem is not counted as a peer)")  # fmt: skip
     add("--rounds", type=positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
@@ -83,10 +92,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _tell(line: str) -> None:
+    print(f"bench/run: {line}", file=sys.stderr, flush=True)
+
+
 def _choose_allocators(
     parser: argparse.ArgumentParser, options: argparse.Namespace
 ) -> tuple[list[Allocator], list[str]]:
-    found, missing = find_allocators(dict(options.alloc))
+    known = {"hakmem", "glibc", *dict(options.alloc), *peer_names(options.peers)}
+    unknown = [name for name in options.allocators if name not in known]
+    if unknown:
+        parser.error(f"no such allocator: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    found, missing = find_allocators(dict(options.alloc), options.peers, options.allocators, _tell)
     unknown = [name for name in options.allocators if name not in [a.name for a in found]]
     if unknown:
         parser.error(f"no such allocator here: {', '.join(unknown)}; {'; '.join(missing)}")
