@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .allocators import DEBIAN, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
-from .campaign import Outcome, Plan, run_campaign, step_count
+from .campaign import Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown
 from .paths import LAST_CSV, LAST_JSON, REPORT, RESULTS
+from .progress import steps
 from .report import write_report
 from .selection import ALL, select
 from .summary import Document, summarise
-from .tables import show
+from .tables import output_console, show
 from .workload import Length
 
 EPILOGUE = """\
@@ -147,36 +147,6 @@ def _list(plan: Plan, missing: list[str], console: Console) -> None:
     console.print(_estimate(plan), highlight=False)
 
 
-def _run_with_lines(plan: Plan) -> Outcome:
-    """For logs: one line on standard error for each round."""
-    shown = set()
-
-    def step(description: str) -> None:
-        phase = description.partition(":")[0]
-        if phase not in shown:
-            shown.add(phase)
-            print(phase, file=sys.stderr, flush=True)
-
-    return run_campaign(plan, step)
-
-
-def _run_with_progress(plan: Plan) -> Outcome:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("building", total=step_count(plan))
-
-        def step(description: str) -> None:
-            progress.update(task, advance=1, description=description)
-
-        return run_campaign(plan, step)
-
-
-def _output_console() -> Console:
-    """A file or a pipe is as wide as the tables want to be."""
-    console = Console()
-    return console if console.is_terminal else Console(width=200)
-
-
 def _written(document: Document, targets: list[tuple[Callable[[Document, Path], None], Path]]) -> bool:
     """Writes the files; complains of each that could not be written, and returns whether all were."""
     good = True
@@ -199,7 +169,7 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
     if options.markdown:
         print(to_markdown(document))
     else:
-        show(document, _output_console())
+        show(document, output_console())
         for path in (options.report / "index.html", *(path for _, path in kept)):
             print(path)
     return 1 if document["failures"] or not good else 0
@@ -216,11 +186,12 @@ def main(arguments: list[str]) -> int:
             parser.error(f"{options.saved}: {error}")
     plan, missing = _plan(parser, options)
     if options.list:
-        _list(plan, missing, _output_console())
+        _list(plan, missing, output_console())
         return 0
     machine = describe_machine()  # first: later the load would be our own
     try:
-        outcome = _run_with_progress(plan) if sys.stderr.isatty() else _run_with_lines(plan)
+        with steps(step_count(plan)) as step:
+            outcome = run_campaign(plan, step)
     except BuildError as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         return 1
