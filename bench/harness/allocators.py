@@ -22,6 +22,7 @@ class Allocator:
     library: Path | None
     package: str = ""  # Debian's, whose version is told
     origin: str = ""  # version and flags, where that is known without asking
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, beside the preload
 
     @property
     def expected_file(self) -> str:
@@ -83,7 +84,7 @@ def _make_new(names: Collection[str], library: Callable[[NewPeer], Path]) -> Fou
     for peer in (peer for peer in NEW_PEERS if peer.name in names):
         try:
             package = peer.package if peer.registry == "Debian" else ""
-            found[peer.name] = Allocator(peer.name, library(peer), package, peer.origin)
+            found[peer.name] = Allocator(peer.name, library(peer), package, peer.origin, peer.variables)
         except PeerError as error:
             missing.append(f"{peer.name} could not be built: {error}")
     return found, missing

@@ -44,7 +44,7 @@ def allocator_environment(allocator: Allocator) -> dict[str, str]:
     environment = user_environment() | {"BENCH_PROVE": "1"}
     if allocator.library is not None:
         environment["LD_PRELOAD"] = str(allocator.library)
-    return environment
+    return environment | dict(allocator.variables)
 
 
 def run_for_result(command: list[str], environment: dict[str, str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from .recipes import Commands, Compiled, Found, Recipe, Unpacked
 
 @dataclass(frozen=True)
 class NewPeer:
-    """`package` and `version` are the registry's; `holds` is the allocator's own version in it."""
+    """`package` and `version` are the registry's; `holds` is the allocator's own version in it.  `variables`
+    are of the environment, where the allocator is itself only with them."""
 
     name: str
     registry: str  # crates.io, PyPI or Debian
@@ -20,12 +21,14 @@ class NewPeer:
     version: str
     holds: str
     recipe: Recipe
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def origin(self) -> str:
-        """Version and flags, for the tables."""
+        """Version, flags and variables, for the tables."""
         version = f" {self.version}" if self.version else ""
-        return f"{self.holds}: {self.package}{version} of {self.registry}, {self.recipe.summary}"
+        variables = "".join(f", {name}={value}" for name, value in self.variables)
+        return f"{self.holds}: {self.package}{version} of {self.registry}, {self.recipe.summary}{variables}"
 
 
 def _mimalloc(name: str, folder: str, holds: str) -> NewPeer:
@@ -89,6 +92,9 @@ NEW_PEERS = (
             listed_in="build.rs",
             listed_pattern=r'"(c_src/(?:abseil-cpp|tcmalloc)/[^"]+\.(?:cc|S))"',
         ),
+        # glibc from 2.35 on takes the restartable sequences that its caches of each processor need; without
+        # them it has none and is half as fast.
+        (("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),),
     ),
     NewPeer(
         "rpmalloc",

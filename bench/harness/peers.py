@@ -14,7 +14,8 @@ Tell = Callable[[str], None]
 
 
 def _stamp(peer: NewPeer) -> str:
-    return f"{peer!r}\n"
+    """All that the library depends on."""
+    return f"{(peer.registry, peer.package, peer.version, peer.recipe)!r}\n"
 
 
 def is_ready(peer: NewPeer, peers: Path = PEERS) -> bool:

@@ -13,7 +13,9 @@ import pytest
 from harness import allocators, peers, recipes
 from harness.allocators import NEW, PEERS, find_allocators, peer_names
 from harness.cli import main
+from harness.execute import allocator_environment
 from harness.new_peers import NEW_PEERS, NewPeer
+from harness.real_program import preload_variables
 from harness.recipes import Commands, Compiled, Found, PeerError, Unpacked, fetch
 
 SOURCE = "void *malloc(unsigned long size) { return (void *)(size - size); }\n"
@@ -173,6 +175,17 @@ def test_only_what_is_wanted_is_built(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {each.name for each in found if each.is_peer} == {"glibc", "mimalloc2", "rpmalloc"}
     assert next(each for each in found if each.name == "rpmalloc").library == tmp_path / "own.so"
     assert missing == []
+
+
+def test_its_variables_hold_in_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tcmalloc is half as fast where glibc has taken the restartable sequences."""
+    monkeypatch.setattr(allocators, "library_of", fake_library(tmp_path))
+    found, _ = find_allocators({}, NEW, ["tcmalloc"])
+    tcmalloc = next(each for each in found if each.name == "tcmalloc")
+    for environment in (allocator_environment(tcmalloc), preload_variables(tcmalloc)):
+        assert environment["GLIBC_TUNABLES"] == "glibc.pthread.rseq=0"
+        assert environment["LD_PRELOAD"] == str(tmp_path / "libtcmalloc.so")
+    assert "GLIBC_TUNABLES=glibc.pthread.rseq=0" in tcmalloc.origin
 
 
 @pytest.mark.parametrize(
