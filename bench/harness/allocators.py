@@ -86,7 +86,7 @@ def _make_new(names: Collection[str], library: Callable[[NewPeer], Path]) -> Fou
             package = peer.package if peer.registry == "Debian" else ""
             found[peer.name] = Allocator(peer.name, library(peer), package, peer.origin, peer.variables)
         except PeerError as error:
-            missing.append(f"{peer.name} could not be built: {error}")
+            missing.append(f"{peer.name} {error}")
     return found, missing
 
 
@@ -99,10 +99,11 @@ def find_allocators(
     added: dict[str, Path],
     kind: str = DEBIAN,
     wanted: Collection[str] = (),
-    tell: Callable[[str], None] = lambda _line: None,
+    tell: Callable[[str], None] | None = None,
 ) -> tuple[list[Allocator], list[str]]:
     """All allocators found and those of `added` (which replace found ones of the same name), and one
-    sentence for each that is missing.  If any are `wanted`, no other peers are looked for."""
+    sentence for each that is missing.  If any are `wanted`, no other peers are looked for.  Nothing
+    is built without `tell`, which is called with a line before each."""
     found = {"hakmem": Allocator("hakmem", HAKMEM_LIBRARY)} if HAKMEM_LIBRARY.exists() else {}
     missing = [] if found or "hakmem" in added else ["hakmem is not built: run `make`"]
     found["glibc"] = Allocator("glibc", None, "libc6")

@@ -103,7 +103,9 @@ def _choose_allocators(
     unknown = [name for name in options.allocators if name not in known]
     if unknown:
         parser.error(f"no such allocator: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    found, missing = find_allocators(dict(options.alloc), options.peers, options.allocators, _tell)
+    found, missing = find_allocators(
+        dict(options.alloc), options.peers, options.allocators, None if options.list else _tell
+    )
     unknown = [name for name in options.allocators if name not in [a.name for a in found]]
     if unknown:
         parser.error(f"no such allocator here: {', '.join(unknown)}; {'; '.join(missing)}")

@@ -98,6 +98,15 @@ def test_more_units_from_a_list(package: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("package")
+def test_listing_builds_nothing(tmp_path: Path) -> None:
+    peer = peer_of(Compiled(("malloc.c",), "-O2"))
+    with pytest.raises(PeerError, match="is not built yet"):
+        peers.library_of(peer, None, tmp_path)
+    library = peers.library_of(peer, ignore, tmp_path)
+    assert peers.library_of(peer, None, tmp_path) == library
+
+
+@pytest.mark.usefixtures("package")
 def test_its_own_build_system(tmp_path: Path) -> None:
     recipe = Commands(
         ("mkdir lib", "cc -shared -fPIC {source}/malloc.c -o {build}/lib/own.so"), "lib/own.so", "cc"
@@ -155,7 +164,7 @@ def test_a_fetch_that_fails_leaves_nothing_that_looks_complete(
 def fake_library(tmp_path: Path) -> Callable[..., Path]:
     def library_of(peer: NewPeer, _tell: object) -> Path:
         if peer.name == "scudo":
-            raise PeerError("no such file")
+            raise PeerError("could not be built: no such file")
         return tmp_path / f"lib{peer.name}.so"
 
     return library_of
