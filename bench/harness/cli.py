@@ -115,7 +115,7 @@ def _choose_allocators(
 
 
 def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple[Plan, list[str]]:
-    workloads, unknown = select(options.only)
+    workloads, unknown = select(options.only, options.quick)
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
     allocators, missing = _choose_allocators(parser, options)
