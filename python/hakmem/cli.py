@@ -28,7 +28,7 @@ COMMANDS = {
 EPILOG = """\b
 Examples:
   hakmem run -- ./server --port 80     launch it on hakmem
-  hakmem why $(pgrep server)           where is its memory, and what helps?
+  hakmem why $(pgrep server)           where is its memory?
   hakmem top                           choose a hakmem process, watch it live
   hakmem doctor -- ./server            would hakmem work here?
 
@@ -37,7 +37,7 @@ Exit status:
   0  success
   1  failure: the program does not run on hakmem, or doctor found a problem
   2  invalid command line
-  3  the kernel refuses access to the process
+  3  the kernel denies access to the process
   4  no such process, or it ended while it was being read
   5  the versions of tool and library do not match
   128 + N  killed by signal N: 130 after Ctrl-C, 141 when a pipe was closed

@@ -1,4 +1,4 @@
-/* flush.h: blocks on their way from magazines to their slabs, or to what keeps Large ones (T3). */
+/* flush.h: blocks on their way from magazines to their slabs, or to what keeps Large ones. */
 #ifndef HAK_CACHE_FLUSH_H
 #define HAK_CACHE_FLUSH_H
 

@@ -1,4 +1,4 @@
-/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, a remote-free buffer for other heaps'
+/* heap.h: a thread's heap: magazines in front, an owner of slabs below, a remote-free buffer for other heaps'
  * blocks.
  *
  * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the

@@ -74,7 +74,9 @@ RESIDENT static void *allocate_from_ranges(struct heap *heap, unsigned class,
 
 /* Before a magazine's block: to be copied once more costs more than the search. */
 static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation *allocation) {
-  return allocation->is_growing ? allocate_from_ranges(heap, class, allocation, FROM_ROOMY) : NULL;
+  return allocation->is_growing
+             ? allocate_from_ranges(heap, class, allocation, FROM_FREED_WITH_HEADROOM)
+             : NULL;
 }
 
 /* The system is asked last, when nothing that lies in the thread's own magazines helps either; blocks that

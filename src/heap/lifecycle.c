@@ -13,7 +13,7 @@
 #include "hardened/checked.h"
 #include "map/huge.h"
 #include "os/lock.h"
-#include "pool/range.h"
+#include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
@@ -157,9 +157,10 @@ static void after_fork_in_child(void) {
   thread_number_forget();
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
-  lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
-  range_after_fork();
+  lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
+  arenas_after_fork();
   guarded_after_fork();
+  slab_pool_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

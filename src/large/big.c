@@ -21,7 +21,7 @@ size_t big_usable_bytes(uintptr_t block) {
 
 static size_t take_granule(struct big_request *request, struct counters *counters) {
   size_t granules = granules_of(request->bytes);
-  if (request->alignment_bytes <= GRANULE_BYTES && request->source != FROM_ROOMY) {
+  if (request->alignment_bytes <= GRANULE_BYTES && request->source != FROM_FREED_WITH_HEADROOM) {
     size_t cached = site_cache_take(&big_cache, request->site, granules,
                                     granules + granules / CACHE_SLACK_DIVISOR);
     if (cached != NO_GRANULE && LIKELY(range_count_for(cached, request->bytes))) {

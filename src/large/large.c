@@ -39,7 +39,7 @@ static size_t take_range(const struct range_request *request, struct counters *c
 static size_t take_granule(struct large_request *request, struct counters *counters) {
   size_t granules = large_class_granules(request->class);
   size_t alignment = alignment_granules(request->alignment_bytes);
-  if (alignment == 1 && request->source != FROM_ROOMY) {
+  if (alignment == 1 && request->source != FROM_FREED_WITH_HEADROOM) {
     size_t cached = take_cached(request, granules, counters);
     if (cached != NO_GRANULE) return cached;
   }

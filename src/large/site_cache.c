@@ -99,7 +99,7 @@ static size_t take_fresh(const struct range_request *request, struct counters *c
 RESIDENT size_t site_cache_take_range(struct site_cache *cache, const struct range_request *request,
                                       struct counters *counters) {
   size_t granule = range_take_used(request, counters);
-  if (granule != NO_GRANULE || request->source == FROM_ROOMY) return granule;
+  if (granule != NO_GRANULE || request->source == FROM_FREED_WITH_HEADROOM) return granule;
   if (load_relaxed(&cache->cached_bytes)) {
     struct purge everything = PURGE_EVERYTHING;
     site_cache_purge(cache, &everything, counters);

@@ -32,7 +32,9 @@ INLINE bool purge_may_go_on(const struct purge *purge) {
 
 /* True when something that was freed at `stamp_ms` is old enough, and may still go; notes what stays. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
-  bool is_old = purge->now_ms - stamp_ms >= decay_ms;
+  uint32_t age_ms = purge->now_ms - stamp_ms;
+  if (age_ms > INT32_MAX) age_ms = 0; /* freed since the round began */
+  bool is_old = age_ms >= decay_ms;
   if (is_old && purge_may_go_on(purge)) return true;
   purge->work_remains = true;
   purge->is_cut |= is_old;

@@ -1,10 +1,25 @@
-/* range_record.h: how ranges are kept; for range.c, and for who describes it to others (src/observe).
+/* range_record.h: how ranges are kept: for the files of pool/ that change them, and for src/observe.
  *
- *   law: the records of a range's first and last granule tell its kind, that of the first its length. */
+ *   law: the records of a range's first and last granule tell its kind, that of the first its length and, of a free
+ *        one, where it lies in its set (arena.h); those in between tell nothing */
 #ifndef HAK_POOL_RANGE_RECORD_H
 #define HAK_POOL_RANGE_RECORD_H
 
-#include "pool/range.h"
+#include "map/window.h"
+#include "pool/superslab.h"
+
+#define NO_GRANULE SIZE_MAX
+
+/* What a live range tells about itself; kept in the record of its first granule. */
+struct range_info {
+  uint32_t granules;     /* of a free range too */
+  ATOMIC(uint32_t) site; /* where it was asked for */
+  uint32_t stamp_ms;     /* last time it was freed */
+  uint16_t colour_bytes; /* where its block begins, from the first granule's start */
+  bool is_zero;          /* reads as zero: no need to clear */
+  uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
+  bool is_closed;        /* hardened mode: all its pages are; false: some may be */
+};
 
 enum range_kind {
   RANGE_NONE,
@@ -13,14 +28,15 @@ enum range_kind {
   RANGE_CLEAN,
   RANGE_UNMAPPED,
   RANGE_OCCUPIED,
-  RANGE_BUSY
+  RANGE_BUSY /* in nobody's set: a thread is giving it to the system */
 };
 
 struct range {
-  struct range_info info;  /* granules is valid in the first record of free ranges too */
+  struct range_info info;
   uint32_t first;          /* in the last granule's record: the first granule */
   uint32_t next, previous; /* neighbours in the bin, by first granule */
-  uint8_t kind;            /* enum range_kind, in the first and the last granule's record */
+  uint32_t older, younger; /* neighbours by age */
+  uint8_t kind;            /* enum range_kind */
   bool was_moved;          /* its mapping is a fragment: remap instead of purge */
 };
 
@@ -30,5 +46,39 @@ struct range_chunk {
   uint32_t purged; /* bit per granule: given back to the operating system and not used since */
   struct range ranges[GRANULES_PER_CHUNK];
 };
+
+/* NULL when the granule's chunk is not a range chunk (or there is none). */
+INLINE struct range_chunk *range_chunk_if_any(size_t granule) {
+  if (granule >= load_relaxed(&window.granule_count)) return NULL;
+  uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
+  if (!(metadata & CHUNK_IS_RANGES)) return NULL;
+  return (struct range_chunk *)(metadata & ~CHUNK_IS_RANGES); /* NOLINT: a tagged pointer */
+}
+INLINE struct range *range_record_if_any(size_t granule) {
+  struct range_chunk *chunk = range_chunk_if_any(granule);
+  return chunk ? &chunk->ranges[granule % GRANULES_PER_CHUNK] : NULL;
+}
+/* Of a granule of a range chunk. */
+INLINE struct range_chunk *range_chunk(size_t granule) {
+  ASSERT(range_chunk_if_any(granule));
+  char *tagged = chunk_metadata(granule / GRANULES_PER_CHUNK);
+  return (struct range_chunk *)(void *)(tagged - CHUNK_IS_RANGES);
+}
+INLINE struct range *range_record(size_t granule) {
+  return &range_chunk(granule)->ranges[granule % GRANULES_PER_CHUNK];
+}
+
+/* The first granule of the next chunk. */
+INLINE size_t next_chunk(size_t granule) {
+  return (granule / GRANULES_PER_CHUNK + 1) * GRANULES_PER_CHUNK;
+}
+
+/* Writes the boundary records of a range. */
+INLINE void range_set_boundaries(size_t first, size_t granules, enum range_kind kind) {
+  struct range *head = range_record(first), *tail = range_record(first + granules - 1);
+  head->info.granules = (uint32_t)granules;
+  tail->first = (uint32_t)first;
+  head->kind = tail->kind = (uint8_t)kind;
+}
 
 #endif

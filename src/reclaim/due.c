@@ -15,7 +15,7 @@ static ATOMIC(uint64_t) next_round_ms;
 
 /* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
  * unless the last one was just now. */
-static void arm(uint64_t now_ms) {
+RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
     store_relaxed(&next_round_ms, now_ms + reclaim_interval_ms());
@@ -76,7 +76,7 @@ void reclaim_round_when_due(struct heap *heap) {
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */
 
-/* Who passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
+/* A thread that passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
  * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
  * same.  Below the limit all begins anew. */
 static ATOMIC(uint64_t) next_limit_ms;

@@ -13,7 +13,7 @@
 enum { EXCESS_DIVISOR = 2 };
 /* Pages are looked for where less than this part of what is held is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 16 };
-/* Who has set a longer decay time wants memory kept. */
+/* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
 
 /* In a process with one thread; relaxed, as it may have more later. */

@@ -80,7 +80,7 @@ RESIDENT uint64_t reclaim_decay_ms(void) {
   return decay < LIMITS_DECAY_NEVER_MS ? decay << regret_level() : decay;
 }
 
-uint64_t reclaim_interval_ms(void) {
+RESIDENT uint64_t reclaim_interval_ms(void) {
   uint64_t interval = reclaim_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
   return interval > RECLAIM_MIN_INTERVAL_MS ? interval : RECLAIM_MIN_INTERVAL_MS;
 }
@@ -89,7 +89,7 @@ uint64_t reclaim_interval_ms(void) {
  * such pages wait even where nothing else does. */
 enum { PAGE_DECAY_MIN_MS = 100 };
 
-uint32_t reclaim_page_decay_ms(void) {
+RESIDENT uint32_t reclaim_page_decay_ms(void) {
   uint64_t decay = reclaim_decay_ms();
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }

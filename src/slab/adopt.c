@@ -89,7 +89,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   /* acquire: the owner, as owners_first; pairs with the exchange below. */
   struct owner *begin = load_acquire(&next_ended[class]);
   if (!begin && !(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
-  /* seq: cleared before we look; who parks or queues afterwards sets it again. */
+  /* seq: cleared before we look; a thread that parks or queues afterwards sets it again. */
   if (!begin) fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
   bool was_busy = false;
@@ -100,7 +100,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
     ended = ended->next_of_all;
   }
   if (slab || was_busy) orphan_mask_add(bit); /* there may be more */
-  /* Who finds that another has gone on meanwhile leaves it to that one. */
+  /* A thread that finds that another has gone on meanwhile leaves it to that one. */
   cas_strong_acq_rel(&next_ended[class], &begin, slab ? last : ended);
   return slab;
 }
@@ -145,7 +145,7 @@ static struct slab *choose_queued(struct owner *candidate, unsigned class, uint6
   return chosen;
 }
 
-/* All conditions of M4, cheapest first. */
+/* All conditions of Route P, cheapest first. */
 static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
                       struct counters *counters) {
   if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
@@ -172,7 +172,7 @@ static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, u
   return slab;
 }
 
-RESIDENT struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;

@@ -63,6 +63,12 @@ static uint64_t dirty_granules(void) {
   return sizes.dirty_bytes >> GRANULE_SHIFT;
 }
 
+/* No thread is at work any more. */
+static void require_laws(void) {
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
+    MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
+}
+
 /* What is free can be had, whole where free neighbours merged. */
 static void require_dirty(size_t granule, size_t granules) {
   struct range_request request = request_of(granules);
@@ -90,6 +96,7 @@ static void free_right(void) {
 static void take_one(void) { take_used(GRANULES); }
 
 static void check_merged(void) {
+  require_laws();
   size_t got = taken[2];
   if (got == NO_GRANULE) {
     require_dirty(left, 2 * GRANULES);
@@ -106,6 +113,7 @@ static bool is_extended;
 static void extend_left(void) { is_extended = range_extend(left, 2 * GRANULES, mine()); }
 
 static void check_extended(void) {
+  require_laws();
   size_t granules = is_extended ? 2 * GRANULES : GRANULES;
   MODEL_REQUIRE(range_info(left)->granules == granules);
   MODEL_REQUIRE(taken[2] == NO_GRANULE || taken[2] == right);
@@ -135,6 +143,7 @@ static void purge(void) {
 }
 
 static void check_purged(void) {
+  require_laws();
   MODEL_REQUIRE(taken[1] == NO_GRANULE || taken[1] == left);
   /* Whatever was purged reads as zero and merged with what was never used; the rest waits. */
   uint64_t live = 0;
@@ -168,6 +177,7 @@ static void set_up_block(void) {
 static void free_block(void) { big_give(block, mine()); }
 
 static void check_freed_once(void) {
+  require_laws();
   MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.big_live_bytes) == 0);
 }
 
@@ -202,6 +212,7 @@ static void purge_young(void) {
 
 /* It is with one thread, in the cache or in the arena. */
 static void check_site(void) {
+  require_laws();
   uint64_t cached = load_relaxed(&cache.cached_bytes) >> GRANULE_SHIFT;
   size_t found = site_cache_take(&cache, SITE, GRANULES, GRANULES);
   MODEL_REQUIRE(cached == (found == left ? GRANULES : 0));

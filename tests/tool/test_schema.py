@@ -93,7 +93,7 @@ def test_what_an_older_library_lacks_is_said() -> None:
         lambda: schema.constant("question"),
         lambda: schema.root("nowhere"),
     ):
-        with pytest.raises(VersionError, match=r"hakmem 0\.3\.0 does not tell"):
+        with pytest.raises(VersionError, match=r"hakmem 0\.3\.0 does not provide"):
             ask()
 
 

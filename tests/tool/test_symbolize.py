@@ -139,7 +139,7 @@ def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> N
         assert f" main{where('main')} (" in named(tool, report, *options)
     words = [str(tool.path), "symbolize"]
     step = subprocess.run(words, input=report, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert step.stderr == "hakmem: warning: ./server is not to be found; its frames stay as they are\n"
+    assert step.stderr == "hakmem: warning: ./server: not found; its frames stay unresolved\n"
     assert "#2 0x" in step.stdout
 
 

@@ -279,7 +279,7 @@ def test_core(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None
     assert {item["name"] for item in dead["lines"]} < {item["name"] for item in alive["lines"]}
     for name in ("live data", "free blocks in used slabs", "cached Large and Big blocks"):
         assert line(dead, name)["bytes"] == pytest.approx(line(alive, name)["bytes"], rel=0.01)
-    assert "does not tell which pages were resident" in dead["notes"][0]
+    assert "does not record which pages were resident" in dead["notes"][0]
     assert "of hakmem's memory is live data" in dead["verdict"]
 
 

@@ -39,6 +39,11 @@ static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
   return purge.purged_bytes;
 }
 
+static void require_laws(void) {
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
+    REQUIRE(arena_is_valid(arena, EVERY_RANGE));
+}
+
 /* ---- split and merge -------------------------------------------------------------------------------- */
 
 static int split_and_merge(const void *unused) {
@@ -189,6 +194,75 @@ static int purge_by_age(const void *unused) {
   return 0;
 }
 CHILD_TEST(purge_by_age)
+
+/* A round ends after so many calls; the next goes on with what is oldest. */
+static int purge_in_parts(const void *unused) {
+  (void)unused;
+  enum { RANGES = 10, PART = 4 };
+  size_t freed[RANGES];
+  set_up();
+  for (unsigned index = 0; index < RANGES; index++) {
+    freed[index] = take(1 + index % 3);
+    REQUIRE(take(1)); /* a wall */
+  }
+  for (unsigned index = RANGES; index-- > 0; os_fake_advance_ms(1)) {
+    *bytes_of(freed[index]) = 7;
+    give(freed[index]);
+  }
+  for (unsigned left = RANGES; left > 0; left -= left < PART ? left : PART) {
+    struct purge purge = {
+        .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .calls_left = PART};
+    for (unsigned index = 0; index < RANGES; index++)
+      REQUIRE((*bytes_of(freed[index]) == 7) == (index < left));
+    range_purge(&purge, &counters);
+    REQUIRE(PART - purge.calls_left == (left < PART ? left : PART) &&
+            purge.work_remains == (left > PART) && purge.is_cut == (left > PART));
+    require_laws();
+  }
+  REQUIRE(measure().dirty_bytes == 0);
+  return 0;
+}
+CHILD_TEST(purge_in_parts)
+
+/* What is freed while a round is at work has its own age. */
+static int freed_since_the_round_began(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t a = take(4);
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = 1000,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
+  os_fake_advance_ms(5);
+  give(a);
+  range_purge(&purge, &counters);
+  REQUIRE(measure().dirty_bytes == 4 * GRANULE_BYTES && purge.work_remains);
+  return 0;
+}
+CHILD_TEST(freed_since_the_round_began)
+
+/* Freed late, as a cache does, with an older stamp: at its place by age, and the older neighbour's where it merges. */
+static int ages_in_order(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t ranges[6];
+  for (unsigned index = 0; index < 6; index++) {
+    ranges[index] = take(4);
+    REQUIRE(take(1));
+  }
+  static const uint32_t stamps_ms[6] = {500, 300, 900, 100, 700, 300};
+  for (unsigned index = 0; index < 6; index++) {
+    range_give(ranges[index], stamps_ms[index], &counters);
+    require_laws();
+  }
+  enum { CALLS = 6 };
+  struct purge purge = {
+      .now_ms = 1000, .decay_ms = 500, .bytes_left = SIZE_MAX, .calls_left = CALLS};
+  range_purge(&purge, &counters);
+  REQUIRE(CALLS - purge.calls_left == 4 && measure().dirty_bytes == 8 * GRANULE_BYTES);
+  return 0;
+}
+CHILD_TEST(ages_in_order)
 
 static int purge_refused(const void *unused) {
   (void)unused;
@@ -388,6 +462,7 @@ static int model(const void *unused) {
       live[live_count++] = take_random(&random);
     }
     os_fake_advance_ms(1);
+    require_laws();
   }
   uint64_t live_bytes = 0;
   for (unsigned index = 0; index < live_count; index++)
@@ -439,7 +514,7 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
   signal(SIGSEGV, SIG_DFL);
   alarm(10);
   protect_record(given + LONG_GRANULES - 1, PROT_READ | PROT_WRITE);
-  range_after_fork();
+  arenas_after_fork();
   REQUIRE(measure().mapped_bytes == mapped_bytes);
   REQUIRE(bytes_of(live)[0] == 7 && range_info(live)->granules == 8);
   size_t fresh = take(8);
@@ -481,6 +556,9 @@ int main(void) {
       cmocka_unit_test(test_extend_over_two),
       cmocka_unit_test(test_extend_over_old_pages),
       cmocka_unit_test(test_purge_by_age),
+      cmocka_unit_test(test_purge_in_parts),
+      cmocka_unit_test(test_freed_since_the_round_began),
+      cmocka_unit_test(test_ages_in_order),
       cmocka_unit_test(test_purge_refused),
       cmocka_unit_test(test_use_after_purge),
       cmocka_unit_test(test_addresses),

@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     OK = 0
     FAILED = 1  # failure, no hakmem in the target, or a problem that `doctor` found
     USAGE = 2  # invalid command line
-    REFUSED = 3  # the kernel refuses access to the process
+    REFUSED = 3  # the kernel denies access to the process
     GONE = 4  # no such process, or it ended while it was being read
     VERSIONS = 5  # the versions of tool and library do not match
 

@@ -61,7 +61,8 @@ def cause_of_free_blocks(line: Line) -> str:
     size = bytes_text(worst["block_bytes"])
     if worst["bytes"] < MOST_SHARE * line.bytes:
         return (
-            f"They are spread over {len(line.details)} size classes; blocks of {size} are the largest part."
+            f"They are spread over {counted(len(line.details), 'size class', 'size classes')}; blocks of "
+            f"{size} are the largest part."
         )
     full = share_text(worst["live_blocks_per_slab"], worst["capacity_blocks_per_slab"])
     slabs = counted(worst["slabs"], "slab")

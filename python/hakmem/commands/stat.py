@@ -12,9 +12,9 @@ from hakmem.commands.arguments import EVERY_FIGURE, JSON, pid_argument
 @JSON
 @EVERY_FIGURE
 def command(pid: int, as_json: bool, everything: bool) -> None:
-    """One snapshot of process PID: memory, size classes, threads, counters, system calls.
+    """Print one snapshot of process PID: memory, size classes, threads, counters, system calls.
 
-    The process is not stopped and takes no part; it may hang. Figures may be a few operations apart.
+    The process is not stopped and need not cooperate; it may hang. Figures may be a few operations apart.
 
     \b
     Examples:

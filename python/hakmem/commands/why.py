@@ -15,12 +15,12 @@ PID = re.compile("[0-9]{1,19}")
 @click.command("why")
 @click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Advice for every line and all details.")
+@click.option("--all", "everything", is_flag=True, help="Show advice for every line and all details.")
 def command(target: str, as_json: bool, everything: bool) -> None:
-    """Why is the RSS of process PID this high? Lines that add up to it, largest first, each with what could
-    be done, and a verdict in words.
+    """Explain the RSS of process PID: lines that add up to it, largest first, each with what reduces it, and
+    a verdict.
 
-    Of a core file (CORE) only hakmem's part is known, and estimated.
+    For a core file (CORE) only hakmem's part is known, and estimated.
 
     \b
     Examples:

@@ -182,7 +182,7 @@ def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
         yield Trap(
             "machine",
             True,
-            f"{program} is a {_machine(file)} program, {library} is for {_machine(ours)}",
+            f"{program} is built for {_machine(file)}, {library} for {_machine(ours)}",
             "build hakmem for that machine",
         )
     elif _c_library(file) != _c_library(ours):

@@ -13,18 +13,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.progress import Progress, no_progress
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import Schema
 
-Records = NDArray[Any]
-Words = NDArray[np.uint64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Records: TypeAlias = "NDArray[Any]"
+Words: TypeAlias = "NDArray[np.uint64]"
 
 POINTER = np.dtype("u8")
 FIRST_HEAP_NUMBER = 1
@@ -38,7 +40,7 @@ RANGE_CHUNKS_AT_ONCE = 4096
 def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
     library does not ask the kernel for it while there is one thread."""
-    schema.need("heap", "magazines", "owner", "thread_id")
+    schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
     schema.need("owner", "next_of_all", "counters", "number", "state")
     owners = np.array(_owners(memory, schema), np.uint64)
     heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))

@@ -16,7 +16,7 @@ VARIABLE = "HAKMEM_LIBRARY"
 
 
 def find_library() -> Path:
-    """The first of: $HAKMEM_LIBRARY, the build tree beside this package, the usual folders, ldconfig."""
+    """The first of: $HAKMEM_LIBRARY, the build tree beside this package, the usual directories, ldconfig."""
     named = os.environ.get(VARIABLE)
     if named:
         path = Path(named).absolute()

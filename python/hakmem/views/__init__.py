@@ -1,1 +1,1 @@
-"""What people and other programs see: tables, the live screen, pages, metrics."""
+"""Output: tables, the live screen, recordings and their page, metrics."""

@@ -1,8 +1,7 @@
 """Charts over time as inline SVG: no library, no request, colours from the page's own style.
 
-Every series has a colour by its place: class s0 … s9 in the page's CSS, so that light and dark are the
-page's business.  Missing values (None) leave a gap in a line; in a stack they are taken to lie between
-their neighbours."""
+Every series has a colour by its index: class s0 … s9 in the page's CSS, which handles light and dark themes.
+Missing values (None) leave a gap in a line; in a stack they are interpolated."""
 
 from __future__ import annotations
 
@@ -54,12 +53,12 @@ class Series:
 
     name: str
     values: Values
-    is_line: bool = False  # in a stacked chart: drawn over the stack instead of in it
+    is_line: bool = False  # in a stacked chart: drawn over the stack, not as a layer
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure of the page: its title, how to read it, and its series over `times_s`."""
+    """A chart of the page: its title, how to read it, and its series over `times_s`."""
 
     key: str
     title: str
@@ -76,12 +75,12 @@ class Chart:
 
     @property
     def legend(self) -> list[tuple[int, str]]:
-        """Colour number and name, in the order of the series."""
+        """Colour number and name of each series, in order."""
         return [(colour(index), series.name) for index, series in enumerate(self.series)]
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the page's script shows under the pointer."""
+        """The data for the page's tooltip script."""
         return {
             "times": [round(time, 3) for time in self.times_s],
             "left": LEFT,
@@ -99,7 +98,7 @@ class Chart:
 
 
 def colour(index: int) -> int:
-    """The colour of the series at a place."""
+    """The colour of a series by its index."""
     return index % COLOUR_COUNT
 
 
@@ -128,7 +127,7 @@ def draw(chart: Chart) -> str:
 
 
 def filled(times_s: Sequence[float], values: Values) -> list[float]:
-    """None replaced by what lies on the line between its known neighbours."""
+    """None replaced by linear interpolation."""
     known = [(time, value) for time, value in zip(times_s, values, strict=True) if value is not None]
     if not known:
         return [0.0] * len(values)
@@ -173,7 +172,7 @@ def grid(limit: float, step: float, text: Format, y_of: Callable[[float], float]
 
 
 def time_axis(end_s: float) -> list[str]:
-    """Seconds, minutes or hours since the beginning."""
+    """Seconds, minutes or hours since the start."""
     step_s = next((step for step in TIME_STEPS_S if end_s / step <= 10), TIME_STEPS_S[-1])
     parts = []
     for number in range(int(end_s / step_s * (1 + 1e-9)) + 1):
@@ -185,7 +184,7 @@ def time_axis(end_s: float) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """A moment on the axis."""
+    """A time on the axis."""
     if seconds < 60:
         return f"{seconds:g} s"
     if seconds < 3600:
@@ -200,7 +199,7 @@ def area(xs: Sequence[float], bottoms: Sequence[float], tops: Sequence[float], n
 
 
 def line(xs: Sequence[float], ys: Values, number: int) -> str:
-    """A line, in pieces where values are missing; a lone value is a dot."""
+    """A line, broken where values are missing; an isolated value is a dot."""
     parts: list[str] = []
     piece: list[tuple[float, float]] = []
     for x, y in [*zip(xs, ys, strict=True), (0.0, None)]:
@@ -213,12 +212,12 @@ def line(xs: Sequence[float], ys: Values, number: int) -> str:
 
 
 def stroke(piece: Sequence[tuple[float, float]], number: int) -> str:
-    """One unbroken piece of a line."""
+    """One segment of a line without gaps."""
     if len(piece) == 1:
         return f'<circle class="dot s{number}" cx="{piece[0][0]:.1f}" cy="{piece[0][1]:.1f}" r="2.5"/>'
     return f'<polyline class="stroke s{number}" points="{points_text(piece)}"/>'
 
 
 def points_text(points: Sequence[tuple[float, float]]) -> str:
-    """Coordinates as SVG writes them."""
+    """Coordinates in SVG syntax."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

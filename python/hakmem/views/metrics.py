@@ -4,7 +4,7 @@
     hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
     hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
 
-A metric appears as soon as a library has the figure: names and help texts come from the library itself."""
+A metric appears as soon as a library has it: names and help texts come from the library itself."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ PROCESS_LABELS = ("pid", "command")
 CLASS_LABELS = (*PROCESS_LABELS, "class", "tier")
 NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 
-MEMORY_HELP = {  # in blocks and addresses, resident or not: no parts of RSS
-    "live_bytes": "In blocks that the program holds, rounding included, resident or not.",
-    "cached_bytes": "In blocks kept in magazines, remote-free buffers and quarantines, resident or not.",
-    "quarantine_bytes": "Of those, in quarantines (hardened mode).",
-    "free_slab_bytes": "In free blocks of slabs in use, resident or given back.",
-    "ranges_dirty_bytes": "In free ranges above 32 KiB that have not been given back.",
-    "ranges_clean_bytes": "In free ranges above 32 KiB that were given back, or never used.",
-    "ranges_cached_bytes": "In freed Large and Big blocks that are kept whole for reuse, resident or not.",
-    "metadata_bytes": "In hakmem's own records, touched or not.",
-    "mapped_bytes": "Of address space in SuperSlabs and ranges.",
+MEMORY_HELP = {  # blocks and addresses, resident or not: not parts of RSS
+    "live_bytes": "Bytes in blocks that the program holds, rounding included, resident or not.",
+    "cached_bytes": "Bytes in magazines, remote-free buffers and quarantines, resident or not.",
+    "quarantine_bytes": "Of those, bytes in quarantines (hardened mode).",
+    "free_slab_bytes": "Bytes in free blocks of slabs in use, resident or purged.",
+    "ranges_dirty_bytes": "Bytes in free ranges above 32 KiB that have not been purged.",
+    "ranges_clean_bytes": "Bytes in free ranges above 32 KiB that were purged, or never used.",
+    "ranges_cached_bytes": "Bytes in freed Large and Big blocks kept whole for reuse, resident or not.",
+    "metadata_bytes": "Bytes of hakmem's own records, touched or not.",
+    "mapped_bytes": "Address space of SuperSlabs and ranges, in bytes.",
 }
 LIMIT_HELP = {  # refusals: enomem_total, limit_hard_refusals_total, limit_soft_hits_total
     "soft_bytes": "Soft limit on committed_bytes: HAKMEM_LIMIT_SOFT, or 3/4 of the cgroup's limit.",
-    "hard_bytes": "HAKMEM_LIMIT_HARD, on committed_bytes.",
+    "hard_bytes": "Hard limit on committed_bytes: HAKMEM_LIMIT_HARD.",
 }
 CGROUP_HELP = {
     "cgroup_bytes": (
         "cgroup_limit_bytes",
-        "Memory limit of the process's cgroup, the tightest on its way up.",
+        "Memory limit of the process's cgroup, the tightest of its ancestors.",
     ),
-    "cgroup_used_bytes": ("cgroup_used_bytes", "Memory that all processes of that cgroup use."),
+    "cgroup_used_bytes": ("cgroup_used_bytes", "Memory used by all processes of that cgroup."),
 }
 PROCESS_HELP = {
     "rss_bytes": "Resident memory of the process, hakmem's and other.",
-    "rss_anonymous_bytes": "Of that, memory that no file is behind.",
-    "swap_bytes": "Memory of the process that is swapped out.",
-    "threads": "Threads that the process has now.",
+    "rss_anonymous_bytes": "Of that, anonymous memory.",
+    "swap_bytes": "Swapped-out memory of the process.",
+    "threads": "Current threads of the process.",
 }
 CLASS_COUNTERS: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
-    "refilled_blocks": ("Blocks that malloc fetched from below the magazines.", lambda c: c.refilled_blocks),
-    "flushed_blocks": ("Blocks that free gave back to below the magazines.", lambda c: c.flushed_blocks),
+    "refilled_blocks": ("Blocks fetched by malloc below the magazines.", lambda c: c.refilled_blocks),
+    "flushed_blocks": ("Blocks flushed by free below the magazines.", lambda c: c.flushed_blocks),
     "sampled_requests": ("Requests that missed the magazine.", lambda c: c.sampled_requests),
-    "sampled_bytes": ("Bytes that those requests asked for.", lambda c: c.sampled_bytes),
+    "sampled_bytes": ("Bytes requested by those.", lambda c: c.sampled_bytes),
 }
 CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
     "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
@@ -77,7 +77,7 @@ CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
 
 
 class Families:
-    """Metric families by name, made when they first have a value."""
+    """Metric families by name, created with their first value."""
 
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
@@ -111,7 +111,7 @@ class Families:
 
 
 class HakmemCollector(Collector):
-    """Takes a snapshot of every hakmem process each time it is asked."""
+    """Takes a snapshot of every hakmem process at each scrape."""
 
     def __init__(self, detail: Detail = "full") -> None:
         self._detail = detail
@@ -119,7 +119,7 @@ class HakmemCollector(Collector):
         self._lock = threading.Lock()  # scrapes may overlap
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: which metrics there are depends on the processes."""
+        """Nothing: the set of metrics depends on the processes."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -130,7 +130,7 @@ class HakmemCollector(Collector):
                 Families(),
                 InfoMetricFamily(
                     PREFIX.rstrip("_"),
-                    "The hakmem library that a process runs on.",
+                    "The hakmem library of a process.",
                     labels=list(PROCESS_LABELS),
                 ),
             )
@@ -139,7 +139,7 @@ class HakmemCollector(Collector):
                 try:
                     snapshot = take(target, detail=self._detail)
                 except HakmemError:
-                    continue  # it ended, or became another program, meanwhile
+                    continue  # it ended, or executed another program, meanwhile
                 count += 1
                 labels = process_labels(target)
                 info.add_metric(labels, {"version": snapshot.version})
@@ -148,17 +148,17 @@ class HakmemCollector(Collector):
             families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), count)
             families.gauge(
                 "exporter_refused_processes",
-                "Processes that the kernel lets the exporter not look into.",
+                "Processes to which the kernel denies the exporter access.",
                 (),
                 (),
                 self._fleet.refused,
             )
-            families.gauge("exporter_read_seconds", "Time that reading all processes took.", (), (), seconds)
+            families.gauge("exporter_read_seconds", "Duration of reading all processes.", (), (), seconds)
             return [info, *families.all()]
 
 
 def process_labels(target: Target) -> tuple[str, str]:
-    """PID and the program's short name: a whole command line may hold secrets."""
+    """PID and the program's short name: a full command line may contain secrets."""
     return str(target.pid), target.process.name if target.process else Path(target.command[0]).name
 
 
@@ -200,7 +200,7 @@ def add_snapshot(
 def add_gauges(
     families: Families, figures: object, help_texts: dict[str, str], labels: tuple[str, str]
 ) -> None:
-    """The fields of a record that have a help text; those that are not known are left out."""
+    """The fields of a record that have a help text; unknown values are omitted."""
     for name, help_text in help_texts.items():
         value = getattr(figures, name)
         if value is not None:
@@ -208,7 +208,7 @@ def add_gauges(
 
 
 def add_limits(families: Families, limits: LimitFigures, labels: tuple[str, str]) -> None:
-    """Those that there are."""
+    """The existing limits."""
     named = {name: (f"limit_{name}", text) for name, text in LIMIT_HELP.items()} | CGROUP_HELP
     for field, (name, help_text) in named.items():
         value = getattr(limits, field)
@@ -228,12 +228,12 @@ def add_figure(
 
 
 def sentence(meaning: str) -> str:
-    """A help text out of a figure's meaning."""
+    """A help text from a figure's meaning."""
     return meaning[:1].upper() + meaning[1:] + "."
 
 
 def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -> None:
-    """One size class; those that were never used are left out."""
+    """One size class; classes that were never used are omitted."""
     values = (*labels, str(item.block_bytes), item.tier)
     counters = {name: pick(item) for name, (_, pick) in CLASS_COUNTERS.items()}
     gauges = {name: pick(item) for name, (_, pick) in CLASS_GAUGES.items()}
@@ -246,29 +246,29 @@ def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -
             families.gauge(f"class_{name}", CLASS_GAUGES[name][0], CLASS_LABELS, values, value)
 
 
-# ---- where they go ----------------------------------------------------------------------------------
+# ---- output ---------------------------------------------------------------------------------------
 
 
 def registry(detail: Detail) -> CollectorRegistry:
-    """With hakmem's metrics only: those of this Python process are nobody's business."""
+    """With hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
     made.register(HakmemCollector(detail))
     return made
 
 
 def serve(host: str, port: int, detail: Detail) -> int:
-    """Answers GET /metrics in threads of its own, in the format that the client asks for; the port."""
+    """Serves GET /metrics in background threads, in the format that the client requests; returns the port."""
     try:
         server, _ = start_http_server(port, host, registry(detail))
-    except (OSError, UnicodeError) as error:  # a host's name may be none: "..", "a" * 64
-        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+    except (OSError, UnicodeError) as error:  # invalid host names: "..", "a" * 64
+        reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
         raise HakmemError(
-            f"cannot listen on {host}:{port}: {reason}; name another address with --listen"
+            f"cannot listen on {host}:{port}: {reason}; choose another address with --listen"
         ) from None
     return int(server.server_port)
 
 
 def write_textfile(path: Path, metrics: CollectorRegistry) -> None:
     """For the textfile collector of node_exporter, which may read at any time."""
-    with Output(path) as output:  # whether it can be written is told before the work
+    with Output(path) as output:  # fails before the work if it cannot be written
         output.write(generate_latest(metrics).decode())

@@ -1,4 +1,4 @@
-"""A run over time: snapshots taken at a steady pace, and the file that they are kept in, a line each.
+"""A recording: snapshots at a steady interval, and their file, one line each.
 
     run.json   {"format": "hakmem-run", "format_version": 2, "pid": …, "command": …, "version": …,
                 "every_s": …, "began_s": …, "meta": {counter: unit, role, meaning}}
@@ -6,12 +6,12 @@
                …
                {"ended": "why it ended"}
 
-A line is written as soon as its snapshot is there, so that whatever ends the recorder (SIGKILL, a full disk,
-the power) takes the line that was just being written at most; a file without the last line ended so.
-Version 1 was one JSON object with "ended" and "samples" in it; it is still read.
+Each line is written as soon as its snapshot exists, so an interruption (SIGKILL, a full disk, a power
+failure) loses at most the current line; a file without the last line was interrupted.  Version 1 was one JSON
+object with "ended" and "samples"; it can still be read.
 
 A full snapshot walks all slabs, a quick one does not.  In a process so large that the walk would take more
-than a tenth of the time, most samples are quick ones: what is watched shall not suffer from being watched."""
+than a tenth of the time, most samples are quick ones: recording must not slow the process down."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ OTHERS_NAME = "other threads"
 LINE_BYTES_MAX = 1 << 30
 HEADER_NAMES = ("pid", "command", "version", "every_s", "began_s")
 
-ENDED_IN_TIME = "the time was over"
+ENDED_IN_TIME = "duration reached"
 ENDED_BY_USER = "stopped by the user"
 ENDED_WITH_PROCESS = "the process ended"
-ENDED_CUT = "the recorder was killed, or its disk was full"
+ENDED_CUT = "the recorder was killed, or the disk was full"
 
 
 @dataclass
 class Recording:
-    """What `record` writes and `report` reads."""
+    """The data that `record` writes and `report` reads."""
 
     pid: int
     command: list[str]
@@ -64,7 +64,7 @@ class Recording:
 
     @classmethod
     def of(cls, target: Target, every_s: float) -> Recording:
-        """One that begins now."""
+        """A recording that starts now."""
         return cls(
             pid=target.pid,
             command=target.command,
@@ -86,7 +86,7 @@ class Recording:
 
     @classmethod
     def from_header(cls, data: Mapping[str, Any]) -> Recording:
-        """Without its samples; ValueError says what is wrong with it."""
+        """Without its samples; ValueError for an invalid header."""
         fields = {name: data[name] for name in HEADER_NAMES}
         meta = {name: FieldMeta(**item) for name, item in data["meta"].items()}
         recording = cls(**fields, meta=meta)
@@ -105,7 +105,7 @@ class Recording:
 
     @classmethod
     def read(cls, path: Path) -> Recording:
-        """As far as it was written.  HakmemError says what is wrong if it is damaged, or none of ours."""
+        """As far as it was written; HakmemError if it is damaged, or not a recording."""
         if str(path) == "-":
             return Reader("standard input", sys.stdin.buffer).read()
         try:
@@ -134,12 +134,12 @@ class Reader:
         if header is None:
             self._is_none("is not JSON")
         if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
-            self._is_none("is no recording")
+            self._is_none("is not a recording")
         version = header.get("format_version")
         if version not in (FORMAT_VERSION, ONE_OBJECT_VERSION):
             raise HakmemError(
                 f"{self._name} has format {version}, this tool reads {FORMAT_VERSION}; "
-                f"use hakmem {header.get('tool_version', '')} to report it"
+                f"use hakmem {header.get('tool_version', '')}"
             )
         try:
             recording = Recording.from_header(header)
@@ -157,22 +157,22 @@ class Reader:
         return peeked in (b"{", b"[", b'"', b" ")
 
     def _read_samples(self, recording: Recording) -> None:
-        """Up to the end, or to the line that was being written when the recorder was killed."""
+        """To the end, or to the line that was being written when the recorder was killed."""
         number = 1
         while text := self._file.readline(LINE_BYTES_MAX):
             number += 1
             data = parsed(text)
             if data is None or not text.endswith(b"\n"):
                 if self._file.readline(1):
-                    self._damaged(number, "it is no JSON")
+                    self._damaged(number, "not JSON")
                 return
             if not isinstance(data, dict):
-                self._damaged(number, "it is no sample")
+                self._damaged(number, "not a sample")
             try:
                 if "ended" in data:
                     recording.ended = fits(data["ended"], str, "ended")
                     if self._file.readline(1):
-                        self._damaged(number + 1, "it comes after the end")
+                        self._damaged(number + 1, "data after the end")
                     return
                 recording.samples.append(sample_of(data))
             except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -180,16 +180,16 @@ class Reader:
 
     def _damaged(self, number: int, why: str) -> NoReturn:
         raise HakmemError(
-            f"{self._name} is damaged in line {number}: {why}. What is before it can be kept: "
+            f"{self._name} is damaged in line {number}: {why}. To keep the lines before it: "
             f"head -n {number - 1} {self._name} > whole.json"
         )
 
     def _is_none(self, what: str) -> NoReturn:
-        raise HakmemError(f"{self._name} {what}; give a file that `hakmem record` wrote")
+        raise HakmemError(f"{self._name} {what}; use a file from `hakmem record`")
 
 
-def parsed(text: bytes) -> Any:  # noqa: ANN401 - whatever stands there
-    """None for what is no JSON, or no line of ours: Python would take NaN for a number."""
+def parsed(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """None for anything but JSON; NaN, which Python accepts as a number, is refused."""
     try:
         return json.loads(text, parse_constant=not_a_number)
     except (ValueError, RecursionError):
@@ -197,23 +197,23 @@ def parsed(text: bytes) -> Any:  # noqa: ANN401 - whatever stands there
 
 
 def not_a_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no figure")
+    raise ValueError(f"{name} is not a number")
 
 
 def sample_of(data: Mapping[str, Any]) -> Snapshot:
-    """ValueError, KeyError or TypeError if it is no snapshot."""
+    """ValueError, KeyError or TypeError if it is not a snapshot."""
     sample = Snapshot.from_json(data)
     check(sample)
     return sample
 
 
 def what_is_wrong(error: Exception) -> str:
-    """In words."""
+    """The error as text."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def with_few_threads(sample: Snapshot) -> Snapshot:
-    """The threads that hold most, and one line for all others: a file of bounded size."""
+    """The threads that cache most, and one row for all others: this bounds the file size."""
     if len(sample.threads) <= THREADS_KEPT:
         return sample
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
@@ -234,7 +234,7 @@ def with_few_threads(sample: Snapshot) -> Snapshot:
 
 
 class Pace:
-    """Chooses between full and quick snapshots, so that walks take a tenth of the time at most."""
+    """Chooses between full and quick snapshots, so that walks take at most a tenth of the time."""
 
     def __init__(self) -> None:
         self.next_walk_s = 0.0
@@ -251,8 +251,8 @@ class Pace:
 
 
 def samples(target: Target, every_s: float, for_s: float) -> Iterator[Snapshot]:
-    """Snapshots at a steady pace, the first at once; ends after `for_s`.  A moment that passed while the
-    machine was busy is left out, not made up for."""
+    """Snapshots at a steady interval, the first at once; ends after `for_s`.  A moment that was missed
+    because the machine was busy is skipped, not caught up."""
     pace = Pace()
     began_s = time.monotonic()
     due_s = began_s
@@ -265,7 +265,7 @@ def samples(target: Target, every_s: float, for_s: float) -> Iterator[Snapshot]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How a recording went."""
+    """The result of a recording."""
 
     samples: int
     seconds: float
@@ -274,7 +274,7 @@ class Recorded:
 
 
 class Journal:
-    """A recording that is being written: each sample is kept as soon as it is there."""
+    """A recording that is being written: each sample is stored as soon as it is taken."""
 
     def __init__(self, output: Output, recording: Recording) -> None:
         self._output = output
@@ -283,7 +283,7 @@ class Journal:
         self.first_s = self.last_s = 0.0
 
     def add(self, sample: Snapshot) -> None:
-        """The first one replaces what was there before."""
+        """The first sample replaces the old content."""
         text = line(with_few_threads(sample).to_json())
         self._output.write(text if self.samples else self._header + text)
         self.first_s = self.first_s if self.samples else sample.monotonic_s
@@ -299,8 +299,8 @@ class Journal:
 def record(
     target: Target, every_s: float, for_s: float, output: Output, progress: Callable[[Snapshot], None]
 ) -> Recorded:
-    """Records until the time is over, the process ends, or a signal comes.  When that is so before there is
-    a first sample, nothing is written, and the reason is raised."""
+    """Records until the duration is reached, the process ends, or a signal arrives.  If that happens before
+    the first sample, nothing is written, and the reason is raised."""
     journal = Journal(output, Recording.of(target, every_s))
     try:
         with stoppable():
@@ -314,18 +314,18 @@ def record(
             return journal.end(ended_by(error.number), error.number)
         if has_ended(target, error):
             return journal.end(ENDED_WITH_PROCESS)
-        message = f"{error}; {counted(journal.samples, 'sample')} until then kept"
+        message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
         raise HakmemError(message) from None
     return journal.end(ENDED_IN_TIME)
 
 
 def ended_by(number: int) -> str:
-    """Ctrl-C is the user's; who sends another signal is not known."""
+    """Ctrl-C comes from the user; the sender of other signals is unknown."""
     return ENDED_BY_USER if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
 
 
 def has_ended(target: Target, error: HakmemError) -> bool:
-    """Whether what was being read is there no more."""
+    """Whether the target has ended."""
     if not isinstance(error, ProcessGoneError | UnreadableError):
         return False
     try:

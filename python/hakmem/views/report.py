@@ -1,4 +1,4 @@
-"""The page that shows a recording: charts over time, each with a sentence on how to read it."""
+"""The page of a recording: charts over time, each with a note on how to read it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEMORY_PARTS: tuple[tuple[str, str], ...] = (
     ("free blocks in slabs", "free_slab_bytes"),
     ("magazines, remote-free buffers, quarantines", "cached_bytes"),
     ("cached Large and Big blocks", "ranges_cached_bytes"),
-    ("free ranges not given back", "ranges_dirty_bytes"),
+    ("free ranges not purged", "ranges_dirty_bytes"),
     ("hakmem's records", "metadata_bytes"),
 )
 
@@ -46,7 +46,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class CounterRow:
-    """One line of the table of everything that was counted."""
+    """One row of the table of counters."""
 
     name: str
     grown: str
@@ -56,12 +56,12 @@ class CounterRow:
 
 
 class Timeline:
-    """A recording's samples and the rates between them; a rate stands at the later sample's time."""
+    """A recording's samples and the rates between them; a rate belongs to the later sample's time."""
 
     def __init__(self, recording: Recording) -> None:
         if len(recording.samples) < 2:
             held = counted(len(recording.samples), "sample")
-            raise HakmemError(f"the recording holds {held}, a page needs two; record for longer")
+            raise HakmemError(f"the recording has {held}, but a page needs two; record for longer")
         self.recording = recording
         self.samples = recording.samples
         began_s = self.samples[0].monotonic_s
@@ -73,7 +73,7 @@ class Timeline:
         return Series(name, [pick(sample) for sample in self.samples], is_line)
 
     def rate(self, name: str, pick: Callable[[Rates], float]) -> Series:
-        """A figure of each interval; the first sample has none."""
+        """A rate of each interval; the first sample has none."""
         return Series(name, [None, *(pick(rates) for rates in self.rates)])
 
     @property
@@ -105,12 +105,12 @@ def render(recording: Recording) -> str:
 
 
 def script_json(value: dict[str, Any]) -> str:
-    """JSON that may stand in a script element: it cannot end the element."""
+    """JSON for a script element: it cannot close the element."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def all_charts(timeline: Timeline) -> list[Chart]:
-    """The page's figures, those left out that this recording has nothing for."""
+    """The page's charts, without empty ones."""
     makers = (
         memory_chart,
         class_chart,
@@ -125,7 +125,7 @@ def all_charts(timeline: Timeline) -> list[Chart]:
     return [chart for chart in (make(timeline) for make in makers) if chart.series]
 
 
-# ---- figures ----------------------------------------------------------------------------------------
+# ---- charts -----------------------------------------------------------------------------------------
 
 
 def memory_chart(timeline: Timeline) -> Chart:
@@ -135,11 +135,10 @@ def memory_chart(timeline: Timeline) -> Chart:
     return Chart(
         "memory",
         "Memory and its parts",
-        "Areas: hakmem's blocks and ranges by what they are used for, in bytes of addresses, resident or "
-        "not. Line: RSS, what the process holds in RAM, hakmem's or not. So areas are no parts of the line: "
-        "pages of theirs may never have been touched, or been given back, and code, stacks and files are in "
-        "the line only. A line that stays far above the live blocks is what to look into: hakmem why "
-        "measures what is resident.",
+        "Areas: hakmem's blocks and ranges by use, in bytes of address space, resident or not. Line: RSS, "
+        "the process's memory in RAM, hakmem's or not. So the areas are not parts of the line: their pages "
+        "may never have been touched, or been purged, and code, stacks and files are in the line only. If "
+        "the line stays far above the live blocks, hakmem why shows what is resident.",
         timeline.times_s,
         [*(part for part in parts if any(part.values)), rss],
         bytes_text,
@@ -149,7 +148,7 @@ def memory_chart(timeline: Timeline) -> Chart:
 
 
 def memory_part(key: str) -> Callable[[Snapshot], float | None]:
-    """Reads one of the memory figures.  Of full snapshots only: parts of different moments do not add up."""
+    """Reads one of the memory figures, from full snapshots only: parts of different moments do not add up."""
     return lambda sample: getattr(sample.memory, key) if sample.detail == "full" else None
 
 
@@ -169,9 +168,8 @@ def class_chart(timeline: Timeline) -> Chart:
     return Chart(
         "classes",
         "Blocks fetched, by size class",
-        f"Blocks per second that malloc fetched from below the magazines, for the {CLASSES_SHOWN} busiest "
-        "size classes. Requests that a magazine serves by itself do not appear: they cost nothing but a few "
-        "instructions.",
+        f"Blocks per second that malloc fetched below the magazines, for the {CLASSES_SHOWN} busiest size "
+        "classes. Requests served by a magazine do not appear: they cost only a few instructions.",
         timeline.times_s,
         series,
         per_second,
@@ -184,7 +182,7 @@ def class_rate(number: int) -> Callable[[Rates], float]:
 
 
 def stage_chart(timeline: Timeline) -> Chart:
-    """Which stage served the refills."""
+    """The stage that served the refills."""
     names = [name for name in timeline.samples[-1].counters if name.startswith(REFILL_PREFIX)]
     series = [
         timeline.rate(name.removeprefix(REFILL_PREFIX).replace("_", " "), counter_rate(name))
@@ -194,9 +192,9 @@ def stage_chart(timeline: Timeline) -> Chart:
     return Chart(
         "stages",
         "Slow paths: what served a refill",
-        "Magazine misses per second by the stage that ended them, from cheap (current) to dear (new: a slab "
-        "from the pool). Much “new” in a steady program means that freed memory does not come back to the "
-        "threads that need it.",
+        "Magazine misses per second by the stage of the supply ladder that served them, from cheap "
+        "(current) to expensive (new: a slab from the pool). A high rate of “new” in a steady program means "
+        "that freed memory does not reach the threads that need it.",
         timeline.times_s,
         series,
         per_second,
@@ -205,18 +203,18 @@ def stage_chart(timeline: Timeline) -> Chart:
 
 
 def remote_chart(timeline: Timeline) -> Chart:
-    """Threads meeting."""
+    """Cross-thread frees."""
     pairs = (
         ("blocks freed by other threads", "remote_freed_blocks"),
         ("slabs queued for their owner", "pending_enqueued"),
         ("slabs drained by their owner", "pending_drained"),
-        ("locks that had to be waited for", "lock_waits"),
+        ("lock waits", "lock_waits"),
     )
     return Chart(
         "remote",
-        "Threads meeting",
-        "Frees of blocks that belong to another thread's slabs, and what they set off. Queued and drained "
-        "should stay together; lock waits should stay near zero.",
+        "Cross-thread frees",
+        "Frees of blocks in another thread's slabs, and their consequences. Queued and drained slabs should "
+        "stay close; lock waits should stay near zero.",
         timeline.times_s,
         counter_series(timeline, pairs),
         per_second,
@@ -228,8 +226,8 @@ def fault_chart(timeline: Timeline) -> Chart:
     return Chart(
         "faults",
         "Page faults",
-        "Minor faults hand out pages, major ones read from disk. Faults that go on in a program whose RSS is "
-        "steady mean that pages are given back and fetched again: a longer HAKMEM_DECAY_MS keeps them.",
+        "Minor faults map pages, major ones read from disk. Constant faults at a steady RSS mean that pages "
+        "are purged and faulted in again: a longer HAKMEM_DECAY_MS keeps them.",
         timeline.times_s,
         [
             timeline.rate("minor", lambda r: r.minor_faults_per_s),
@@ -240,12 +238,12 @@ def fault_chart(timeline: Timeline) -> Chart:
 
 
 def os_call_chart(timeline: Timeline) -> Chart:
-    """Calls of the system."""
+    """System calls."""
     pairs = (("mmap", "os_maps"), ("munmap", "os_unmaps"), ("madvise", "os_purges"))
     return Chart(
         "os_calls",
-        "Calls of the operating system",
-        "How often hakmem asked the kernel for memory or gave some back, per second.",
+        "System calls",
+        "hakmem's calls that map, unmap or purge memory, per second.",
         timeline.times_s,
         counter_series(timeline, pairs),
         per_second,
@@ -253,7 +251,7 @@ def os_call_chart(timeline: Timeline) -> Chart:
 
 
 def os_time_chart(timeline: Timeline) -> Chart:
-    """Time in these calls."""
+    """Time in system calls."""
     names = ("mmap", "munmap", "madvise")
     keys = [f"os_{name}_ns" for name in OS_CALL_NAMES]
     series = [
@@ -263,8 +261,8 @@ def os_time_chart(timeline: Timeline) -> Chart:
     ]
     return Chart(
         "os_time",
-        "Time in these calls",
-        "Milliseconds spent in the kernel on hakmem's behalf, per second of the run, without page faults.",
+        "Time in system calls",
+        "Milliseconds per second that hakmem spent in these calls, without page faults.",
         timeline.times_s,
         series,
         lambda value: f"{value:.3g} ms/s",
@@ -282,8 +280,8 @@ def thread_chart(timeline: Timeline) -> Chart:
     return Chart(
         "threads",
         "Heaps by the state of their thread",
-        "Running: the thread allocates. Dormant: it has not for a decay time, others may reuse its slabs. "
-        "Ended: the heap waits for a new thread. Only the threads kept in the recording are counted.",
+        "Running: the thread allocates. Dormant: it has not allocated for the decay time; other threads may "
+        "reuse its slabs. Ended: the heap waits for a new thread. Only threads in the recording are counted.",
         timeline.times_s,
         series,
         count_text,
@@ -297,7 +295,7 @@ def heap_count(state: str) -> Callable[[Snapshot], float]:
 
 
 def cache_chart(timeline: Timeline) -> Chart:
-    """Who keeps free blocks."""
+    """Free blocks in thread caches."""
     most: dict[int, int] = {}
     names: dict[int, str] = {}
     for sample in timeline.samples:
@@ -307,9 +305,9 @@ def cache_chart(timeline: Timeline) -> Chart:
     shown = [n for n in sorted(most, key=lambda n: -most[n])[:THREADS_SHOWN] if most[n]]
     return Chart(
         "caches",
-        "Free blocks kept by threads",
-        f"Bytes in caches of the {THREADS_SHOWN} threads that kept most. A thread that keeps "
-        "much and does nothing gives it back when it next allocates or frees, or ends.",
+        "Free blocks cached by threads",
+        f"Cached bytes of the {THREADS_SHOWN} threads that cached most. An idle thread flushes its cache "
+        "when it next allocates or frees, or ends.",
         timeline.times_s,
         [timeline.gauge(names[number], cached_by(number)) for number in shown],
         bytes_text,
@@ -329,7 +327,7 @@ def cached_by(number: int) -> Callable[[Snapshot], float]:
 
 
 def counter_series(timeline: Timeline, pairs: Sequence[tuple[str, str]]) -> list[Series]:
-    """Lines of counters that the library knows."""
+    """Series of the counters that the library has."""
     known = timeline.samples[-1].counters | timeline.samples[-1].totals
     return [timeline.rate(name, counter_rate(key)) for name, key in pairs if key in known]
 
@@ -344,11 +342,11 @@ def per_second(value: float) -> str:
     return f"{count_text(value)}/s"
 
 
-# ---- words and tables -------------------------------------------------------------------------------
+# ---- tiles and tables ------------------------------------------------------------------------------
 
 
 def tiles(timeline: Timeline) -> list[Tile]:
-    """The run in a few figures."""
+    """The recording in a few figures."""
     last = timeline.samples[-1]
     rss = [sample.process.rss_bytes for sample in timeline.samples if sample.process]
     faults = sum(rates.minor_faults_per_s * rates.seconds for rates in timeline.rates)
@@ -357,26 +355,26 @@ def tiles(timeline: Timeline) -> list[Tile]:
     )
     result = []
     if rss:
-        course = f"{bytes_text(rss[0])} at first, {bytes_text(rss[-1])} at last"
+        course = f"{bytes_text(rss[0])} at start, {bytes_text(rss[-1])} at end"
         live_bytes = last.memory.live_bytes
         result += [
             Tile("Peak RSS", bytes_text(max(rss)), course),
-            Tile("Live at last", bytes_text(live_bytes), "in blocks, rounding included, resident or not"),
+            Tile("Live at end", bytes_text(live_bytes), "in blocks, rounding included, resident or not"),
         ]
     busiest = max(rates.refilled_bytes_per_s for rates in timeline.rates)
     return [
         *result,
-        Tile("Fetched at most", f"{bytes_text(busiest)}/s", "by malloc from below the magazines"),
+        Tile("Peak fetch rate", f"{bytes_text(busiest)}/s", "by malloc, below the magazines"),
         Tile(
             "Page faults", count_text(round(faults)), f"{count_text(faults / timeline.seconds)}/s on average"
         ),
-        Tile("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and giving back"),
-        Tile("Threads", str(last.process.threads if last.process else len(last.threads)), "at last"),
+        Tile("Time in the kernel", f"{os_ns / NS_PER_MS:.3g} ms", "mapping, unmapping and purging"),
+        Tile("Threads", str(last.process.threads if last.process else len(last.threads)), "at end"),
     ]
 
 
 def counter_rows(timeline: Timeline) -> list[CounterRow]:
-    """Everything that grew, the busiest first."""
+    """All counters that grew, the fastest first."""
     first, last = timeline.samples[0], timeline.samples[-1]
     before, after = first.counters | first.totals, last.counters | last.totals
     meta = timeline.recording.meta

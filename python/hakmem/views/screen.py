@@ -1,44 +1,46 @@
-"""What commands print: tables that fit the terminal, and JSON."""
+"""Printing: tables that fit the terminal, and JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from hakmem.base.progress import Progress as Report
 from hakmem.base.streams import PlainText
 
-PIPE_COLUMNS = 120  # where nobody says how wide it is
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PIPE_COLUMNS = 120  # where the width is unknown
 TERMINAL_COLUMNS, LINES = 80, 24
 COLUMNS_MIN, COLUMNS_MAX = 20, 10_000
-WRAPPED_COLUMNS_MIN = 24  # a text that is narrower than that is no pleasure to read
+WRAPPED_COLUMNS_MIN = 24  # narrower text is hard to read
 FOLDED_COLUMNS_MIN = 8
 GAP = 2  # between columns
-UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode's categories of what steers a terminal, or is no character
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode categories of control characters and non-characters
 SHOW_PROGRESS_AFTER_S = 1.0
 
 
 def console(stderr: bool = False) -> Console:
-    """For the terminal, or without colours and of a fixed width for a pipe."""
+    """For the terminal; for a pipe without colours and with a fixed width."""
     stream = sys.stderr if stderr else sys.stdout
-    # Both are given: rich looks at COLUMNS and LINES otherwise, and takes "²" for a number.
+    # Both are given: otherwise rich reads COLUMNS and LINES, and accepts "²" as a number.
     return Console(stderr=stderr, highlight=False, width=columns_of(stream), height=LINES)
 
 
 def columns_of(stream: TextIO) -> int:
-    """COLUMNS, else what the terminal says.  Below COLUMNS_MIN nothing can be laid out: there the terminal
-    itself breaks the lines."""
+    """COLUMNS, else the terminal's width, at least COLUMNS_MIN: in a narrower terminal lines wrap."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isascii() and asked.isdigit() and int(asked[:9]):
         found = int(asked[:9])
@@ -50,7 +52,7 @@ def columns_of(stream: TextIO) -> int:
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """Some terminals (serial lines, pipes of expect) say 0: they do not know."""
+    """Some terminals (serial lines, expect) report 0 for unknown."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or TERMINAL_COLUMNS
     except OSError:
@@ -58,8 +60,8 @@ def terminal_columns(stream: TextIO) -> int:
 
 
 class Sheet:
-    """A table without frames that never loses a figure: where it is wider than the terminal, it goes on
-    below, each part beginning with the column `key`."""
+    """A table without frames that never truncates a figure: if it is wider than the terminal, it continues
+    below, each part starting with the column `key`."""
 
     def __init__(
         self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int
@@ -94,7 +96,7 @@ class Sheet:
         return [sorted([self._key, *part]) for part in parts]
 
     def _part(self, places: Sequence[int], width: int) -> Table:
-        """Of texts the last one wraps; where even two columns are too wide, all do."""
+        """The last text column wraps; if even two columns are too wide, all do."""
         made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
         kept = [place for place in places if not self._wraps(place)]
         rest = FOLDED_COLUMNS_MIN if len(kept) < len(places) else -GAP
@@ -121,13 +123,14 @@ class Sheet:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int = 0) -> Sheet:
-    """A column called "<name" is text, others are figures and stand right.  `key`: what rows are known by."""
+    """A column "<name" is text, others are figures, aligned right.  `key`: the column that identifies
+    rows."""
     return Sheet(title, columns, rows, key)
 
 
 def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
-    """A command line in one line, whatever is in its arguments: what a terminal would obey is left out; what
-    is cut off is marked."""
+    """A command line on one line, whatever its arguments contain: control characters are dropped, truncation
+    is marked."""
     text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
     text = " ".join(text.split())
     if columns_max is None or cell_len(text) <= columns_max:
@@ -135,8 +138,8 @@ def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
     return set_cell_size(text, columns_max - 1).rstrip() + "…"
 
 
-def print_json(data: Any) -> None:  # noqa: ANN401 - whatever json takes
-    """In the C locale, and for names of files that are no UTF-8, as ASCII."""
+def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON value
+    """As ASCII in the C locale, and for file names that are not UTF-8."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
     if isinstance(sys.stdout, PlainText) or not is_encodable(text, sys.stdout.encoding or "utf-8"):
         text = json.dumps(data, indent=2)
@@ -154,22 +157,30 @@ def is_encodable(text: str, encoding: str) -> bool:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """A bar on standard error for what takes more than a second; nothing where that is no terminal."""
-    bar = Progress(
-        TextColumn(what), BarColumn(), TimeElapsedColumn(), console=console(stderr=True), transient=True
-    )
-    task = bar.add_task(what, total=1.0)
-    is_shown = False
+    """A bar on standard error for what takes more than a second; nothing if that is not a terminal."""
+    errors, began_s = console(stderr=True), time.monotonic()
+    bar: Progress | None = None
 
     def report(done: float) -> None:
-        nonlocal is_shown
-        bar.update(task, completed=done)
-        if not is_shown and bar.console.is_terminal and (bar.tasks[0].elapsed or 0) > SHOW_PROGRESS_AFTER_S:
-            bar.start()
-            is_shown = True
+        nonlocal bar
+        if bar is None and errors.is_terminal and time.monotonic() - began_s > SHOW_PROGRESS_AFTER_S:
+            bar = started_bar(errors, what, began_s)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
 
     try:
         yield report
     finally:
-        if is_shown:
+        if bar is not None:
             bar.stop()
+
+
+def started_bar(errors: Console, what: str, began_s: float) -> Progress:
+    """A bar whose time counts from `began_s`.  Its module is imported on use: most commands are fast."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(TextColumn(what), BarColumn(), TimeElapsedColumn(), console=errors, transient=True)
+    task = bar.add_task(what, total=1.0)
+    bar.tasks[task].start_time = began_s
+    bar.start()
+    return bar

@@ -1,4 +1,4 @@
-"""A snapshot as people read it."""
+"""A snapshot as text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hakmem.target.process import ProcessFigures
 from hakmem.views.screen import console, one_line, print_json, progress_bar, table
 
 THREADS_SHOWN = 20
-# Counters by the beginnings of their names, in the order of the report; the longest beginning counts.
+# Counters by prefix, in the order of the report; the longest prefix decides.
 GROUPS = {
     "Magazines": ("refills", "refilled_", "flush"),
     "Refills served by": ("refill_",),
     "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
-    "Route P": ("route_p_",),
+    "Route P: slabs adopted from idle threads": ("route_p_",),
     "Remote frees": ("remote_buffer_", "remote_", "pending_"),
     "Shared pool": ("acquire_", "released_", "cas_"),
     "Large and Big blocks": ("large_", "big_"),
@@ -36,23 +36,23 @@ OS_CALLS = (
     ("munmap", "os_unmaps", "os_unmap_ns"),
     ("madvise", "os_purges", "os_purge_ns"),
 )
-NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: no parts of RSS"
+NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: not parts of RSS"
 MEMORY_LINES = {
     "live_bytes": "in blocks that the program holds, rounding included",
-    "cached_bytes": "free blocks that threads keep in magazines and remote-free buffers",
-    "quarantine_bytes": "free blocks in threads' quarantines (hardened mode), counted above too",
-    "free_slab_bytes": "free blocks in slabs that are in use; pages of theirs may have been given back",
+    "cached_bytes": "free blocks cached in magazines and remote-free buffers",
+    "quarantine_bytes": "free blocks in quarantines (hardened mode), included above",
+    "free_slab_bytes": "free blocks in slabs in use; their pages may have been purged",
     "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
-    "ranges_dirty_bytes": "free ranges that have not been given back: reused, or given back by age",
-    "ranges_clean_bytes": "free ranges that were given back, or never used: address space only",
+    "ranges_dirty_bytes": "free ranges, not purged yet: reused, or purged by age",
+    "ranges_clean_bytes": "free ranges, purged or never used: address space only",
     "metadata_bytes": "hakmem's own records, touched or not",
     "mapped_bytes": "address space of all SuperSlabs and ranges",
 }
 
 
 def show_snapshot(target: Target, name: str, *, as_json: bool, everything: bool) -> None:
-    """Takes a snapshot and prints it; who waits sees that `name` is read.  `everything`: classes and counters
-    that are zero, and all threads."""
+    """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
+    counters, and all threads."""
     with progress_bar(f"reading {name}") as progress:
         snapshot = take(target, progress=progress)
     if as_json:
@@ -101,13 +101,13 @@ def _memory(snapshot: Snapshot) -> RenderableType:
     process = snapshot.process
     if process is not None:
         rows.insert(
-            0, (bytes_text(process.rss_bytes), "RSS: all that is resident, hakmem's or not (hakmem why)")
+            0, (bytes_text(process.rss_bytes), "RSS: all resident memory, hakmem's or not (see hakmem why)")
         )
         if process.swap_bytes:
             rows.insert(1, (bytes_text(process.swap_bytes), "swapped out"))
     parts: list[RenderableType] = [
         table("Memory", ["bytes", "<where"], rows),
-        Text(f"{NOT_RSS} (hakmem why measures what is)", "dim"),
+        Text(f"{NOT_RSS} (hakmem why shows those)", "dim"),
     ]
     if any(snapshot.memory.superslabs_by_fill):
         parts.append(_by_fill(snapshot.memory.superslabs_by_fill))
@@ -127,7 +127,7 @@ def _by_fill(counts: list[int]) -> Text:
 def _limits(limits: LimitFigures) -> RenderableType:
     parts: list[RenderableType] = []
     if rows := limit_rows(limits):
-        parts.append(table("Limits", ["<limit", "bytes", "used", "<what it did"], rows))
+        parts.append(table("Limits", ["<limit", "bytes", "used", "<effect"], rows))
     parts += [Text(note, "yellow") for note in limit_notes(limits)]
     return Group(*parts)
 
@@ -137,7 +137,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
         (item.variable, str(item.value), item.default or "none", WHERE[item.source])
         for item in snapshot.options_changed
     ]
-    return table("Options that are not the default", ["<option", "value", "default", "<from"], rows)
+    return table("Options changed from the default", ["<option", "value", "default", "<from"], rows)
 
 
 # ---- tiers, classes, threads -------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _tiers(snapshot: Snapshot) -> RenderableType:
             count_text(counters.get("big_frees", 0)),
         )
     )
-    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "taken", "given"], rows)
+    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "fetched", "flushed"], rows)
 
 
 def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
 def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
     columns = [
         "size",
-        "asked",
+        "request",
         "live",
         "bytes",
         "cached",
@@ -185,11 +185,11 @@ def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
         "remote",
         "slabs",
         "full",
-        "taken",
-        "given",
+        "fetched",
+        "flushed",
     ]
     shown = [c for c in classes if everything or c.capacity_blocks or c.refilled_blocks]
-    title = "Classes, in blocks (taken, given: between magazines and what lies below)"
+    title = "Classes, in blocks (fetched, flushed: between magazines and slabs or ranges)"
     return table(title, columns, (_class_row(c) for c in shown))
 
 
@@ -215,7 +215,7 @@ def _narrow(count: float) -> str:
 
 
 def _narrow_bytes(count: float) -> str:
-    """1.25 KiB → 1.25K: eleven columns have to fit."""
+    """1.25 KiB → 1.25K: eleven columns must fit."""
     return bytes_text(count).replace(" ", "").replace("iB", "")
 
 
@@ -224,7 +224,7 @@ def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
     shown = by_size if everything else by_size[:THREADS_SHOWN]
     columns = ["TID", "<name", "<state", *TIERS, "remote-free", "out", "slow paths"]
     parts: list[RenderableType] = [
-        table(f"Threads ({_thread_counts(threads)}): bytes they cache", columns, map(_thread_row, shown))
+        table(f"Threads ({_thread_counts(threads)}): cached bytes", columns, map(_thread_row, shown))
     ]
     rest = by_size[len(shown) :]
     if rest:
@@ -271,7 +271,7 @@ def _counters(
 
 
 def grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Counters by subject; those of a newer library that no group knows come last."""
+    """Counters by subject; unknown ones of a newer library come last."""
     groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, OTHERS)}
     for name in names:
         fitting = [
@@ -291,7 +291,7 @@ def _os_calls(totals: Mapping[str, int]) -> RenderableType:
         if count in totals
     ]
     purged, refaulted = totals.get("purged_bytes", 0), totals.get("refaulted_bytes", 0)
-    line = f"given back {bytes_text(purged)}, of which {bytes_text(refaulted)} were taken into use again"
+    line = f"purged {bytes_text(purged)}, of which {bytes_text(refaulted)} were used again"
     if totals.get("os_failures"):
         line += f"; the system refused {counted(totals['os_failures'], 'call')}"
     return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
@@ -306,6 +306,6 @@ def _ms(time_ns: int, calls: int) -> str:
 
 def _process(process: ProcessFigures) -> Text:
     return Text(
-        f"Page faults: {process.minor_faults:,} served from memory, {process.major_faults:,} from disk; "
+        f"Page faults: {process.minor_faults:,} minor, {process.major_faults:,} major (read from disk); "
         f"{counted(process.threads, 'thread')}; {process.cpu_s:,.2f} s of CPU time"
     )

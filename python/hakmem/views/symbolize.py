@@ -1,8 +1,7 @@
-"""Names the frames of call stacks in hakmem's reports.
+"""Resolves the frames of call stacks in hakmem's reports.
 
 A frame reads `hakmem:     #0 0x5607824683e6 /usr/bin/program+0x13e6 (handle_request+0x46)`: the address, the
-file that the code is from, and where in it; the function only if the dynamic linker knows it.  All other
-lines pass as they are.
+file with the offset in it, and the function if the dynamic linker knows it.  All other lines pass unchanged.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ FRAME = re.compile(
     r"(?P<head>.*hakmem:\s+#(?P<number>\d+) 0x[0-9a-f]+) "
     r"(?P<module>.+)\+0x(?P<offset>[0-9a-f]+)(?P<symbol> \(.+\+0x[0-9a-f]+\))?"
 )
-# The stack of a fault begins at the instruction itself, all others at a return address.
+# The stack of a fault starts at the faulting instruction, all others at a return address.
 STACK = re.compile(r".*hakmem:   (?P<what>\S+) by thread \d+")
 FAULTS = ("read", "write", "access")
 
 
 class Symbolizer:
-    """`complain` is told once of each file that cannot be read."""
+    """`complain` is called once for each file that cannot be read."""
 
     def __init__(
         self, executable: Path | None, libraries: Sequence[Path], complain: Callable[[str], None]
@@ -36,7 +35,7 @@ class Symbolizer:
         self._is_fault = False
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The text with its frames named, line by line."""
+        """The text with its frames resolved, line by line."""
         for line in lines:
             yield from self._line(line)
 
@@ -70,12 +69,12 @@ class Symbolizer:
             path = self._find(name)
             self._modules[name] = open_debug_info(path) if path is not None else None
             if self._modules[name] is None and not name.startswith(("linux-vdso", "[")):
-                reason = "is not to be found" if path is None else f"is no program or library ({path})"
-                self._complain(f"{name} {reason}; its frames stay as they are")
+                reason = "not found" if path is None else f"{path} is not a program or library"
+                self._complain(f"{name}: {reason}; its frames stay unresolved")
         return self._modules[name]
 
     def _find(self, name: str) -> Path | None:
-        """Where a file is now: moved ones are named; a program is called as the shell was told to."""
+        """The current place of a file: as given for moved ones; in PATH for a program without a path."""
         base = Path(name).name
         for place in (*([self._executable] if self._executable else []), *self._libraries):
             path = place / base if place.is_dir() else place

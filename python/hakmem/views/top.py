@@ -1,4 +1,4 @@
-"""`hakmem top` in a terminal: gauges with their recent course, and tables to switch among."""
+"""`hakmem top` in a terminal: gauges with their recent history, and tables to switch between."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
 INTERVAL_STEP = 2.0
 GAUGE_COLUMNS, GAUGE_LINES = 15, 3  # "remote frees", and a gap
 KEYS = (
-    "q leave",
+    "q quit",
     "b processes",
     "Tab 1-5 tables",
     "← → scroll",
     "s sort",
     "r reverse",
     "p pause",
-    "+ - pace",
+    "+ - interval",
 )
 
 ListTargets = Callable[[], Sequence[Target]]
@@ -60,13 +60,13 @@ class TopApp(App[None]):
     ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Leave"),
-        Binding("ctrl+c", "quit", "Leave", show=False, priority=True),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
         Binding("tab", "next_view(1)", "Next view", priority=True),
-        Binding("shift+tab", "next_view(-1)", "View before", priority=True),
+        Binding("shift+tab", "next_view(-1)", "Previous view", priority=True),
         Binding("right", "scroll(1)", "Scroll a wide table", priority=True),
         Binding("left", "scroll(-1)", "Scroll back", priority=True),
-        Binding("b", "choose", "Back to the choice of a process"),
+        Binding("b", "choose", "Choose another process"),
         *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(VIEWS)),
         Binding("s", "sort", "Sort by next column"),
         Binding("r", "reverse", "Reverse"),
@@ -78,7 +78,7 @@ class TopApp(App[None]):
     def __init__(
         self, targets: Sequence[Target], interval_s: float, list_targets: ListTargets | None = None
     ) -> None:
-        """`list_targets` finds the processes that there are when the user wants another one."""
+        """`list_targets` lists the current processes when the user chooses another one."""
         super().__init__()
         self.targets = targets
         self.list_targets = list_targets or (lambda: list(targets))
@@ -89,7 +89,7 @@ class TopApp(App[None]):
         self.view_number = 0
         self.sort_columns = [view.sorted_by for view in VIEWS]
         self.is_reversed = [False for _ in VIEWS]
-        self.is_paused = self.is_looking = False
+        self.is_paused = self.is_polling = False
         self.ended_why: str | None = None
         self.began_s = time.monotonic()
 
@@ -112,27 +112,27 @@ class TopApp(App[None]):
         self.show_head()
         self.show_views()
         if len(self.targets) == 1:
-            self.begin(self.targets[0])
+            self.start(self.targets[0])
         else:
-            self.push_screen(ChooseProcess(self.targets), self.begin)
+            self.push_screen(ChooseProcess(self.targets), self.start)
 
     def stop(self, number: int) -> None:
-        """A signal came: may be called at any moment, of the main thread."""
+        """Called on a signal, at any moment in the main thread."""
         self.stopped_by = number
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.exit)
 
     def _print_error_renderables(self) -> None:
-        """textual's tracebacks: the tool tells its errors itself, in a line."""
+        """Drops textual's tracebacks: the tool reports errors itself, in one line."""
         self._exit_renderables.clear()
 
     def raise_error(self) -> None:
-        """What went wrong inside, after the terminal is as it was."""
+        """Raises an error from inside the app, after the terminal is restored."""
         if self._exception is not None:
             raise self._exception
 
-    def begin(self, target: Target | None) -> None:
-        """Watches this process from now on; None: the one before, and without that there is nothing to do."""
+    def start(self, target: Target | None) -> None:
+        """Watches this process from now on; None: the previous one, or exits without one."""
         if target is None:
             if self.watch_ is None:
                 self.exit()
@@ -146,21 +146,21 @@ class TopApp(App[None]):
         self.show_head()
         self.tick()
 
-    # ---- looking ----
+    # ---- polling ----
 
     def tick(self) -> None:
-        """Starts the next look, unless one is under way: the screen stays alive meanwhile."""
-        if self.watch_ is None or self.is_paused or self.is_looking or self.ended_why:
+        """Starts the next poll, unless one is running: the screen stays responsive."""
+        if self.watch_ is None or self.is_paused or self.is_polling or self.ended_why:
             return
-        self.is_looking = True
-        self.run_worker(self.look, thread=True)
+        self.is_polling = True
+        self.run_worker(self.poll, thread=True)
 
-    def look(self) -> None:
-        """In a thread of its own."""
+    def poll(self) -> None:
+        """Runs in a thread of its own."""
         watch = self.watch_
         assert watch is not None
         try:
-            moment = watch.look()
+            moment = watch.poll()
         except ProcessGoneError:
             self.tell(self.end, watch, f"Process {watch.target.pid} has ended")
         except HakmemError as error:
@@ -169,26 +169,26 @@ class TopApp(App[None]):
             self.tell(self.show, watch, moment)
 
     def tell(self, method: Callable[..., None], *what: object) -> None:
-        """Goes on in the app's own thread, unless the user has left meanwhile."""
+        """Continues in the app's thread, unless the user has quit meanwhile."""
         if not get_current_worker().is_cancelled:
             self.call_from_thread(method, *what)
 
     def show(self, watch: Watch, moment: Moment | None) -> None:
-        """A new moment is there."""
-        self.is_looking = False
+        """Shows a new moment."""
+        self.is_polling = False
         if self.is_closing:
             return
-        if watch is not self.watch_:  # of the process that was watched before
+        if watch is not self.watch_:  # of the previous process
             self.tick()
             return
         if moment is None:
-            self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates come soon
+            self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates follow soon
             return
         self.show_all()
 
     def end(self, watch: Watch, why: str) -> None:
-        """The process is gone: what was seen last stays."""
-        self.is_looking = False
+        """The process is gone: the last figures stay."""
+        self.is_polling = False
         if self.is_closing:
             return
         if watch is not self.watch_:
@@ -197,25 +197,25 @@ class TopApp(App[None]):
         self.ended_why = why
         watched = duration_text(time.monotonic() - self.began_s)
         bar = self.main.query_one("#ended", Static)
-        said = f"{why}, after {watched} of watching. The last figures stay here; q leaves."
-        bar.update(Text(f"{said} b offers other processes."))
+        said = f"{why}, after {watched} of watching; the last figures stay."
+        bar.update(Text(f"{said} q quits, b lists other processes."))
         bar.add_class("shown")
         self.show_head()
 
     @property
     def main(self) -> Screen[object]:
-        """The screen with the figures, the choice of a process on top of it or not."""
+        """The screen with the figures, even while the choice of a process covers it."""
         return self.screen_stack[0]
 
     @property
     def is_closing(self) -> bool:
-        """Whether the user has left while a look was under way: nothing is there to show it in."""
+        """Whether the user has quit during a poll: there is nothing to show it in."""
         return not self.is_running or not self.main.query("#head")
 
     # ---- showing ----
 
     def show_all(self) -> None:
-        """Everything that the last moment changes."""
+        """Updates everything with the last moment."""
         if self.watch_ is None or not self.watch_.history:
             return
         self.show_head()
@@ -225,11 +225,11 @@ class TopApp(App[None]):
 
     @property
     def gauge_columns(self) -> int:
-        """As many as have room beside each other."""
+        """As many as fit side by side."""
         return next((n for n in (6, 3, 2) if self.size.width >= n * GAUGE_COLUMNS + 2), 1)
 
     def on_resize(self) -> None:
-        """Gauges stand in one row, in more, or, in a very narrow terminal, in a line each."""
+        """Gauges are in one or more rows, or, in a very narrow terminal, one per line."""
         if self.is_closing:
             return
         gauges, columns = self.main.query_one("#gauges"), self.gauge_columns
@@ -240,7 +240,7 @@ class TopApp(App[None]):
         self.show_all()
 
     def show_head(self) -> None:
-        """Which process, how it is, how often we look."""
+        """The process, its state, the interval."""
         if self.watch_ is None:
             self.main.query_one("#head", Static).update("hakmem top")
             return
@@ -262,7 +262,7 @@ class TopApp(App[None]):
         self.main.query_one("#head", Static).update(text)
 
     def show_views(self) -> None:
-        """The names of the tables; the columns of the one that is shown."""
+        """The names of the tables; the columns of the current one."""
         self.show_names()
         table = self.main.query_one(DataTable)
         table.clear(columns=True)
@@ -277,7 +277,7 @@ class TopApp(App[None]):
             )
 
     def show_names(self) -> None:
-        """Of the views and the keys, in as many lines as they need."""
+        """The names of views and keys, on as many lines as needed."""
         width = self.size.width - 2
         names = [
             Text(f" {number + 1} {view.name} ", style="reverse" if number == self.view_number else "dim")
@@ -287,7 +287,7 @@ class TopApp(App[None]):
         self.main.query_one("#keys", Static).update(flowed([Text(key) for key in KEYS], " · ", width))
 
     def show_table(self) -> None:
-        """The rows of the last moment; the place where the reader is stays."""
+        """The rows of the last moment; the scroll position stays."""
         if self.watch_ is None or not self.watch_.history:
             return
         number, table = self.view_number, self.main.query_one(DataTable)
@@ -319,23 +319,23 @@ class TopApp(App[None]):
         self.show_table()
 
     def action_next_view(self, step: int) -> None:
-        """Shows the table beside this one."""
+        """Shows the next or previous table."""
         self.action_view((self.view_number + step) % len(VIEWS))
 
     def action_scroll(self, step: int) -> None:
-        """Shows what is beside the right border; the first column stays."""
+        """Scrolls sideways; the first column stays."""
         table = self.main.query_one(DataTable)
         wanted = table.scroll_target_x + step * max(8, table.size.width // 3)
         table.scroll_to(x=min(table.max_scroll_x, max(0, wanted)), animate=False)
 
     def action_choose(self) -> None:
-        """Offers the processes that there are now."""
+        """Offers the current processes."""
         if not isinstance(self.screen, ChooseProcess):
-            self.notify("Looking for processes …", timeout=2)
+            self.notify("Searching for processes …", timeout=2)
             self.run_worker(self.find_choices, thread=True, exclusive=True, group="choices")
 
     def find_choices(self) -> None:
-        """In a thread of its own: it looks into every process."""
+        """Runs in a thread of its own: it examines every process."""
         try:
             targets: Sequence[Target] = self.list_targets()
         except HakmemError as error:
@@ -344,10 +344,10 @@ class TopApp(App[None]):
         self.tell(self.offer, targets)
 
     def offer(self, targets: Sequence[Target]) -> None:
-        """The choice, over what is shown."""
+        """Shows the choice over the current screen."""
         if not self.is_closing and not isinstance(self.screen, ChooseProcess):
             current = self.watch_.target if self.watch_ else None
-            self.push_screen(ChooseProcess(targets, current), self.begin)
+            self.push_screen(ChooseProcess(targets, current), self.start)
 
     def action_sort(self) -> None:
         """Sorts by the next column."""
@@ -361,12 +361,12 @@ class TopApp(App[None]):
         self.action_view(self.view_number)
 
     def action_pause(self) -> None:
-        """Stops looking, or goes on."""
+        """Pauses or resumes."""
         self.is_paused = not self.is_paused
         self.show_head()
 
     def action_pace(self, factor: float) -> None:
-        """Looks more often, or less."""
+        """Changes the interval."""
         self.interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, self.interval_s * factor))
         self.timer.stop()
         self.timer = self.set_interval(self.interval_s, self.tick)

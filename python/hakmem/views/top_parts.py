@@ -1,4 +1,4 @@
-"""What `hakmem top` consists of: the gauges, and the choice of a process."""
+"""Parts of `hakmem top`: the gauges, and the choice of a process."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COMMAND_SHOWN = 70
 
 
 class GaugeTile(Static):
-    """A figure, its value, its course."""
+    """A figure: its name, value and history."""
 
     def __init__(self, gauge: Gauge) -> None:
         super().__init__(classes="gauge")
         self.gauge = gauge
 
     def show(self, history: Sequence[Moment], is_flat: bool) -> None:
-        """The newest value, and bars as wide as there is room for; `is_flat`: in one line, without them."""
+        """The newest value, and bars that fill the width; `is_flat`: one line, without bars."""
         values = [self.gauge.pick(moment) for moment in history]
         width = max(1, min(HISTORY, self.content_size.width))
         text = Text(self.gauge.name, style="dim")
@@ -59,7 +59,7 @@ class ChooseProcess(ModalScreen[Target | None]):
     """Asks which process to watch."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", "Leave"),
+        Binding("q", "app.quit", "Quit"),
         Binding("escape,b", "back", "Back"),
     ]
 
@@ -71,12 +71,12 @@ class ChooseProcess(ModalScreen[Target | None]):
         self.current = current
 
     def compose(self) -> ComposeResult:
-        back = "Escape goes back" if self.current else "Escape or q leaves"
-        yield Static(f"Which process?  By RSS.  ↑ ↓ and Enter; {back}", id="question")
+        back = "Escape goes back" if self.current else "Escape or q quits"
+        yield Static(f"Choose a process (sorted by RSS): ↑ ↓ and Enter; {back}", id="question")
         yield OptionList(*(Option(option_text(size, target)) for size, target in self.choices))
 
     def on_mount(self) -> None:
-        """At the process that was watched, where there is one."""
+        """Selects the process that was watched, if any."""
         pids = [target.pid for _, target in self.choices]
         if self.current is not None and self.current.pid in pids:
             self.query_one(OptionList).highlighted = pids.index(self.current.pid)
@@ -89,7 +89,7 @@ class ChooseProcess(ModalScreen[Target | None]):
 
 
 def rss_of(target: Target) -> int | None:
-    """None when it has ended."""
+    """None if it has ended."""
     try:
         return target.process.figures().rss_bytes if target.process else None
     except HakmemError:

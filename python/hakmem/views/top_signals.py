@@ -1,4 +1,4 @@
-"""Signals that end `hakmem top`: the terminal is left as it was, if it is still there."""
+"""Signals that end `hakmem top`: the terminal is restored, if it still exists."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from types import FrameType
 from hakmem.base.signals import SIGNALS, die_of
 from hakmem.views.top import TopApp
 
-STOPPED_WITHIN_S = 3  # then at once, whatever the terminal looks like
+STOPPED_WITHIN_S = 3  # then at once, whatever the state of the terminal
 
 
 @contextmanager
 def leaving_in_order(app: TopApp) -> Iterator[None]:
-    """Around app.run().  The handler does not rely on the app: textual waits for ever for a terminal that
-    takes nothing any more."""
+    """Wraps app.run().  The handler does not rely on the app: textual waits forever for a terminal that
+    accepts no output."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         if is_gone():
@@ -40,7 +40,7 @@ def leaving_in_order(app: TopApp) -> Iterator[None]:
 
 
 def is_gone() -> bool:
-    """Whether the terminal that we began with was closed, or its connection broke."""
+    """Whether the terminal was closed, or its connection broke."""
     try:
         termios.tcgetattr(0)
     except termios.error as error:

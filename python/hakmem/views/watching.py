@@ -1,4 +1,4 @@
-"""Watching one process: moments, each with the rates since the one before, and a short history.
+"""Watching one process: moments, each with the rates since the previous one, and a short history.
 
 `top` shows these in a terminal (top.py) and as plain tables."""
 
@@ -21,14 +21,14 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot, and what happened since the one before."""
+    """A snapshot, and the rates since the previous one."""
 
     snapshot: Snapshot
     rates: Rates
 
 
 class Watch:
-    """Takes snapshots of a process, full ones as often as they are cheap."""
+    """Takes snapshots of a process, full ones only as often as they are cheap."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -37,7 +37,7 @@ class Watch:
         self._last: Snapshot | None = None
         self._last_full: Snapshot | None = None
 
-    def look(self) -> Moment | None:
+    def poll(self) -> Moment | None:
         """The next moment; None the first time, when there is nothing to compare with."""
         snapshot = self._pace.take(self.target)
         if snapshot.detail == "full":
@@ -106,7 +106,7 @@ GAUGES = (
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows, and what it is sorted by."""
+    """The text of a cell, and its sort key."""
 
     text: str
     key: float | str
@@ -117,7 +117,7 @@ Row = list[Cell]
 
 @dataclass(frozen=True)
 class View:
-    """One table: its columns ("<name" is text), its rows, the column it is sorted by at first."""
+    """One table: its columns ("<name" is text), its rows, its initial sort column."""
 
     name: str
     columns: Sequence[str]
@@ -134,7 +134,7 @@ class View:
 
 
 def number(value: float | None, text: Callable[[float], str] = count_text) -> Cell:
-    """A cell of a figure; "–" if it is not known (yet)."""
+    """A cell of a figure; "–" if it is unknown (yet)."""
     return Cell("–", -1.0) if value is None else Cell(text(value), value)
 
 
@@ -149,7 +149,7 @@ def rate(value: float) -> Cell:
 
 
 def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """Size classes that are in use, or were."""
+    """Size classes that are or were in use."""
     rates = {item.number: item for item in moment.rates.classes}
     rows = []
     for item in moment.snapshot.classes:
@@ -176,7 +176,7 @@ def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """Heaps, with the threads that have them."""
+    """Heaps, with their threads."""
     return [
         [
             Cell(thread.name or "–", thread.name),
@@ -193,7 +193,7 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
-    """What slow paths count."""
+    """The counters of slow paths."""
     return [
         [
             Cell(name, name),
@@ -207,7 +207,7 @@ def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """Calls of the system, with their time; page faults."""
+    """System calls with their time; page faults."""
     totals, rates = moment.snapshot.totals, moment.rates
     rows = []
     for name, call in zip(OS_CALL_NAMES, ("mmap", "munmap", "madvise"), strict=True):
@@ -233,15 +233,15 @@ def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
 
 
 def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
-    """What hakmem's memory is used for: addresses, resident or not, so they are no parts of RSS."""
+    """hakmem's memory by use: addresses, resident or not, so these are not parts of RSS."""
     memory = moment.snapshot.memory
     parts = (
         ("live blocks, rounding included", memory.live_bytes),
         ("magazines, remote-free buffers, quarantines", memory.cached_bytes),
         ("free blocks of slabs in use", memory.free_slab_bytes),
         ("cached Large and Big blocks", memory.ranges_cached_bytes),
-        ("free ranges not given back", memory.ranges_dirty_bytes),
-        ("free ranges given back", memory.ranges_clean_bytes),
+        ("free ranges not purged", memory.ranges_dirty_bytes),
+        ("free ranges purged", memory.ranges_clean_bytes),
         ("hakmem's records", memory.metadata_bytes),
     )
     whole = sum(value or 0 for _, value in parts)
@@ -257,7 +257,7 @@ CLASSES = View(
         "block",
         "<tier",
         "fetched",
-        "given back",
+        "flushed",
         "live",
         "live bytes",
         "cached",
@@ -286,6 +286,6 @@ THREADS = View(
     3,
 )
 COUNTERS = View("slow paths", ("<counter", "rate", "total", "<meaning"), counter_rows, 1)
-SYSTEM = View("system", ("<call", "rate", "total", "time", "time in all"), os_rows, 1)
-MEMORY = View("memory", ("<part", "bytes, resident or not", "of these"), memory_rows, 1)
+SYSTEM = View("system", ("<call", "rate", "total", "time", "total time"), os_rows, 1)
+MEMORY = View("memory", ("<part", "bytes, resident or not", "share"), memory_rows, 1)
 VIEWS = (CLASSES, THREADS, COUNTERS, SYSTEM, MEMORY)

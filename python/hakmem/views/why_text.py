@@ -1,4 +1,4 @@
-"""How `why` looks in a terminal."""
+"""The explanation of `why` as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hakmem.census.why import Explanation, Line
 from hakmem.views.screen import one_line
 
 BAR_CELLS = 12
-TABLE_FROM_COLUMNS = 44  # narrower ones have no room for figures and words side by side
-BAR_FROM_COLUMNS = 72  # narrower terminals have no room for a picture of the share beside it
+TABLE_FROM_COLUMNS = 44  # narrower terminals have no room for figures beside text
+BAR_FROM_COLUMNS = 72  # narrower terminals have no room for bars
 COMMAND_SHOWN = 60
 FIGURE_COLUMNS = 8  # "1023 KiB"
-ADVISED_SHARE = 0.05  # of RSS: lines from here on get their advice without --all
+ADVISED_SHARE = 0.05  # of RSS: larger lines get their advice without --all
 DETAILS_SHOWN = 3
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -46,12 +46,12 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
 
 
 def purge_text(explanation: Explanation) -> str:
-    """How much of RSS is free and could go back."""
+    """How much of RSS is free and could be purged."""
     size, whole = explanation.purgeable_bytes, explanation.rss_bytes
     return (
         f"hak_purge(true), or malloc_trim, would return about {bytes_text(size)} "
-        f"({share_text(size, whole)}), and what the thread that calls it caches. "
-        "By itself it goes back when it is HAKMEM_DECAY_MS old."
+        f"({share_text(size, whole)}), plus the caches of the calling thread. "
+        "Without a call it is purged after HAKMEM_DECAY_MS."
     )
 
 
@@ -61,14 +61,15 @@ def short_command(words: list[str]) -> str:
 
 
 def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> Table:
-    """One row per line; large ones explain themselves.  Nothing is cut where it is narrow: texts wrap."""
+    """One row per line, large ones with their explanation.  Nothing is truncated in narrow terminals: text
+    wraps."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("bytes", justify="right", overflow="fold", min_width=FIGURE_COLUMNS)
     table.add_column("", no_wrap=True)
     table.add_column("share", justify="right", overflow="fold", min_width=5)
     if has_bars:
         table.add_column("", no_wrap=True, width=BAR_CELLS)
-    table.add_column("what it is, and what could be done", overflow="fold")
+    table.add_column("what it is, and what reduces it", overflow="fold")
     rss_bytes = explanation.rss_bytes
     for line in explanation.lines:
         table.add_row(
@@ -87,7 +88,7 @@ def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> T
 
 
 def lines_list(explanation: Explanation, everything: bool) -> Group:
-    """The same, the words below the figures."""
+    """The same, with the text below the figures."""
     rss_bytes = explanation.rss_bytes
     parts: list[RenderableType] = []
     for line in explanation.lines:
@@ -100,7 +101,7 @@ def lines_list(explanation: Explanation, everything: bool) -> Group:
 
 
 def description(line: Line, rss_bytes: int, everything: bool) -> Text:
-    """The name; for large lines the largest details and the advice."""
+    """The name; for large lines also the largest details and the advice."""
     is_large = everything or line.bytes >= ADVISED_SHARE * rss_bytes
     details = len(line.details) if everything else DETAILS_SHOWN
     text = Text(line.name, style="bold" if is_large else "")
@@ -114,7 +115,7 @@ def description(line: Line, rss_bytes: int, everything: bool) -> Text:
 
 
 def detail_text(detail: dict[str, Any]) -> str:
-    """One line of a detail, by what it is about."""
+    """One line of a detail, by its kind."""
     size = bytes_text(detail["bytes"])
     if "kind" in detail:
         return f"{size}: {detail['kind']}"
@@ -127,18 +128,16 @@ def detail_text(detail: dict[str, Any]) -> str:
     if "slabs" in detail:
         pages = detail["free_page_bytes"]
         return (
-            f"{size}: {blocks} in {slab_count(detail['slabs'])}, {detail['live_blocks_per_slab']:g} of "
-            f"{detail['capacity_blocks_per_slab']:g} live in each"
-            + (f"; {bytes_text(pages)} in pages without one" if pages else "")
+            f"{size}: {blocks} in {counted(detail['slabs'], 'slab')}, on average "
+            f"{detail['live_blocks_per_slab']:g} of {detail['capacity_blocks_per_slab']:g} live"
+            + (f"; {bytes_text(pages)} in completely free pages" if pages else "")
         )
     if "mean_request_bytes" in detail:
-        return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} bytes on average"
-    return f"{size}: {blocks}" + (f", {detail['live_blocks']:,} of them" if "live_blocks" in detail else "")
-
-
-def slab_count(count: int) -> str:
-    """1 slab, 2 slabs."""
-    return counted(count, "slab")
+        return f"{size}: {blocks} for requests of {detail['mean_request_bytes']:g} B on average"
+    if "live_blocks" in detail:
+        count, block_bytes = detail["live_blocks"], detail["block_bytes"]
+        return f"{size}: {count:,} × {bytes_text(block_bytes)} = {bytes_text(count * block_bytes)}"
+    return f"{size}: {blocks}"
 
 
 def bar(share: float) -> str:

@@ -1,0 +1,104 @@
+/* arena.h: the free ranges of an arena, each kind in a set: found by size, by age and by neighbour.
+ *
+ *   set    bins by size, with a bitmap of the non-empty ones (in the manner of TLSF, M. Masmano et al., 2004),
+ *          and one list by age, oldest to youngest
+ *
+ * Free neighbours of one kind merge; of two the larger one's age counts: a big old range is not made young for ever
+ * by small frees beside it.  An arena's lock guards its sets and the records of its chunks; it is never held across a
+ * system call.
+ *
+ *   law: a set's ranges are those that its bins hold, each in the bin of its size, and those of its list, which is in
+ *        the order of their stamps; `granules` is their sum, and a bin's bit tells whether it is empty */
+#ifndef HAK_POOL_ARENA_H
+#define HAK_POOL_ARENA_H
+
+#include <limits.h>
+
+#include "os/lock.h"
+#include "pool/range_record.h"
+
+enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
+enum { ARENA_COUNT = 4 };
+/* The arena of chunks that are in none: in a forked child, if a thread was changing their arena's lists. */
+enum { ARENA_SET_ASIDE = ARENA_COUNT };
+#define NO_RANGE UINT32_MAX
+
+/* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
+enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
+
+struct range_set {
+  uint64_t nonempty[BIN_WORDS];
+  uint32_t bins[BIN_COUNT];
+  uint32_t oldest, youngest;
+  ATOMIC(uint64_t) granules; /* of all its ranges; read without the lock as a hint */
+};
+
+struct arena {
+  CACHE_ALIGNED struct lock lock;
+  bool is_ready;             /* the lists are initialised */
+  bool is_held;              /* in debug builds, as the lock says */
+  ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
+  struct range_set sets[FREE_KIND_COUNT];
+};
+extern struct arena arenas[ARENA_COUNT];
+
+/* The arena of a granule's chunk; NULL when it was set aside. */
+struct arena *arena_of(size_t granule);
+void arena_lock(struct arena *arena, struct counters *counters);
+void arena_unlock(struct arena *arena);
+
+INLINE struct range_set *set_of(struct arena *arena, enum range_kind kind) {
+  return &arena->sets[kind - FREE_KIND_FIRST];
+}
+/* Without the lock: a hint. */
+INLINE uint64_t arena_granules_of(struct arena *arena, enum range_kind kind) {
+  return load_relaxed(&set_of(arena, kind)->granules);
+}
+/* Of all arenas. */
+uint64_t arenas_bytes_of(enum range_kind kind);
+/* Bytes in chunks whose arena was set aside. */
+uint64_t arenas_bytes_set_aside(void);
+
+/* ---- with the lock ------------------------------------------------------------------------------------------- */
+
+/* Fresh chunks are the arena's from now on, as one CLEAN range. */
+void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count, bool is_closed);
+
+/* A range that is in no set becomes free, merged with its free neighbours of the same kind. */
+void arena_insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind);
+/* Takes a free range out of its set; it is BUSY (nobody merges with it) until it is set otherwise. */
+void arena_extract(struct arena *arena, size_t first);
+/* Makes [first, first + granules), a part of the range that was just extracted and begins at `whole`, LIVE; the rest of
+ * it is free as before. */
+void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules,
+               enum range_kind kind);
+
+struct arena_request {
+  size_t granules, alignment_granules; /* the latter a power of two */
+  size_t headroom;                     /* granules that are to follow, and stay free */
+};
+/* The tightest fit of a kind, LIVE now, or NO_GRANULE. */
+size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request);
+
+/* The free range of one of these kinds that begins at `granule`, or NULL. */
+struct range *arena_free_at(const struct arena *arena, size_t granule, enum range_kind kind,
+                            enum range_kind or_kind);
+
+unsigned bin_of(size_t granules);
+/* The first non-empty bin >= from, or BIN_COUNT. */
+unsigned next_bin(const struct range_set *set, unsigned from);
+
+/* ---- laws ------------------------------------------------------------------------------------------------------ */
+
+/* Looks at `ranges_max` ranges of each set at most; at the bins and sums too if at every one. */
+#define EVERY_RANGE UINT_MAX
+bool arena_is_valid(struct arena *arena, unsigned ranges_max);
+/* Of the range that begins at `first`, live or free; with its arena's lock. */
+bool range_is_valid(size_t first);
+
+/* In a forked child, before anything else: an arena whose lists a thread was changing that did not come along is set
+ * aside.  Its live ranges stay usable, and give their pages back when they are freed; its free ones are lost to the
+ * child. */
+void arenas_after_fork(void);
+
+#endif

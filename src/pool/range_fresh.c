@@ -1,0 +1,181 @@
+#include "pool/range_fresh.h"
+
+#include "config/options.h"
+#include "map/huge.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "pool/range_pages.h"
+#include "pool/range_purge.h"
+
+/* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
+enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
+
+RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request *request,
+                                unsigned home, struct counters *counters) {
+  for (unsigned step = 0; step < ARENA_COUNT; step++) {
+    struct arena *arena = &arenas[(home + step) % ARENA_COUNT];
+    if (arena_granules_of(arena, kind) < request->granules + request->headroom)
+      continue; /* hint: not worth a lock */
+    arena_lock(arena, counters);
+    size_t first = arena_take(arena, kind, request);
+    arena_unlock(arena);
+    if (first != NO_GRANULE) return first;
+  }
+  return NO_GRANULE;
+}
+
+/* ---- where others have mapped something ------------------------------------------------------------ */
+
+static enum os_map_result map_range_again(size_t first, size_t granules) {
+  range_record(first)->info.is_closed = false;
+  return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
+}
+
+/* Two parts of an extracted range, each as if it had been extracted by itself. */
+static void divide(size_t first, size_t granules, size_t part, struct counters *counters) {
+  struct arena *arena = arena_of(first);
+  arena_lock(arena, counters);
+  range_set_boundaries(first, part, RANGE_BUSY);
+  range_set_boundaries(first + part, granules - part, RANGE_BUSY);
+  range_record(first + part)->was_moved = range_record(first + part)->info.is_closed =
+      false; /* nothing is mapped */
+  arena_unlock(arena);
+}
+
+/* System calls for one range; what then is not known to be free waits with what is not. */
+enum { ISOLATE_PROBES = 64 };
+
+/* Of an extracted range without addresses, in which others have mapped something: halves that are free are UNMAPPED
+ * again, the others are halved. */
+static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
+  if (granules == 1 || !*probes) {
+    range_put_back(first, RANGE_OCCUPIED, counters);
+    return;
+  }
+  size_t part = granules / 2;
+  divide(first, granules, part, counters);
+  for (unsigned half = 0; half < 2; half++) {
+    size_t begin = half ? first + part : first, size = half ? granules - part : part;
+    if (*probes) --*probes;
+    if (os_is_occupied((const void *)granule_address(begin), size << GRANULE_SHIFT))
+      isolate(begin, size, probes, counters);
+    else
+      range_put_back(begin, RANGE_UNMAPPED, counters);
+  }
+}
+
+/* What others lay in may be free again: it is tried once more, now and then. */
+static NOINLINE void forgive_occupied(struct counters *counters) {
+  static ATOMIC(uint32_t) tried_ms;
+  if (LIKELY(!arenas_bytes_of(RANGE_OCCUPIED))) return;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&tried_ms);
+  if (now_ms - before_ms < OCCUPIED_RETRY_MS) return;
+  /* No order is needed: one thread is enough. */
+  if (!cas_strong_acq_rel(&tried_ms, &before_ms, now_ms)) return;
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++) {
+    arena_lock(arena, counters);
+    while (arena_granules_of(arena, RANGE_OCCUPIED)) {
+      uint32_t first = set_of(arena, RANGE_OCCUPIED)->oldest;
+      arena_extract(arena, first);
+      arena_insert(arena, first, range_record(first)->info.granules, RANGE_UNMAPPED);
+    }
+    arena_unlock(arena);
+  }
+}
+
+/* Ranges that one request may find occupied. */
+enum { UNMAPPED_TRIES = 4 };
+
+static NOINLINE size_t take_unmapped(const struct arena_request *request, unsigned home,
+                                     struct counters *counters) {
+  forgive_occupied(counters);
+  for (unsigned tries = 0; tries < UNMAPPED_TRIES; tries++) {
+    size_t first = range_take_kind(RANGE_UNMAPPED, request, home, counters);
+    if (first == NO_GRANULE) return NO_GRANULE;
+    enum os_map_result result = map_range_again(first, request->granules);
+    if (result == OS_MAPPED) {
+      range_keep_huge_out(first, request->granules);
+      return first;
+    }
+    if (result == OS_NO_MEMORY) {
+      range_put_back(first, RANGE_UNMAPPED, counters);
+      return NO_GRANULE;
+    }
+    unsigned probes = ISOLATE_PROBES;
+    isolate(first, request->granules, &probes, counters);
+  }
+  return NO_GRANULE;
+}
+
+/* ---- fresh ones --------------------------------------------------------------------------------------- */
+
+/* All of them get records, or none. */
+RESIDENT static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
+                                    bool may_be_huge) {
+  for (size_t index = 0; index < chunk_count; index++) {
+    struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
+    if (!chunk) {
+      while (index) chunk_publish(first_chunk + --index, NULL);
+      return false;
+    }
+    chunk->arena = (uint8_t)(arena - arenas);
+    store_relaxed(&chunk->may_be_huge, may_be_huge);
+    chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
+  }
+  return true;
+}
+
+/* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
+static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
+  bool is_worth_it = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
+  if (is_worth_it && !options.harden)
+    return huge_let_in(chunk, chunk_count); /* else parts are closed */
+  huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
+  return false;
+}
+
+/* Hardened mode: what nobody has is closed.  Of very many pages that costs more than it finds, where few are used. */
+#define CLOSED_MAX_BYTES ((size_t)64 << 20)
+COLD static bool close_fresh(void *address, size_t bytes) {
+  return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
+}
+
+/* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
+RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
+                                struct counters *counters) {
+  size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
+  if (chunk == NO_CHUNK) return false;
+  bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
+  if (!publish_chunks(arena, chunk, chunk_count, may_be_huge)) {
+    window_give_back(chunk, chunk_count, guards);
+    return false;
+  }
+  bool is_closed = UNLIKELY(options.harden) &&
+                   close_fresh((void *)chunk_address(chunk), chunk_count << CHUNK_SHIFT);
+  arena_lock(arena, counters);
+  arena_add_chunks(arena, chunk, chunk_count, is_closed);
+  arena_unlock(arena);
+  return true;
+}
+
+/* Grows by what is needed at least; by more when the arena is large and the system allows. */
+RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
+                                struct counters *counters) {
+  struct arena *arena = &arenas[home % ARENA_COUNT];
+  size_t granules = request->granules + request->alignment_granules - 1;
+  size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
+  size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
+  if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;
+  if (wanted > needed && add_chunks(arena, wanted, granules, counters)) return true;
+  return add_chunks(arena, needed, granules, counters);
+}
+
+RESIDENT size_t range_take_clean(const struct arena_request *request, unsigned home,
+                                 struct counters *counters) {
+  size_t first = range_take_kind(RANGE_CLEAN, request, home, counters);
+  if (first == NO_GRANULE && (arenas_bytes_of(RANGE_UNMAPPED) || arenas_bytes_of(RANGE_OCCUPIED)))
+    first = take_unmapped(request, home, counters);
+  if (first == NO_GRANULE && grow_arena(request, home, counters))
+    first = range_take_kind(RANGE_CLEAN, request, home, counters);
+  return first;
+}

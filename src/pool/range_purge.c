@@ -1,0 +1,167 @@
+#include "pool/range_purge.h"
+
+#include "config/limits.h"
+#include "config/options.h"
+#include "map/commit.h"
+#include "os/os.h"
+#include "pool/purge_credit.h"
+#include "pool/range_pages.h"
+
+/* Ranges that are given back before the next are looked for. */
+enum { PURGE_BATCH = 32 };
+
+LONG_LIVED void range_put_back(size_t first, enum range_kind kind, struct counters *counters) {
+  struct arena *arena = arena_of(first);
+  size_t granules = range_record(first)->info.granules;
+  if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
+  arena_lock(arena, counters);
+  if (kind != RANGE_DIRTY) range_note_purge(first, granules);
+  arena_insert(arena, first, granules, kind);
+  arena_unlock(arena);
+}
+
+RESIDENT static uint64_t live_bytes(void) {
+  uint64_t granules = 0;
+  for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
+    granules += load_relaxed(&arenas[arena].granules);
+  uint64_t bytes = granules << GRANULE_SHIFT, free_bytes = 0;
+  for (unsigned kind = 0; kind < FREE_KIND_COUNT; kind++)
+    free_bytes += arenas_bytes_of((enum range_kind)(FREE_KIND_FIRST + kind));
+  return bytes > free_bytes ? bytes - free_bytes : 0; /* read one by one: only about right */
+}
+
+/* What a program frees and takes again is of the order of what it holds, so as much may wait for its
+ * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
+RESIDENT uint64_t range_excess_bytes(void) {
+  uint64_t dirty = arenas_bytes_of(RANGE_DIRTY);
+  uint64_t least = limits_budget(options.big_cache_bytes);
+  if (LIKELY(dirty <= least)) return 0;
+  uint64_t budget = least ? live_bytes() : 0;
+  if (budget < least) budget = least;
+  budget = limits_at_most(budget);
+  return dirty > budget ? dirty - budget : 0;
+}
+
+/* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
+LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
+                                       enum range_kind kind, uint32_t batch[PURGE_BATCH]) {
+  unsigned found = 0;
+  uint32_t next = arena->is_ready ? set_of(arena, kind)->oldest : NO_RANGE;
+  for (uint32_t at; (at = next) != NO_RANGE;) {
+    const struct range_info *info = &range_record(at)->info;
+    next = range_record(at)->younger;
+    if (found == PURGE_BATCH || !purge_is_due(purge, info->stamp_ms)) {
+      purge->work_remains = true;
+      break;
+    }
+    purge_account(purge, (size_t)info->granules << GRANULE_SHIFT);
+    purge_note_call(purge);
+    arena_extract(arena, at);
+    batch[found++] = at;
+  }
+  return found;
+}
+
+LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
+                                           bool give_addresses) {
+  struct range *head = range_record(first);
+  void *address = (void *)granule_address(first);
+  size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
+  if (give_addresses && os_unmap(address, bytes)) {
+    head->was_moved = head->info.is_closed = false;
+    return RANGE_UNMAPPED;
+  }
+  enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
+  if (remapped != OS_REFUSED) {
+    head->was_moved = head->info.is_closed = false;
+    if (remapped == OS_DONE) {
+      range_keep_huge_out(first, head->info.granules);
+      return RANGE_CLEAN;
+    }
+    return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* what is left of it */
+  }
+  if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
+  range_refuse_huge_at_ends(first, head->info.granules);
+  return os_purge(address, bytes) ? RANGE_CLEAN : kind;
+}
+
+/* True when the system took any.  What it did not take is as if it had been freed just now: others come first. */
+LONG_LIVED static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
+                                       bool give_addresses, struct counters *counters) {
+  bool is_taken = false;
+  for (unsigned index = 0; index < found; index++) {
+    enum range_kind now = range_give_back(batch[index], kind, give_addresses);
+    if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
+      commit_give((size_t)range_record(batch[index])->info.granules << GRANULE_SHIFT);
+    is_taken |= now != kind;
+    if (now == kind) range_record(batch[index])->info.stamp_ms = (uint32_t)os_now_coarse_ms();
+    range_put_back(batch[index], now, counters);
+  }
+  return is_taken;
+}
+
+/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
+ * the same ranges again. */
+LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
+                                   struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  arena_lock(arena, counters);
+  unsigned found = collect_due(purge, arena, kind, batch);
+  arena_unlock(arena);
+  bool is_taken = give_back_batch(batch, found, kind, purge->give_addresses, counters);
+  return is_taken && found == PURGE_BATCH && purge_may_go_on(purge);
+}
+
+/* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */
+static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t batch[PURGE_BATCH]) {
+  const struct range_set *set = set_of(arena, RANGE_DIRTY);
+  unsigned found = 0;
+  for (unsigned bin = bin_of(granules) + 1; bin-- > 0;) {
+    for (uint32_t at = set->bins[bin], next; at != NO_RANGE; at = next) {
+      next = range_record(at)->next;
+      if (range_record(at)->info.granules > granules) continue;
+      granules -= range_record(at)->info.granules;
+      purge_credit_note(range_record(at)->info.granules);
+      arena_extract(arena, at);
+      batch[found++] = at;
+      if (!granules || found == PURGE_BATCH) return found;
+    }
+  }
+  return found;
+}
+
+/* The process has grown by so much although much is free, but nothing that fits.  What is a little too small was of no
+ * use now, and is the next to be so. */
+static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
+                                       struct counters *counters) {
+  uint32_t batch[PURGE_BATCH];
+  if (!purge_credit_allows(granules)) return;
+  arena_lock(arena, counters);
+  unsigned found = collect_largest(arena, granules, batch);
+  arena_unlock(arena);
+  give_back_batch(batch, found, RANGE_DIRTY, os_overcommit_is_strict(), counters);
+}
+
+RESIDENT void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters) {
+  if (granules && arena_granules_of(arena, RANGE_DIRTY))
+    give_back_instead(arena, granules, counters);
+}
+
+LONG_LIVED static void purge_arena(struct purge *purge, struct arena *arena, enum range_kind kind,
+                                   struct counters *counters) {
+  while (purge_batch(purge, arena, kind, counters)) {
+  }
+}
+
+/* Each time another arena is the first: a round may end before the last. */
+LONG_LIVED void range_purge(struct purge *purge, struct counters *counters) {
+  bool asked_for_addresses = purge->give_addresses;
+  purge->give_addresses |= os_overcommit_is_strict();
+  for (unsigned step = 0; step < ARENA_COUNT; step++) {
+    struct arena *arena = &arenas[(purge->now_ms + step) % ARENA_COUNT];
+    if (arena_granules_of(arena, RANGE_DIRTY)) purge_arena(purge, arena, RANGE_DIRTY, counters);
+    if (asked_for_addresses && arena_granules_of(arena, RANGE_CLEAN))
+      purge_arena(purge, arena, RANGE_CLEAN, counters);
+  }
+  purge->give_addresses = asked_for_addresses;
+}

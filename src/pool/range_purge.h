@@ -1,0 +1,23 @@
+/* range_purge.h: giving free ranges back to the system: by age, beyond a budget, and for what the process grows by. */
+#ifndef HAK_POOL_RANGE_PURGE_H
+#define HAK_POOL_RANGE_PURGE_H
+
+#include "pool/arena.h"
+#include "pool/purge.h"
+
+/* Bytes by which DIRTY ranges exceed their budget, option big_cache_bytes. */
+uint64_t range_excess_bytes(void);
+
+/* Gives DIRTY ranges back that are old enough, the oldest first; with purge->give_addresses unmaps all free ones. */
+void range_purge(struct purge *purge, struct counters *counters);
+
+/* The process has grown by so many granules of the arena: as much that is free in it goes back, if that has been
+ * earned (docs/decisions/0025). */
+void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters);
+
+/* Asks the system to take a range that is in no set; what the range is afterwards. */
+enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_addresses);
+/* Puts a range that is in no set (LIVE or BUSY) into one. */
+void range_put_back(size_t first, enum range_kind kind, struct counters *counters);
+
+#endif

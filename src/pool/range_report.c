@@ -1,0 +1,63 @@
+#include "pool/range_report.h"
+
+#include "pool/arena.h"
+
+static bool covers(size_t first, size_t granule) {
+  const struct range *candidate = range_record_if_any(first);
+  return candidate && load_relaxed(&window.owner_map[first]) && first <= granule &&
+         candidate->info.granules > granule - first;
+}
+
+/* No block begins in a chunk without records that is none of slabs: it lies within one, or is nobody's. */
+static size_t pass_over_chunk(size_t granule) {
+  size_t chunk = granule / GRANULES_PER_CHUNK;
+  return chunk_metadata(chunk) ? 0 : chunk * GRANULES_PER_CHUNK;
+}
+
+size_t range_covering_near(size_t granule, size_t granules_max) {
+  const struct range *here = range_record_if_any(granule);
+  /* What the record says counts only if it is so; others may be writing it. */
+  if (here && covers(here->first, granule)) return here->first;
+  for (size_t at = granule;; at--) {
+    if (covers(at, granule)) return at;
+    if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
+    if (!range_record_if_any(at)) at = pass_over_chunk(at);
+    if (at == 0 || granule - at >= granules_max) return NO_GRANULE;
+  }
+}
+
+size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }
+
+void range_note_begin(size_t granule) {
+  size_t last = granule + range_record(granule)->info.granules - 1;
+  for (size_t at = granule; at < last; at++) range_record(at)->first = (uint32_t)granule;
+}
+
+void range_measure(struct range_sizes *sizes) {
+  *sizes = (struct range_sizes){.mapped_bytes = arenas_bytes_set_aside(),
+                                .dirty_bytes = arenas_bytes_of(RANGE_DIRTY),
+                                .clean_bytes = arenas_bytes_of(RANGE_CLEAN)};
+  uint64_t unmapped_bytes = arenas_bytes_of(RANGE_UNMAPPED) + arenas_bytes_of(RANGE_OCCUPIED);
+  for (const struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
+    sizes->mapped_bytes += load_relaxed(&arena->granules) << GRANULE_SHIFT;
+  sizes->mapped_bytes -= unmapped_bytes;
+}
+
+static void note_free(struct range_free *found, uint64_t bytes) {
+  if (!found->ranges || bytes < found->smallest_bytes) found->smallest_bytes = bytes;
+  if (bytes > found->largest_bytes) found->largest_bytes = bytes;
+  found->bytes += bytes;
+  found->ranges++;
+}
+
+void range_look_at_dirty(struct range_free *found, struct counters *counters) {
+  *found = (struct range_free){0};
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++) {
+    if (!arena_granules_of(arena, RANGE_DIRTY)) continue;
+    arena_lock(arena, counters);
+    for (uint32_t at = set_of(arena, RANGE_DIRTY)->oldest; at != NO_RANGE;
+         at = range_record(at)->younger)
+      note_free(found, (uint64_t)range_record(at)->info.granules << GRANULE_SHIFT);
+    arena_unlock(arena);
+  }
+}

@@ -1,0 +1,27 @@
+/* range_report.h: what ranges there are, for diagnosis and reports: slow. */
+#ifndef HAK_POOL_RANGE_REPORT_H
+#define HAK_POOL_RANGE_REPORT_H
+
+#include "base/counters.h"
+#include "pool/range_record.h"
+
+/* Is there a live or cached range that covers this granule?  Its first granule, or NO_GRANULE.
+ * The second form looks at `granules_max` granules before it at most; beyond: NO_GRANULE. */
+size_t range_covering(size_t granule);
+size_t range_covering_near(size_t granule, size_t granules_max);
+/* Notes in all of a live range's records where it begins: then both find it at once from anywhere inside.  What is noted
+ * is a hint, true only as long as the range lives. */
+void range_note_begin(size_t granule);
+
+struct range_sizes {
+  uint64_t mapped_bytes, dirty_bytes, clean_bytes;
+};
+void range_measure(struct range_sizes *sizes);
+
+/* DIRTY ranges, one by one. */
+struct range_free {
+  uint64_t ranges, bytes, smallest_bytes, largest_bytes;
+};
+void range_look_at_dirty(struct range_free *found, struct counters *counters);
+
+#endif
