@@ -14,7 +14,7 @@
 #define EXCESS_BYTES ((uint64_t)16 << 20)
 enum { EXCESS_DIVISOR = 2, SOONER_DIVISOR = 16 };
 /* Pages are looked for where less than this part of what is held is live: else too few are free. */
-enum { SCATTERED_DIVISOR = 16 };
+enum { SCATTERED_DIVISOR = 40, SWING = 4 };
 /* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
 
@@ -113,7 +113,7 @@ static void give_slabs(struct heap *heap, uint64_t seen_live) {
   struct purge purge = give(heap, RECLAIM_EXCESS);
   if (purge.is_cut) return;
   uint64_t live = live_bytes(heap), excess = excess_over(live);
-  if (!is_scattered(excess, live))
+  if (!is_scattered(excess, live / SWING))
     stop(excess, live);
   else if (load_relaxed(&stage) == FLUSHED && has_stopped(live, seen_live))
     begin_scan(&heap->owner);
@@ -177,7 +177,7 @@ static bool has_fallen(const struct heap *heap) {
 /* It takes more than it frees: as much again, perhaps. */
 static void begin_anew(uint64_t live) {
   uint64_t excess = excess_over(live);
-  if (is_scattered(excess, live))
+  if (is_scattered(excess, live / SWING)) /* a request may be a part of what is live */
     wait_for_the_end(live);
   else
     stop(excess, live);
