@@ -66,9 +66,8 @@ static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? 
 static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
 
 static bool is_untouched(size_t granule) {
-  const struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
-  uint32_t bit = UINT32_C(1) << granule % GRANULES_PER_CHUNK;
-  return load_relaxed(&superslab->unused) & ~load_relaxed(&superslab->dirty) & bit;
+  uint64_t slots = load_relaxed(&superslab_of_granule(granule)->slots);
+  return slots_unused(slots) & ~slots_dirty(slots) & run_mask(granule % GRANULES_PER_CHUNK, 1);
 }
 
 static void look_at_untouched(size_t granule, uintptr_t begin, uintptr_t freed) {

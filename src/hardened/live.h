@@ -13,7 +13,7 @@
 #define HAK_HARDENED_LIVE_H
 
 #include "os/os.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 
 /* All words of the block's SuperSlab, and the block's among them. */
 INLINE ATOMIC(uint64_t) *live_words(uintptr_t block) {

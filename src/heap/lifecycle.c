@@ -160,6 +160,7 @@ static void after_fork_in_child(void) {
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
   guarded_after_fork();
+  slab_pool_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

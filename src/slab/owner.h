@@ -19,7 +19,7 @@
 
 #include "base/counters.h"
 #include "os/lock.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 
 enum owner_state {
   OWNER_RUNNING, /* a thread allocates with it */

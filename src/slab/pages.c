@@ -65,7 +65,7 @@ static bool give(struct slab *slab, struct look *look) {
     size_t bytes = (size_t)count_bits(pages) << page_shift();
     slab->waiting_pages &= ~pages;
     slab->given_pages |= pages;
-    superslab_refuse_huge(superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK));
+    superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));
     if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
     fetch_add_relaxed(&totals.given_page_bytes, bytes);
     purge_account(look->purge, bytes);

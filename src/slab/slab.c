@@ -1,6 +1,5 @@
 #include "slab/slab.h"
 
-#include "pool/slab_pool.h"
 #include "report/report.h"
 #include "slab/pages.h"
 #include "slab/pending.h"
