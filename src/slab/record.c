@@ -35,7 +35,7 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
   struct slab *slab = &((struct slab_chunk *)run.superslab)->slabs[run.first];
   ASSERT(!run.is_empty || (load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class));
   if (!run.is_empty) make_slab(slab, run, class);
-  /* release: the class and the rest before the state (P3). */
+  /* release: the class and the rest before the state. */
   store_release(&slab->state, SLOT_ACTIVE);
   return slab;
 }
