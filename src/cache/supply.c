@@ -1,6 +1,6 @@
 #include "cache/supply.h"
 
-#include "cache/relief.h"
+#include "cache/flush.h"
 #include "cache/starter.h"
 #include "config/options.h"
 #include "slab/adopt.h"
@@ -135,10 +135,10 @@ RESIDENT static struct slab *find_untouched(struct supply *supply) {
 /* Before the system is asked. */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
-  if (!heap || supply->is_relieved || !relief_is_possible(heap)) return NULL;
+  if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
   supply->is_relieved = true;
   latch_give(supply->owner);
-  relief_give(heap);
+  flush_resting(heap);
   owner_begin_work(supply->owner);
   return supply_climb(supply);
 }

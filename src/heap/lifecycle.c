@@ -91,7 +91,7 @@ RESIDENT bool library_ready(void) {
 
 RESIDENT struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
-  heaps_park_lost_threads();
+  lost_park(LOST_A_STEP);
   struct heap *heap = parked_take();
   if (!heap) heap = heap_make();
   if (LIKELY(heap)) return heap;

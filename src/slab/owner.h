@@ -38,7 +38,7 @@ struct bin {
       free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread looks without the latch. */
   ATOMIC(uint32_t) slab_count;
-  bool has_served; /* blocks were taken since its thread gave up what rested: cache/relief.h */
+  bool has_served; /* blocks were taken since its thread gave up what rested: cache/flush.h */
 };
 
 /* A slab of the bin's class has found its owner, or is no longer its. */
