@@ -38,6 +38,14 @@ void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   wipe_block(block, block_bytes); /* as all free blocks are */
 }
 
+bool quarantine_plan_look(struct quarantine *quarantine) {
+  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
+    quarantine->looks++;
+  else
+    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
+  return true;
+}
+
 /* ---- on the way home --------------------------------------------------------------------------------------- */
 
 static void go_home(struct heap *heap, uintptr_t block) {

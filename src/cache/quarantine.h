@@ -27,6 +27,7 @@ struct quarantine {
   size_t bytes;     /* that wait */
   uint64_t random;  /* state of random_next */
   uintptr_t latest; /* of them; 0 when it has left */
+  uint32_t frees_until_look, looks; /* at what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
   /* Waiting, outgoing, ready; 0 is an empty place.  All in one, as they are read from outside. */
@@ -67,6 +68,16 @@ INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
   if (UNLIKELY(!wipe_is_whole(block, class_block_bytes[class])))
     quarantine_fail_untouched(block, class);
 }
+/* Whether a free looks at what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
+ * in LOOK_PERIOD, at random. */
+enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 32 };
+bool quarantine_plan_look(struct quarantine *quarantine);
+INLINE bool quarantine_is_time_to_look(struct quarantine *quarantine) {
+  if (UNLIKELY(!quarantine->frees_until_look)) return quarantine_plan_look(quarantine);
+  quarantine->frees_until_look--;
+  return false;
+}
+
 /* The same of the block that came last, which most such writes go to. */
 INLINE void quarantine_look(const struct quarantine *quarantine) {
   uintptr_t block = quarantine->latest;

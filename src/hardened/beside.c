@@ -28,17 +28,28 @@ static void report(uintptr_t freed, uintptr_t written) {
   report_write_beside("free", freed, distance, is_before, &block);
 }
 
-/* Something in [begin, end) of a free block is not 0.  It may have been taken just now: we take it ourselves, and look
- * again (live.h). */
+/* Where it reads as zero: from here to its end, and from its begin to here, as far as it is looked at. */
+static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
+  if (!is_wiped_wholly(block_bytes)) return wiped_tail_begin(end);
+  return end - (block_bytes < BESIDE_BYTES ? block_bytes : BESIDE_BYTES);
+}
+static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
+  if (!is_wiped_wholly(block_bytes)) return wiped_front_end(block);
+  return block + (block_bytes < BESIDE_BYTES ? block_bytes : BESIDE_BYTES);
+}
+
+/* Something in [begin, end) of a free block is not 0.  It may have been taken just now, or not be wiped yet: we take it
+ * ourselves, and look again (live.h). */
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
   unsigned index;
   if (!live_begin(word, block)) return;
   const struct slab *slab = slab_of_block(block);
-  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index);
+  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
+                  !trailer_is_there(block, block_bytes);
   size_t at =
-      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's by now */
+      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's */
   if (at < end - begin) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);
@@ -89,7 +100,7 @@ static void look_at_slot_before(uintptr_t freed) {
   size_t block_bytes = class_block_bytes[class];
   if (edges.end != freed) return;
   uintptr_t begin = largest(edges.blocks_end, freed - BESIDE_BYTES);
-  if (edges.blocks_end == edges.end) begin = largest(edges.end - block_bytes, freed - BESIDE_BYTES);
+  if (edges.blocks_end == edges.end) begin = zero_from(edges.end, block_bytes);
   if (edges.blocks_end < edges.end) {
     if (UNLIKELY(!wide_are_zero(begin, freed)) && load_relaxed(&window.owner_map[granule]) == entry)
       look_at_tail(begin, freed, freed);
@@ -110,7 +121,7 @@ static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
   if (!map_entry_is_live(entry)) look_at_untouched(granule, end, freed);
   if (!map_entry_is_live(entry) || class >= SLAB_CLASS_COUNT || is_live(end)) return;
   size_t block_bytes = class_block_bytes[class];
-  uintptr_t looked_at = smallest(end + BESIDE_BYTES, end + block_bytes);
+  uintptr_t looked_at = zero_until(end, block_bytes);
   if (UNLIKELY(!wide_are_zero(end, looked_at)) && load_relaxed(&window.owner_map[granule]) == entry)
     judge(end, block_bytes, end, looked_at, freed);
 }
@@ -144,14 +155,14 @@ static void check_large(uintptr_t block, size_t block_bytes, const struct edges 
     look_at_slot_before(block);
   else if (lives(words, before))
     look_at_trailer(before, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(block - BESIDE_BYTES)))
-    judge(before, block_bytes, block - BESIDE_BYTES, block, block);
+  else if (UNLIKELY(!wide_are_zero(zero_from(block, block_bytes), block)))
+    judge(before, block_bytes, zero_from(block, block_bytes), block, block);
   if (UNLIKELY(behind >= edges->blocks_end))
     look_behind_last(block, edges);
   else if (lives(words, behind))
     look_behind(behind, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(behind)))
-    judge(behind, block_bytes, behind, behind + BESIDE_BYTES, block);
+  else if (UNLIKELY(!wide_are_zero(behind, zero_until(behind, block_bytes))))
+    judge(behind, block_bytes, behind, zero_until(behind, block_bytes), block);
 }
 
 static void check_small(uintptr_t block, size_t block_bytes, const struct edges *edges,

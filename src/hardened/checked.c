@@ -231,27 +231,26 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
 /* What is looked at before it is known what the next thing is. */
 INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
   PREFETCH((void *)block);
-  PREFETCH((void *)(block - BESIDE_BYTES));
   PREFETCH((void *)(block + block_bytes - TRAILER_BYTES));
-  PREFETCH((void *)(block + block_bytes));
 }
 
-/* The bit is cleared last.  Of two threads that free the block at the same moment one finds it cleared. */
+/* Blocks of a thread that has no quarantine are few. */
+INLINE bool is_time_to_look_beside(struct heap *heap) {
+  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_look(heap->quarantine);
+}
+
+/* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing. */
 INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   unsigned class = entry & MAP_CLASS_MASK;
-  ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
+  ATOMIC(uint64_t) *words = live_words(block);
   fetch_ahead(block, class_block_bytes[class]);
-  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !is_live_in(word, block))) {
+  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !live_end(live_word_of(words, block), block))) {
     fail_in_slab(block, "free");
     return false;
   }
   check_freed(block, entry, maker);
-  beside_check(block, class, words);
+  if (UNLIKELY(is_time_to_look_beside(heap))) beside_check(block, class, words);
   wipe_block(block, class_block_bytes[class]);
-  if (UNLIKELY(!live_end(word, block))) {
-    fail_in_slab(block, "free");
-    return false;
-  }
   if (LIKELY(heap != NULL)) return quarantine_add(heap, block, class);
   void *blocks[] = {(void *)block};
   batch_free(NULL, blocks, 1, &stray_counters);
