@@ -18,19 +18,24 @@
 
 enum { QUARANTINE_BLOCKS = 2048, QUARANTINE_RANGES = 64 };
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
-enum { QUARANTINE_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS + SLAB_CLASS_COUNT * READY_BLOCKS };
+enum {
+  READY_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS,
+  LEAVING_PLACE = READY_PLACES + SLAB_CLASS_COUNT * READY_BLOCKS,
+  QUARANTINE_PLACES
+};
 
 struct quarantine {
   ATOMIC(uint32_t) block_count; /* that wait; read by reports */
   uint32_t range_count, oldest_range;
   uint32_t outgoing_count, outgoing_bytes;
-  size_t bytes;     /* that wait */
-  uint64_t random;  /* state of random_next */
+  uint32_t block_most; /* of those that wait, so that their bytes are within their bounds */
+  size_t bytes;        /* that wait */
+  uint64_t random; /* state of random_next */
   uintptr_t latest; /* of them; 0 when it has left */
   uint32_t frees_until_look, looks; /* at what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
-  /* Waiting, outgoing, ready; 0 is an empty place.  All in one, as they are read from outside. */
+  /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  All in one, as they are read from outside. */
   ATOMIC(uintptr_t) blocks[QUARANTINE_PLACES];
 };
 
@@ -46,7 +51,7 @@ INLINE uint32_t quarantine_draw(struct quarantine *quarantine, uint32_t count) {
 }
 
 INLINE ATOMIC(uintptr_t) *quarantine_ready(struct quarantine *quarantine, unsigned class) {
-  return &quarantine->blocks[QUARANTINE_BLOCKS + OUTGOING_BLOCKS + class * READY_BLOCKS];
+  return &quarantine->blocks[READY_PLACES + class * READY_BLOCKS];
 }
 
 /* A block that is ready, not looked at yet; or 0. */
