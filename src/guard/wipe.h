@@ -17,11 +17,18 @@ INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
 }
 
-/* Where the cache line of the first byte ends, and that of the last begins; of blocks that are not wiped wholly. */
-INLINE uintptr_t wiped_front_end(uintptr_t block) {
-  return round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
+/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, which are all of a block that is wiped
+ * wholly, and else what is in the cache line of the first byte, and in that of the last. */
+INLINE uintptr_t wiped_front_end(uintptr_t block, size_t block_bytes) {
+  uintptr_t line_end = round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
+  uintptr_t end = block_bytes < WIPED_LINE_BYTES ? block + block_bytes : block + WIPED_LINE_BYTES;
+  return block_bytes > WIPED_WHOLLY_BYTES ? line_end : end;
 }
-INLINE uintptr_t wiped_tail_begin(uintptr_t end) { return round_down(end - 1, WIPED_LINE_BYTES); }
+INLINE uintptr_t wiped_tail_begin(uintptr_t end, size_t block_bytes) {
+  uintptr_t line = round_down(end - 1, WIPED_LINE_BYTES);
+  uintptr_t begin = block_bytes < WIPED_LINE_BYTES ? end - block_bytes : end - WIPED_LINE_BYTES;
+  return block_bytes > WIPED_WHOLLY_BYTES ? line : begin;
+}
 
 /* A call of memset is worth its while from here on. */
 enum { WIPED_INLINE_BYTES = 512 };
@@ -36,11 +43,13 @@ INLINE void wipe_bytes(uintptr_t begin, size_t bytes) {
 /* The trailer last, and in one store: others may be looking (live.h). */
 INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes, last = end - WIDE_BYTES;
-  if (is_wiped_wholly(block_bytes)) {
+  if (UNLIKELY(options.harden > 1)) {
     wipe_bytes(block, last - block);
-  } else {
-    wide_clear_line(block, wiped_front_end(block));
-    wide_clear(wiped_tail_begin(end), last);
+  } else if (LIKELY(block < last)) {
+    uintptr_t front_end = wiped_front_end(block, block_bytes), most = last - WIDE_BYTES;
+    uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
+    wide_clear_line(block, front_end < last ? front_end : last);
+    wide_clear_line(tail_begin < most ? tail_begin : most, last);
   }
   *(uint64_t *)last = 0; /* NOLINT: blocks are made of addresses */
   trailer_erase(block, block_bytes);
@@ -49,17 +58,18 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
 /* Whether all that was wiped still reads as 0. */
 INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes;
-  if (is_wiped_wholly(block_bytes)) return wide_are_zero(block, end);
-  return wide_is_zero(wide_any_of_line(block, wiped_front_end(block)) |
-                      wide_any_of_line(wiped_tail_begin(end), end));
+  if (UNLIKELY(options.harden > 1)) return wide_are_zero(block, end);
+  return wide_is_zero(wide_any_of_line(block, wiped_front_end(block, block_bytes)) |
+                      wide_any_of_line(wiped_tail_begin(end, block_bytes), end));
 }
 
 /* The first byte that is not; `block_bytes` when there is none. */
 INLINE size_t wipe_find_written(uintptr_t block, size_t block_bytes) {
   if (is_wiped_wholly(block_bytes)) return find_nonzero(block, block_bytes);
-  size_t front_bytes = wiped_front_end(block) - block, written = find_nonzero(block, front_bytes);
+  size_t front_bytes = wiped_front_end(block, block_bytes) - block;
+  size_t written = find_nonzero(block, front_bytes);
   if (written < front_bytes) return written;
-  size_t tail = wiped_tail_begin(block + block_bytes) - block;
+  size_t tail = wiped_tail_begin(block + block_bytes, block_bytes) - block;
   return tail + find_nonzero(block + tail, block_bytes - tail);
 }
 

@@ -21,6 +21,9 @@ static void look_at_trailer(uintptr_t block, size_t block_bytes) {
 
 /* ---- one that does not ------------------------------------------------------------------------------------- */
 
+static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
+static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
+
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
   bool is_before = written < freed;
@@ -30,12 +33,12 @@ static void report(uintptr_t freed, uintptr_t written) {
 
 /* Where it reads as zero: from here to its end, and from its begin to here, as far as it is looked at. */
 static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
-  if (!is_wiped_wholly(block_bytes)) return wiped_tail_begin(end);
-  return end - (block_bytes < BESIDE_BYTES ? block_bytes : BESIDE_BYTES);
+  if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
+  return end - smallest(block_bytes, BESIDE_BYTES);
 }
 static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
-  if (!is_wiped_wholly(block_bytes)) return wiped_front_end(block);
-  return block + (block_bytes < BESIDE_BYTES ? block_bytes : BESIDE_BYTES);
+  if (options.harden < 2) return wiped_front_end(block, block_bytes);
+  return block + smallest(block_bytes, BESIDE_BYTES);
 }
 
 /* Something in [begin, end) of a free block is not 0.  It may have been taken just now, or not be wiped yet: we take it
@@ -44,7 +47,8 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
   unsigned index;
-  if (!live_begin(word, block)) return;
+  bool is_shared = os_is_multi_threaded();
+  if (!live_begin(word, block, is_shared)) return;
   const struct slab *slab = slab_of_block(block);
   bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
                   !trailer_is_there(block, block_bytes);
@@ -54,7 +58,7 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
     report(freed, begin + at);
     wipe_block(block, block_bytes);
   }
-  live_end(word, block);
+  live_end(word, block, is_shared);
 }
 
 /* ---- beyond the slab --------------------------------------------------------------------------------------- */
@@ -72,9 +76,6 @@ INLINE struct edges edges_at(uintptr_t base, const struct slab_shape *shape) {
 static void look_at_tail(uintptr_t begin, uintptr_t end, uintptr_t freed) {
   if (UNLIKELY(!wide_are_zero(begin, end))) report(freed, begin + find_nonzero(begin, end - begin));
 }
-
-static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
-static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
 
 static bool is_untouched(size_t granule) {
   const struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);

@@ -36,21 +36,22 @@ INLINE bool is_live_in(ATOMIC(uint64_t) *word, uintptr_t block) {
 }
 INLINE bool is_live(uintptr_t block) { return is_live_in(live_word(block), block); }
 
-/* True for one caller only: who allocates it, or who looks at it.  A process with one thread needs no bus lock. */
-INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block) {
+/* True for one caller only: who allocates it, or who looks at it.  A process with one thread needs no bus lock: `is_shared`
+ * is os_is_multi_threaded(), asked when nothing has to be kept meanwhile. */
+INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
   uint64_t bit = live_bit(block);
   /* acquire would do: what was wiped before live_end */
-  if (os_is_multi_threaded()) return !(fetch_or_seq(word, bit) & bit);
+  if (is_shared) return !(fetch_or_seq(word, bit) & bit);
   uint64_t before = load_relaxed(word);
   store_relaxed(word, before | bit);
   return !(before & bit);
 }
 
 /* True for one caller only, however many free the block. */
-INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block) {
+INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
   uint64_t bit = live_bit(block);
   /* acquire would do for free; release for who has looked */
-  if (os_is_multi_threaded()) return fetch_and_seq(word, ~bit) & bit;
+  if (is_shared) return fetch_and_seq(word, ~bit) & bit;
   uint64_t before = load_relaxed(word);
   store_relaxed(word, before & ~bit);
   return before & bit;
