@@ -12,7 +12,7 @@
 #include "slab/slab.h"
 
 /* How many blocks of a class may be ready: few of those that are large. */
-#define READY_BYTES ((size_t)32 << 10)
+#define READY_BYTES ((size_t)128 << 10)
 
 struct quarantine *quarantine_make(struct heap *heap) {
   struct quarantine *quarantine = metadata_allocate(sizeof *quarantine);
@@ -133,9 +133,10 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
 
 INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t block,
                     uint32_t entry) {
-  uint32_t class = entry ^ heap->owner.tag;
-  if (options.harden > 1) quarantine_check_untouched(block, entry & MAP_CLASS_MASK);
-  if (class >= SLAB_CLASS_COUNT || quarantine->ready_count[class] >= quarantine->ready_most[class])
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (options.harden > 1) quarantine_check_untouched(block, class);
+  bool is_kept = (entry ^ heap->owner.tag) == class || class >= TINY_CLASS_COUNT;
+  if (!is_kept || quarantine->ready_count[class] >= quarantine->ready_most[class])
     return send_home(heap, quarantine, block);
   store_relaxed(&quarantine_ready(quarantine, class)[quarantine->ready_count[class]++], block);
   return false;

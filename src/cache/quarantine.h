@@ -75,7 +75,7 @@ INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
 }
 /* Whether a free looks at what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
  * in LOOK_PERIOD, at random. */
-enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 32 };
+enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 64 };
 bool quarantine_plan_look(struct quarantine *quarantine);
 INLINE bool quarantine_is_time_to_look(struct quarantine *quarantine) {
   if (UNLIKELY(!quarantine->frees_until_look)) return quarantine_plan_look(quarantine);
