@@ -39,19 +39,20 @@ void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   wipe_block(block, block_bytes); /* as all free blocks are */
 }
 
-bool quarantine_plan_look(struct quarantine *quarantine) {
-  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
-    quarantine->looks++;
-  else
-    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
-  return true;
-}
-
 /* The blocks that wait are smaller now: more of them. */
 static void let_more_wait(struct quarantine *quarantine) {
   if (quarantine->bytes > options.quarantine_bytes / 4 * 3) return;
   uint32_t most = quarantine->block_most + quarantine->block_most / 8 + 1;
   quarantine->block_most = most < QUARANTINE_BLOCKS ? most : QUARANTINE_BLOCKS;
+}
+
+bool quarantine_plan_look(struct quarantine *quarantine) {
+  let_more_wait(quarantine);
+  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
+    quarantine->looks++;
+  else
+    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
+  return true;
 }
 
 /* ---- on the way home --------------------------------------------------------------------------------------- */
@@ -79,7 +80,6 @@ static void flush_outgoing(struct heap *heap, struct quarantine *quarantine) {
     go_home(heap, block);
   }
   quarantine->outgoing_count = quarantine->outgoing_bytes = 0;
-  let_more_wait(quarantine);
   latch_give(&heap->owner);
   purge_want(); /* pages may be free now: slab/pages.h */
 }
@@ -119,7 +119,6 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
 bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigned class) {
   class_figures_need(heap);
   owner_begin_work(&heap->owner);
-  let_more_wait(quarantine);
   unsigned taken = take_from_slabs(heap, quarantine, class, batch_of(quarantine, class));
   quarantine->ready_count[class] = (uint8_t)taken;
   class_figures_refilled(heap, class, taken);

@@ -16,7 +16,7 @@
 #include "cache/heap.h"
 #include "guard/wipe.h"
 
-enum { QUARANTINE_BLOCKS = 2048, QUARANTINE_RANGES = 64 };
+enum { QUARANTINE_BLOCKS = 1024, QUARANTINE_RANGES = 64 };
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
 enum {
   READY_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS,
@@ -74,7 +74,7 @@ INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
     quarantine_fail_untouched(block, class);
 }
 /* Whether a free looks at what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
- * in LOOK_PERIOD, at random. */
+ * in LOOK_PERIOD, at random.  That is also when more blocks are let wait. */
 enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 64 };
 bool quarantine_plan_look(struct quarantine *quarantine);
 INLINE bool quarantine_is_time_to_look(struct quarantine *quarantine) {
