@@ -11,14 +11,14 @@
 #include "config/options.h"
 #include "guard/trailer.h"
 
-enum { WIPED_WHOLLY_BYTES = 128, WIPED_LINE_BYTES = 64 };
+enum { WIPED_WHOLLY_BYTES = 256, WIPED_LINE_BYTES = 64 };
 
 INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
 }
 
-/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, which are all of a block that is wiped
- * wholly, and else what is in the cache line of the first byte, and in that of the last. */
+/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly
+ * no more than what is in the cache line of the first byte, and in that of the last. */
 INLINE uintptr_t wiped_front_end(uintptr_t block, size_t block_bytes) {
   uintptr_t line_end = round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
   uintptr_t end = block_bytes < WIPED_LINE_BYTES ? block + block_bytes : block + WIPED_LINE_BYTES;
@@ -29,6 +29,12 @@ INLINE uintptr_t wiped_tail_begin(uintptr_t end, size_t block_bytes) {
   uintptr_t begin = block_bytes < WIPED_LINE_BYTES ? end - block_bytes : end - WIPED_LINE_BYTES;
   return block_bytes > WIPED_WHOLLY_BYTES ? line : begin;
 }
+
+/* What is between those of a block that is wiped wholly: two lines, which may overlap. */
+INLINE bool has_middle(size_t block_bytes) {
+  return block_bytes > 2 * WIPED_LINE_BYTES && block_bytes <= WIPED_WHOLLY_BYTES;
+}
+_Static_assert((int)WIPED_WHOLLY_BYTES == 4 * WIPED_LINE_BYTES, "the ends, and two in the middle");
 
 /* A call of memset is worth its while from here on. */
 enum { WIPED_INLINE_BYTES = 512 };
@@ -48,6 +54,10 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   } else if (LIKELY(block < last)) {
     uintptr_t front_end = wiped_front_end(block, block_bytes), most = last - WIDE_BYTES;
     uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
+    if (has_middle(block_bytes)) {
+      wide_clear_line(front_end, front_end + WIPED_LINE_BYTES);
+      wide_clear_line(tail_begin - WIPED_LINE_BYTES, tail_begin);
+    }
     wide_clear_line(block, front_end < last ? front_end : last);
     wide_clear_line(tail_begin < most ? tail_begin : most, last);
   }
@@ -59,8 +69,13 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
 INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes;
   if (UNLIKELY(options.harden > 1)) return wide_are_zero(block, end);
-  return wide_is_zero(wide_any_of_line(block, wiped_front_end(block, block_bytes)) |
-                      wide_any_of_line(wiped_tail_begin(end, block_bytes), end));
+  uintptr_t front_end = wiped_front_end(block, block_bytes);
+  uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
+  wide any = wide_any_of_line(block, front_end) | wide_any_of_line(tail_begin, end);
+  if (has_middle(block_bytes))
+    any |= wide_any_of_line(front_end, front_end + WIPED_LINE_BYTES) |
+           wide_any_of_line(tail_begin - WIPED_LINE_BYTES, tail_begin);
+  return wide_is_zero(any);
 }
 
 /* The first byte that is not; `block_bytes` when there is none. */

@@ -47,7 +47,7 @@ static int blocks_read_as_zero(const void *unused) {
   return 0;
 }
 
-/* The lower level leaves what is between the ends of blocks of more than 128 bytes in slabs. */
+/* The lower level leaves what is between the ends of blocks of more than 256 bytes in slabs. */
 static int small_and_large_blocks_read_as_zero(const void *unused) {
   (void)unused;
   start_hardened(1);
