@@ -11,7 +11,7 @@
 #include "config/options.h"
 #include "guard/trailer.h"
 
-enum { WIPED_WHOLLY_BYTES = 256, WIPED_LINE_BYTES = 64 };
+enum { WIPED_WHOLLY_BYTES = 192, WIPED_LINE_BYTES = 64 };
 
 INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
@@ -30,11 +30,11 @@ INLINE uintptr_t wiped_tail_begin(uintptr_t end, size_t block_bytes) {
   return block_bytes > WIPED_WHOLLY_BYTES ? line : begin;
 }
 
-/* What is between those of a block that is wiped wholly: two lines, which may overlap. */
+/* Something is between those of a block that is wiped wholly: a line at most. */
 INLINE bool has_middle(size_t block_bytes) {
   return block_bytes > 2 * WIPED_LINE_BYTES && block_bytes <= WIPED_WHOLLY_BYTES;
 }
-_Static_assert((int)WIPED_WHOLLY_BYTES == 4 * WIPED_LINE_BYTES, "the ends, and two in the middle");
+_Static_assert((int)WIPED_WHOLLY_BYTES == 3 * WIPED_LINE_BYTES, "the ends and the middle");
 
 /* A call of memset is worth its while from here on. */
 enum { WIPED_INLINE_BYTES = 512 };
@@ -54,10 +54,7 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   } else if (LIKELY(block < last)) {
     uintptr_t front_end = wiped_front_end(block, block_bytes), most = last - WIDE_BYTES;
     uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
-    if (has_middle(block_bytes)) {
-      wide_clear_line(front_end, front_end + WIPED_LINE_BYTES);
-      wide_clear_line(tail_begin - WIPED_LINE_BYTES, tail_begin);
-    }
+    if (has_middle(block_bytes)) wide_clear_line(front_end, front_end + WIPED_LINE_BYTES);
     wide_clear_line(block, front_end < last ? front_end : last);
     wide_clear_line(tail_begin < most ? tail_begin : most, last);
   }
@@ -72,9 +69,7 @@ INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   uintptr_t front_end = wiped_front_end(block, block_bytes);
   uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
   wide any = wide_any_of_line(block, front_end) | wide_any_of_line(tail_begin, end);
-  if (has_middle(block_bytes))
-    any |= wide_any_of_line(front_end, front_end + WIPED_LINE_BYTES) |
-           wide_any_of_line(tail_begin - WIPED_LINE_BYTES, tail_begin);
+  if (has_middle(block_bytes)) any |= wide_any_of_line(front_end, front_end + WIPED_LINE_BYTES);
   return wide_is_zero(any);
 }
 

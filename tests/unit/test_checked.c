@@ -47,7 +47,7 @@ static int blocks_read_as_zero(const void *unused) {
   return 0;
 }
 
-/* The lower level leaves what is between the ends of blocks of more than 256 bytes in slabs. */
+/* The lower level leaves what is between the ends of blocks of more than 192 bytes in slabs. */
 static int small_and_large_blocks_read_as_zero(const void *unused) {
   (void)unused;
   start_hardened(1);
@@ -295,7 +295,11 @@ CHILD_TEST(quarantine_is_bounded)
 CHILD_TEST(ranges_wait_and_go)
 CHILD_TEST(alignment_is_kept)
 CHILD_TEST(resizing_notes_the_size)
-#include "hardened/live.h"
+CHILD_TEST(figures_know_them)
+CHILD_TEST(looks_become_rare)
+CHILD_TEST(looks_do_not_become_rare)
+CHILD_TEST(who_is_on_its_way_is_left_alone)
+CHILD_TEST(others_large_blocks_are_ready)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -311,7 +315,11 @@ int main(void) {
       cmocka_unit_test(test_alignment_is_kept),
       cmocka_unit_test(test_resizing_notes_the_size),
       cmocka_unit_test(test_a_neighbour_tells),
-#include "hardened/live.h"
+      cmocka_unit_test(test_figures_know_them),
+      cmocka_unit_test(test_looks_become_rare),
+      cmocka_unit_test(test_looks_do_not_become_rare),
+      cmocka_unit_test(test_who_is_on_its_way_is_left_alone),
+      cmocka_unit_test(test_others_large_blocks_are_ready),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
