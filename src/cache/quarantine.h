@@ -4,7 +4,7 @@
  *                   └──▶ outgoing ──▶ slabs                others', and what ready has no room for
  *
  * What waits in a heap is bounded in bytes (HAKMEM_QUARANTINE_BYTES) and blocks.  A block that comes takes the place of a
- * random one, so nobody can tell when it leaves.  All of them read as zero: one that does not, when it is
+ * random one, which leaves with the next call, so nobody can tell when.  All of them read as zero: one that does not, when it is
  * used again (HAKMEM_HARDEN=2: while it waits, too), was written to after its free.  What is ready came from there, or from
  * random places of a slab.
  *
