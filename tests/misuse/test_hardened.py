@@ -22,9 +22,7 @@ LEVELS = ("1", "2")
 BLOCK = r" \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
 PAST = "written past its"
 LINES = {
-    "overflow_by_one_zero": (
-        f"overflow seen at free of ADDRESS: {PAST} 40 bytes, somewhere after offset 40"
-    ),
+    "overflow_by_one_zero": (f"overflow seen at free of ADDRESS: {PAST} 40 bytes, somewhere after offset 40"),
     "overflow_by_many": rf"overflow seen at free of ADDRESS: {PAST} \d+ bytes, somewhere after offset \d+",
     "overflow_of_mid": f"overflow seen at free of ADDRESS: {PAST} 5000 bytes, first at offset 5000",
     "overflow_seen_by_realloc": (
