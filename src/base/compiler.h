@@ -63,7 +63,7 @@
 #define CACHE_LINE_BYTES 64
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
-/* The address this function returns to: who called it. */
+/* The address this function returns to: its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
 
 /* Tells the processor that this is a spin loop. */
@@ -82,7 +82,7 @@ INLINE void *opaque_pointer(void *pointer) {
   return pointer;
 }
 
-/* Two levels of assertion: ASSERT is checked in debug builds only and may be dear; the release
+/* Two levels of assertion: ASSERT is checked in debug builds only and may be expensive; the release
  * build keeps no check that a user pays for, misuse by callers is src/guard's business. */
 #if HAK_DEBUG
 void assertion_failed(const char *expression, const char *file, int line);

@@ -1,6 +1,6 @@
 #include "cache/supply.h"
 
-#include "cache/relief.h"
+#include "cache/flush.h"
 #include "cache/starter.h"
 #include "config/options.h"
 #include "slab/adopt.h"
@@ -107,7 +107,7 @@ RESIDENT static struct slab *find_touched(struct supply *supply) {
   return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
 }
 
-/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their begin,
+/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their start,
  * where the last freed into are. */
 enum { KEPT_PROBES = 64 };
 RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned class) {
@@ -135,10 +135,10 @@ RESIDENT static struct slab *find_untouched(struct supply *supply) {
 /* Before the system is asked. */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
-  if (!heap || supply->is_relieved || !relief_is_possible(heap)) return NULL;
+  if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
   supply->is_relieved = true;
   latch_give(supply->owner);
-  relief_give(heap);
+  flush_resting(heap);
   owner_begin_work(supply->owner);
   return supply_climb(supply);
 }

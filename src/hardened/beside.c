@@ -100,8 +100,8 @@ static void look_at_slot_before(uintptr_t freed) {
   }
 }
 
-/* The same of the slot behind a slab whose last block ends with it. */
-static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
+/* The same of the slot after a slab whose last block ends with it. */
+static void look_at_slot_after(uintptr_t freed, uintptr_t end) {
   size_t granule = granule_of(end);
   if (granule % GRANULES_PER_CHUNK >= GRANULES_PER_CHUNK / 2) return; /* what is there is closed */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
@@ -117,7 +117,7 @@ static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
 /* Behind the last block. */
 static void look_behind_last(uintptr_t freed, const struct edges *edges) {
   if (edges->blocks_end == edges->end)
-    look_at_slot_behind(freed, edges->end);
+    look_at_slot_after(freed, edges->end);
   else
     look_at_tail(edges->blocks_end, smallest(edges->blocks_end + BESIDE_BYTES, edges->end), freed);
 }
@@ -130,27 +130,27 @@ static bool lives(ATOMIC(uint64_t) *words, uintptr_t block) {
 
 _Static_assert((int)BESIDE_BYTES == (int)WIDE_LINE_BYTES, "looked at in one");
 
-/* The end of a live block behind is not where this one's overflow ends: for who wants to know all. */
-static void look_behind(uintptr_t block, size_t block_bytes) {
+/* The end of the live block after it is not where this one's overflow ends: for those that want to know all. */
+static void look_after(uintptr_t block, size_t block_bytes) {
   if (options.harden > 1) look_at_trailer(block, block_bytes);
 }
 
 /* Blocks that are larger than what is looked at: one on each side. */
 static void check_large(uintptr_t block, size_t block_bytes, const struct edges *edges,
                         ATOMIC(uint64_t) *words) {
-  uintptr_t before = block - block_bytes, behind = block + block_bytes;
+  uintptr_t before = block - block_bytes, after = block + block_bytes;
   if (UNLIKELY(block == edges->begin))
     look_at_slot_before(block);
   else if (lives(words, before))
     look_at_trailer(before, block_bytes);
   else if (UNLIKELY(!wide_is_zero_line(block - BESIDE_BYTES)))
     judge(before, block_bytes, block - BESIDE_BYTES, block, block);
-  if (UNLIKELY(behind >= edges->blocks_end))
+  if (UNLIKELY(after >= edges->blocks_end))
     look_behind_last(block, edges);
-  else if (lives(words, behind))
-    look_behind(behind, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(behind)))
-    judge(behind, block_bytes, behind, behind + BESIDE_BYTES, block);
+  else if (lives(words, after))
+    look_after(after, block_bytes);
+  else if (UNLIKELY(!wide_is_zero_line(after)))
+    judge(after, block_bytes, after, after + BESIDE_BYTES, block);
 }
 
 static void check_small(uintptr_t block, size_t block_bytes, const struct edges *edges,

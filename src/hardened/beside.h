@@ -1,6 +1,6 @@
 /* beside.h: what lies on both sides of a block of a slab that is freed (hardened mode).
  *
- * Free memory there reads as zero, and a live block ends with its trailer.  What does not was written to by who had the
+ * Free memory there reads as zero, and a live block ends with its trailer.  What does not was written to by the program that had the
  * block that is freed, or the one beside it: an underflow, or an overflow that left the block's own trailer whole. */
 #ifndef HAK_HARDENED_BESIDE_H
 #define HAK_HARDENED_BESIDE_H

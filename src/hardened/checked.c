@@ -95,7 +95,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* ---- questions --------------------------------------------------------------------------------------------- */
 
-/* Bytes from the block's begin to the end of its trailer. */
+/* Bytes from the block's start to the end of its trailer. */
 static size_t capacity_of(uintptr_t block, uint32_t entry) {
   return is_in_slab(entry) ? class_block_bytes[entry & MAP_CLASS_MASK]
                            : checked_range_capacity(block);
@@ -131,7 +131,7 @@ COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, siz
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 
-/* What was asked for; says so when somebody wrote behind that. */
+/* What was asked for; says so when somebody wrote past that. */
 INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   if (UNLIKELY(!trailer_read(block, capacity_bytes, &requested_bytes))) {
@@ -186,7 +186,7 @@ static bool operators_are_ours(void) {
 }
 
 /* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
- * has.  So malloc's blocks are for who wants to know all. */
+ * has.  So malloc's blocks are for those that want to know all. */
 static bool is_told(enum maker made_by, enum maker freed_as) {
   uint64_t wanted = options.harden_operators;
   if (wanted == 1 && options.harden > 1) wanted = 2;

@@ -7,7 +7,7 @@
  *        looks; one whose bit is set has a whole trailer, or 0 there while it comes or goes
  *
  * So a thread may look at the blocks beside its own.  What is not zero there may have been taken just now; so it sets
- * the bit itself and looks again before it says anything: then nobody has the block (hardened/beside.c).  Who wants that block
+ * the bit itself and looks again before it says anything: then nobody has the block (hardened/beside.c).  A thread that wants that block
  * meanwhile takes another. */
 #ifndef HAK_HARDENED_LIVE_H
 #define HAK_HARDENED_LIVE_H
@@ -35,7 +35,7 @@ INLINE bool is_live_in(ATOMIC(uint64_t) *word, uintptr_t block) {
 }
 INLINE bool is_live(uintptr_t block) { return is_live_in(live_word(block), block); }
 
-/* True for one caller only: who allocates it, or who looks at it.  A process with one thread needs no bus lock. */
+/* True for one caller only: the thread that allocates it, or that looks at it.  A process with one thread needs no bus lock. */
 INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block) {
   uint64_t bit = live_bit(block), before = load_relaxed(word);
   if (os_is_multi_threaded())

@@ -35,7 +35,7 @@ void idle_release(const struct heap *self, struct purge *purge, size_t owners_ma
   }
   next_owner = owner;
   if (owner) purge->work_remains = purge->is_cut = true;
-  /* What they free is to go back as well, and who answers may come to no other slow path. */
+  /* What they free is to go back as well, and the thread that answers may come to no other slow path. */
   purge->work_remains |= now_ms < answers_until_ms;
 }
 

@@ -50,7 +50,7 @@ RESIDENT void owner_register(struct owner *owner) {
   }
 }
 
-RESIDENT uint32_t owner_thread_id(const struct owner *owner) {
+uint32_t owner_thread_id(const struct owner *owner) {
   if (!owner || load_relaxed(&owner->state) == OWNER_PARKED) return 0;
   uint32_t thread_id = load_relaxed(&owner->thread_id);
   return thread_id ? thread_id : os_process_id(); /* the first thread has the process's number */

@@ -33,7 +33,7 @@ RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
       return;
     }
     /* We came late: the owner found our blocks by itself and released the slab to the pool.  Let go
-     * of it; but if somebody owns it again by now, frees of his blocks may have relied on us. */
+     * of it; but if somebody owns it again by now, frees of its blocks may have relied on us. */
     store_seq(&slab->queued, 0);
     if (!load_seq(&slab->owner) || exchange_seq(&slab->queued, 1) != 0) return;
   }
@@ -52,7 +52,7 @@ RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
 
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: who found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
    * which looks at the mask after it queued. */
   if (!bin->taken && load_seq(&owner->pending[class])) {
     fetch_and_seq(&owner->ready_mask, ~class_bit(class));

@@ -1,4 +1,4 @@
-/* pending.h: the pending queue of an owner (M2): slabs that other threads freed into. */
+/* pending.h: the pending queue of an owner: slabs that other threads freed into. */
 #ifndef HAK_SLAB_PENDING_H
 #define HAK_SLAB_PENDING_H
 

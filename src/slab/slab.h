@@ -18,7 +18,7 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);
 
-/* Free blocks that have been out before; the other free ones, all behind them, are fresh. */
+/* Free blocks that have been out before; the other free ones, all after them, are fresh. */
 INLINE unsigned slab_reusable(const struct slab *slab) {
   return slab->free_local - (unsigned)(slab->capacity - slab->handed_out);
 }

@@ -20,24 +20,24 @@ HERE = Path(__file__).resolve().parent / "hardened"
 LEVELS = ("1", "2")
 
 BLOCK = r" \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
-BEHIND = "written to behind its"
+PAST = "written past its"
 LINES = {
     "overflow_by_one_zero": (
-        f"overflow seen at free of ADDRESS: {BEHIND} 40 bytes, somewhere behind offset 40"
+        f"overflow seen at free of ADDRESS: {PAST} 40 bytes, somewhere after offset 40"
     ),
-    "overflow_by_many": rf"overflow seen at free of ADDRESS: {BEHIND} \d+ bytes, somewhere behind offset \d+",
-    "overflow_of_mid": f"overflow seen at free of ADDRESS: {BEHIND} 5000 bytes, first at offset 5000",
+    "overflow_by_many": rf"overflow seen at free of ADDRESS: {PAST} \d+ bytes, somewhere after offset \d+",
+    "overflow_of_mid": f"overflow seen at free of ADDRESS: {PAST} 5000 bytes, first at offset 5000",
     "overflow_seen_by_realloc": (
-        f"overflow seen at realloc of ADDRESS: {BEHIND} 100 bytes, first at offset 103"
+        f"overflow seen at realloc of ADDRESS: {PAST} 100 bytes, first at offset 103"
     ),
     "overflow_within_the_last_word": (
-        f"overflow seen at free of ADDRESS: {BEHIND} 100001 bytes, first at offset 100001"
+        f"overflow seen at free of ADDRESS: {PAST} 100001 bytes, first at offset 100001"
     ),
     # When the block is used again, or one beside it is freed, whatever comes first.
     "write_after_free": (
         r"(?:write after free of ADDRESS: the free block of \d+ bytes was written to at offset 20|"
         r"stray write seen at free of ADDRESS: free memory was written to, \d+ bytes "
-        r"(?:before|behind the begin of) its block of \d+ bytes)"
+        r"(?:before|after the start of) its block of \d+ bytes)"
     ),
     "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "double_free_of_nothing": "double free of ADDRESS: the block of 0 bytes is free already",

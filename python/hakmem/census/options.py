@@ -12,6 +12,7 @@ from hakmem.layout.schema import Schema
 from hakmem.target.process import Process
 
 PREFIX = "HAKMEM_"
+FLAGS_WITH_PARTS = ("route_p",)  # PART in src/config/options.def
 ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
 WHERE = {
     ENVIRONMENT: "its environment",
@@ -31,7 +32,10 @@ class ChangedOption:
 
 
 def variable_of(field: str) -> str:
-    """decay_ms → HAKMEM_DECAY_MS."""
+    """decay_ms → HAKMEM_DECAY_MS; route_p_idle_us → HAKMEM_ROUTE_P=idle_us."""
+    for flag in FLAGS_WITH_PARTS:
+        if field.startswith(f"{flag}_"):
+            return f"{PREFIX}{flag.upper()}={field.removeprefix(f'{flag}_')}"
     return PREFIX + field.upper()
 
 
@@ -64,7 +68,7 @@ def changed_options(
 def _source(variable: str, environment: Mapping[str, str] | None) -> str:
     if environment is None:
         return UNKNOWN
-    return ENVIRONMENT if variable in environment else ITSELF
+    return ENVIRONMENT if variable.partition("=")[0] in environment else ITSELF
 
 
 def environment_of(process: Process | None) -> dict[str, str] | None:
