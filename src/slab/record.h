@@ -102,6 +102,9 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
 }
 
+/* The law above, as far as one thread can see it: its holder, or who holds its owner's latch. */
+bool slab_is_valid(const struct slab *slab);
+
 /* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
  * holder.  NULL when there is none in reach, or no memory. */
 struct slab *acquire_slab(unsigned class, enum pool_reach reach, struct counters *counters);
