@@ -32,6 +32,10 @@ struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct coun
 /* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
 
+/* EMPTY slabs that are old enough become UNUSED; how much the others are. */
+void empty_slabs_age(struct purge *purge);
+uint64_t empty_slabs_bytes(void);
+
 /* Gives pages back that have been free for long enough.  One thread at a time. */
 void slab_pool_purge(struct purge *purge);
 

@@ -19,15 +19,8 @@
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
-#include "base/atomic.h"
 #include "map/huge.h"
-#include "map/window.h"
-
-#define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
-#define ALL_SLOTS UINT32_MAX
-/* Hardened mode leaves every second mebibyte closed: nothing lies one mebibyte away from a block. */
-#define LOWER_SLOTS (ALL_SLOTS >> SLOTS_PER_SUPERSLAB / 2)
-_Static_assert(SLOTS_PER_SUPERSLAB == 32, "a word has a bit for each slot, twice");
+#include "pool/slot_index.h"
 
 /* Hardened mode: a bit for every 16 bytes of a SuperSlab's lower half, set where a live block begins.  Its blocks have
  * 16 bytes at least, so the address alone tells the bit. */
@@ -68,18 +61,29 @@ INLINE struct superslab *superslab_of_granule(size_t granule) {
   return superslab_of_chunk(granule / GRANULES_PER_CHUNK);
 }
 
-INLINE uint32_t slots_unused(uint64_t slots) { return (uint32_t)slots; }
-INLINE uint32_t slots_dirty(uint64_t slots) { return (uint32_t)(slots >> SLOTS_PER_SUPERSLAB); }
-INLINE uint64_t slots_as_dirty(uint32_t mask) { return (uint64_t)mask << SLOTS_PER_SUPERSLAB; }
-
-INLINE uint32_t run_mask(unsigned first, unsigned slot_count) {
-  return (uint32_t)low_bits(slot_count) << first;
-}
-
 /* Before a part of its pages is given back. */
 INLINE void superslab_refuse_huge(struct superslab *superslab) {
   if (UNLIKELY(load_relaxed(&superslab->may_be_huge)))
     huge_refuse(superslab->chunk, &superslab->may_be_huge);
 }
+
+/* All may be called from any thread; a SuperSlab that is given to one has no UNUSED slot: it is the caller's. */
+
+/* Makes the first record, beside what else every process touches; false without memory. */
+bool superslab_init(void);
+
+/* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
+struct superslab *superslab_make(void);
+
+/* Gives one that has no pages addresses again, if it has none.  OS_OCCUPIED: others have mapped something there, and it is
+ * set aside for a while. */
+enum os_map_result superslab_use_again(struct superslab *superslab);
+
+/* Gives its addresses back, and with them all pages; false when the system refuses. */
+bool superslab_unmap(struct superslab *superslab);
+
+/* The chunks of all that were set aside, as a chain by next_occupied; NO_ITEM when there are none, or somebody has asked a
+ * short time ago. */
+uint32_t superslabs_set_aside(void);
 
 #endif
