@@ -50,7 +50,7 @@ INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) 
 /* True for one caller only, however many free the block. */
 INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
   uint64_t bit = live_bit(block);
-  /* acquire would do for free; release for who has looked */
+  /* acquire would do for free; release for a thread that has looked */
   if (is_shared) return fetch_and_seq(word, ~bit) & bit;
   uint64_t before = load_relaxed(word);
   store_relaxed(word, before & ~bit);

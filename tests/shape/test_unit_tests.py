@@ -83,11 +83,10 @@ ELSEWHERE = {
         ],
         "tests/unit/test_commit.c": ["pool/range_limit.c"],
         "tests/unit/test_slab_pool.c": [
-            "pool/empty_slabs.c",
             "pool/slab_purge.c",
             "pool/slot_index.c",
             "pool/slots.c",
-            "pool/superslab_source.c",
+            "pool/superslab.c",
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
