@@ -38,7 +38,7 @@ def kib(mapping: Mapping, name: str) -> int:
     return int(mapping[name].split()[0])
 
 
-# With threads it is chance what is run: which meet, when a round of giving back comes.  One comes to a process
+# With threads it is chance what is run: which meet, when a round of purging comes.  One comes to a process
 # that the machine lets wait for long, too: the least of a few counts.
 def test_a_small_process_has_the_first_piece_of_the_library(lib: Path, preload: Callable) -> None:
     code_kib = []
