@@ -20,6 +20,8 @@ enum { QUARANTINE_BLOCKS = 2048, QUARANTINE_RANGES = 64 };
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
 enum { QUARANTINE_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS + SLAB_CLASS_COUNT * READY_BLOCKS };
 
+_Static_assert(READY_BLOCKS <= UINT8_MAX, "ready_count has room");
+
 struct quarantine {
   ATOMIC(uint32_t) block_count; /* that wait; read by reports */
   uint32_t range_count, oldest_range;

@@ -21,6 +21,8 @@
 #include "os/lock.h"
 #include "pool/superslab.h"
 
+_Static_assert(SLAB_CLASS_COUNT <= 64, "ready_mask and orphan_mask have a bit for each");
+
 enum owner_state {
   OWNER_RUNNING, /* a thread allocates with it */
   OWNER_DORMANT, /* its thread has not been in a slow path for a decay time */
@@ -92,6 +94,11 @@ INLINE bool latch_try(struct owner *owner) {
 
 /* Waits for who sweeps or adopts; the kernel lends them this thread's priority. */
 void latch_wait(struct owner *owner);
+
+/* By somebody; a process with one thread takes none. */
+INLINE bool latch_is_held(const struct owner *owner) {
+  return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
+}
 
 /* Only for the owner's own thread (and for whoever is about to become it). */
 INLINE void latch_take(struct owner *owner) {
