@@ -55,9 +55,10 @@ soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, m
 	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
 
 # What is missing and cannot be installed is left out, and named below the tables.
-bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; ARGS='...')
-	@scripts/install-tools bench || echo "hakmem: going on without them" >&2
-	@QUICK=$(QUICK) $(VENV)/bin/python bench/run $(ARGS)
+bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
+	@for group in bench $(if $(filter new,$(PEERS)),peers); do \
+	    scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
+	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
 
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 from .allocators import Allocator
 from .budget import Budget
 from .execute import RunError, Sample
+from .progress import Step
 from .workload import Length, Workload
-
-Step = Callable[[str], None]
 
 
 @dataclass
@@ -52,9 +50,10 @@ class Outcome:
     costs: dict[str, float] = field(default_factory=dict)  # seconds of a workload's latest round
 
 
-def _rotated(allocators: list[Allocator], by: int) -> list[Allocator]:
-    by %= len(allocators)
-    return allocators[by:] + allocators[:by]
+def rotated(of: list[Any], by: int) -> list[Any]:
+    """The list, begun elsewhere: who comes first changes from round to round."""
+    by %= len(of)
+    return of[by:] + of[:by]
 
 
 def _run(plan: Plan, workload: Workload, allocators: list[Allocator], outcome: Outcome) -> None:
@@ -84,7 +83,7 @@ def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: 
             outcome.left_out.append(workload.name)
             continue
         start = budget.elapsed()
-        allocators = _rotated(plan.allocators, number + index)
+        allocators = rotated(plan.allocators, number + index)
         for group in [allocators] if workload.together else [[each] for each in allocators]:
             for allocator in group:
                 step(f"round {number + 1}: {workload.name} on {allocator.name}")

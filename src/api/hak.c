@@ -38,10 +38,10 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
 void *hak_aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());
 }
-RESIDENT int hak_posix_memalign(void **out, size_t alignment, size_t size) {
+int hak_posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-RESIDENT void *hak_memalign(size_t alignment, size_t size) {
+void *hak_memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }

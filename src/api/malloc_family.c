@@ -103,7 +103,7 @@ RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site
 }
 
 /* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
-RESIDENT void *family_memalign(size_t alignment, size_t size, uint32_t site) {
+void *family_memalign(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
     errno = EINVAL;
     return NULL;

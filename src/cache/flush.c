@@ -8,6 +8,7 @@
 #include "guard/pointer.h"
 #include "large/large.h"
 #include "pool/purge.h"
+#include "slab/adopt.h"
 #include "slab/batch_free.h"
 
 /* What a magazine took on trust is looked at before it goes. */
@@ -61,4 +62,24 @@ RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
   owner_begin_work(&heap->owner);
   flush_oldest(heap, class, block_count);
   latch_give(&heap->owner);
+}
+
+/* ---- before the process grows ---------------------------------------------------------------------------------- */
+
+RESIDENT void flush_resting(struct heap *heap) {
+  count(&heap->owner.counters, COUNT_reliefs);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    struct bin *bin = &heap->owner.bins[class];
+    if (!bin->has_served) batch_flush_whole(heap, class);
+    bin->has_served = false;
+  }
+  latch_take(&heap->owner);
+  owner_drain_all(&heap->owner);
+  latch_give(&heap->owner);
+}
+
+RESIDENT void flush_large(struct heap *heap) {
+  count(&heap->owner.counters, COUNT_reliefs);
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    batch_flush_whole(heap, class);
 }

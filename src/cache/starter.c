@@ -23,7 +23,7 @@ static struct heap *make_starter(void) {
   return first;
 }
 
-/* acquire: the heap behind the pointer; pairs with make_starter. */
+/* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(void) { return load_acquire(&starter); }
 
 static bool is_new_to(const struct heap *heap, unsigned class) {
@@ -33,7 +33,7 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
-static bool enter(struct heap *shared) {
+RESIDENT static bool enter(struct heap *shared) {
   enum { SPINS = 256 };
   for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
     if (latch_try(&shared->owner)) {
@@ -50,7 +50,7 @@ RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
   return shared && enter(shared) ? shared : NULL;
 }
 
-unsigned starter_share(struct heap *heap, unsigned class, unsigned room) {
+RESIDENT unsigned starter_share(struct heap *heap, unsigned class, unsigned room) {
   unsigned wanted = 1u << heap->starter_batches[class]++ / 2;
   return wanted < room ? wanted : room;
 }
@@ -76,6 +76,4 @@ RESIDENT bool starter_give(uint32_t entry, void *block) {
   return true;
 }
 
-RESIDENT void starter_after_fork(void) {
-  store_relaxed(&starter, NULL);
-} /* the child has one thread */
+void starter_after_fork(void) { store_relaxed(&starter, NULL); } /* the child has one thread */

@@ -3,7 +3,7 @@
  * A slab of its own for each class that a thread touches costs a page each, whether the thread goes on or
  * sleeps for ever: a thousand threads that did a little cost 89 KiB each (docs/decisions/0011).  So a new
  * thread's first blocks of a class, 14 at most, come from slabs that all threads share, and go back
- * there one by one; who asks for more gets its own slab, the shared one if that has room.  The process's
+ * there one by one; a thread that asks for more gets its own slab, the shared one if that has room.  The process's
  * first thread always does.
  *
  * A thread that finds the latch taken for long is served as if there were no starter heap. */

@@ -1,9 +1,8 @@
 #include "cache/supply.h"
 
-#include "cache/relief.h"
+#include "cache/flush.h"
 #include "cache/starter.h"
 #include "config/options.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
 #include "slab/pending.h"
@@ -105,10 +104,10 @@ static struct slab *own(struct supply *supply, struct slab *slab) {
 RESIDENT static struct slab *find_touched(struct supply *supply) {
   drain_other_classes(supply->owner);
   borrow_release_slab(supply->owner, supply->class);
-  return own(supply, acquire_touched_slab(supply->class, &supply->owner->counters));
+  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
 }
 
-/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their begin,
+/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their start,
  * where the last freed into are. */
 enum { KEPT_PROBES = 64 };
 RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned class) {
@@ -126,26 +125,26 @@ RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned cla
 RESIDENT static struct slab *find_kept(struct supply *supply) {
   struct slab *kept = choose_kept(supply->owner, supply->class);
   if (!kept || !slab_try_release(kept, supply->owner)) return NULL;
-  return own(supply, acquire_touched_slab(supply->class, &supply->owner->counters));
+  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
 }
 
 RESIDENT static struct slab *find_untouched(struct supply *supply) {
-  return own(supply, acquire_untouched_slab(supply->class, &supply->owner->counters));
+  return own(supply, acquire_slab(supply->class, POOL_FRESH, &supply->owner->counters));
 }
 
 /* Before the system is asked. */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
-  if (!heap || supply->is_relieved || !relief_is_possible(heap)) return NULL;
+  if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
   supply->is_relieved = true;
   latch_give(supply->owner);
-  relief_give(heap);
+  flush_resting(heap);
   owner_begin_work(supply->owner);
   return supply_climb(supply);
 }
 
 RESIDENT static struct slab *find_system(struct supply *supply) {
-  return own(supply, acquire_slab_from_system(supply->class, &supply->owner->counters));
+  return own(supply, acquire_slab(supply->class, POOL_SYSTEM, &supply->owner->counters));
 }
 
 /* ---- the climb --------------------------------------------------------------------------------------------- */

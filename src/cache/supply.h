@@ -1,10 +1,10 @@
-/* supply.h: the supply ladder (M3): where free blocks of a class come from, one rung after the other. */
+/* supply.h: the supply ladder: where free blocks of a class come from, one rung after the other. */
 #ifndef HAK_CACHE_SUPPLY_H
 #define HAK_CACHE_SUPPLY_H
 
 #include "cache/heap.h"
 
-/* Who climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine. */
+/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine. */
 enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_ALL = 7 };
 
 /* What a rung's hits count as, beside its own counter. */

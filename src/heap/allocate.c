@@ -5,18 +5,18 @@
 #include "cache/caches.h"
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
+#include "cache/flush.h"
 #include "cache/guard_sampler.h"
 #include "cache/refill.h"
-#include "cache/relief.h"
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
 #include "large/big.h"
 #include "large/density.h"
 #include "large/large.h"
+#include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
-#include "reclaim/due.h"
 #include "reclaim/reclaim.h"
 
 static void *pop(struct magazine *magazine) {
@@ -83,10 +83,10 @@ static void *allocate_roomy(struct heap *heap, unsigned class, struct allocation
  * are mostly untouched cost less whole than merged. */
 RESIDENT static void *allocate_range(struct heap *heap, unsigned class,
                                      struct allocation *allocation) {
-  if (!density_is_low() && relief_of_ranges_is_possible(heap)) {
+  if (!density_is_low() && capacity_cached_bytes(heap, true) > 0) {
     void *block = allocate_from_ranges(heap, class, allocation, FROM_FREED);
     if (block) return block;
-    relief_give_ranges(heap);
+    flush_large(heap);
   }
   return allocate_from_ranges(heap, class, allocation, FROM_ANY);
 }
@@ -163,6 +163,10 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 }
 
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  if (UNLIKELY(options.harden)) {
+    void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
+    if (LIKELY(block)) return block;
+  }
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);

@@ -86,7 +86,7 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   if (went_beyond) reclaim_when_due(heap);
 }
 
-/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
+/* Another heap's Mid block is reused by the thread that freed it, and goes home when it is flushed: memory that
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
  * home at once where a reused one would come the slow way back here again and again (cache/reuse.h), and
  * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
@@ -225,6 +225,4 @@ static void delete_slow(void *block, enum maker maker) {
     free_hardened(block, maker);
 }
 RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
-  delete_slow(block, MADE_BY_NEW_ARRAY);
-}
+NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }

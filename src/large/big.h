@@ -1,4 +1,4 @@
-/* big.h: the Big tier: blocks above 1 MiB, whole ranges, cached by size and call site (BigCache, B1),
+/* big.h: the Big tier: blocks above 1 MiB, whole ranges, cached by size and call site (BigCache),
  * grown in place (resize.h) or by moving pages.
  *
  * The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed one
@@ -34,7 +34,7 @@ size_t big_good_bytes(size_t bytes);
 uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters);
 
-/* For who takes and gives ranges himself (hardened/checked.h): the range is a live Big block from now on; is one no more, which
+/* For a caller that takes and gives ranges itself (hardened/checked.h): the range is a live Big block from now on; is one no more, which
  * is false when it was none. */
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters);
 bool big_note_freed(size_t granule, struct counters *counters);

@@ -1,4 +1,4 @@
-/* large.h: the Large tier (L2.5): blocks above 32 KiB up to 1 MiB, one range each, no header.
+/* large.h: the Large tier: blocks above 32 KiB up to 1 MiB, one range each, no header.
  *
  *   thread's magazine → site cache (64 shards by call site) → range arenas
  *

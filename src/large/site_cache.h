@@ -1,4 +1,4 @@
-/* site_cache.h: freed Large and Big ranges, kept whole and found again by call site (L1, B1).
+/* site_cache.h: freed Large and Big ranges, kept whole and found again by call site.
  *
  *   shard[site % 64] → 4 slots, each one word:   | granules : 32 | first granule + 1 : 32 |
  *

@@ -23,8 +23,8 @@ RESIDENT static void push(struct whole_cache *cache, unsigned class, size_t gran
   tagged_stack_push(stack_of(cache, class), link_of, (uint32_t)granule);
 }
 
-RESIDENT bool whole_cache_put(struct whole_cache *cache, unsigned class, size_t granule,
-                              uint64_t budget_bytes) {
+bool whole_cache_put(struct whole_cache *cache, unsigned class, size_t granule,
+                     uint64_t budget_bytes) {
   if (load_relaxed(&cache->cached_bytes) + bytes_of(granule) > budget_bytes) return false;
   push(cache, class, granule);
   return true;
@@ -45,8 +45,8 @@ static void purge_class(struct whole_cache *cache, unsigned class, struct purge 
   }
 }
 
-RESIDENT void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
-                                       struct counters *counters) {
+void whole_cache_purge_cached(struct whole_cache *cache, struct purge *purge,
+                              struct counters *counters) {
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     purge_class(cache, class, purge, counters);
 }

@@ -58,12 +58,11 @@ static bool is_plausible(const struct slab *copy, const struct slab *slab) {
 }
 
 /* The slot after the slab that begins at this one, if one does. */
-static unsigned add_slab(struct free_blocks *found, const struct superslab *superslab,
-                         unsigned slot) {
+static unsigned add_slab(struct free_blocks *found, const struct slab_chunk *chunk, unsigned slot) {
   struct slab slab;
-  if (load_relaxed(&superslab->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
-  peek(&slab, &superslab->slabs[slot], sizeof slab);
-  if (!is_plausible(&slab, &superslab->slabs[slot])) return slot + 1;
+  if (load_relaxed(&chunk->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
+  peek(&slab, &chunk->slabs[slot], sizeof slab);
+  if (!is_plausible(&slab, &chunk->slabs[slot])) return slot + 1;
   unsigned blocks = slab.free_local + remote_blocks(&slab);
   found->in_slabs[slab.class] += blocks;
   if (blocks < slab.capacity)
@@ -71,8 +70,8 @@ static unsigned add_slab(struct free_blocks *found, const struct superslab *supe
   return slot + slab.slot_count;
 }
 
-static void add_superslab(struct free_blocks *found, const struct superslab *superslab) {
-  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, superslab, slot);
+static void add_superslab(struct free_blocks *found, const struct slab_chunk *chunk) {
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, chunk, slot);
 }
 
 void free_blocks_count(struct free_blocks *found) {
@@ -80,7 +79,8 @@ void free_blocks_count(struct free_blocks *found) {
   size_t end = load_relaxed(&window.granule_count) / GRANULES_PER_CHUNK;
   for (size_t chunk = 0; chunk < end; chunk++) {
     uintptr_t record = (uintptr_t)chunk_metadata(chunk);
-    if (record && !(record & CHUNK_IS_RANGES)) add_superslab(found, superslab_of_chunk(chunk));
+    if (record && !(record & CHUNK_IS_RANGES))
+      add_superslab(found, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
   }
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);

@@ -9,7 +9,7 @@
 void report_as_text(struct text *text);
 /* The same figures as one JSON object. */
 void report_as_json(struct text *text);
-/* HAKMEM_SHARED_POOL_LOCK_STATS=1: who came to the shared pool, by code path (O1). */
+/* HAKMEM_SHARED_POOL_LOCK_STATS=1: acquisitions of the shared pool, by code path. */
 void report_pool_acquisitions(struct text *text);
 
 /* Programs may close standard error before they end: keeps a copy if a report will want it. */

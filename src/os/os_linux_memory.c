@@ -97,7 +97,7 @@ RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* ---- what a refused call has left behind ----------------------------------------------------------- */
+/* ---- what a refused call has left ------------------------------------------------------------------ */
 
 /* Is every page mapped, so that the kernel says so?  By advice that changes nothing; it refuses where there is a hole. */
 static bool is_whole(void *address, size_t bytes) {

@@ -15,7 +15,7 @@ static ATOMIC(uint64_t) next_round_ms;
 
 /* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
  * unless the last one was just now. */
-static void arm(uint64_t now_ms) {
+RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
     store_relaxed(&next_round_ms, now_ms + reclaim_interval_ms());
@@ -29,8 +29,12 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* A round that was cut goes on in the next slow path, or, where none may come, in the next free. */
+/* A round that was cut goes on in the next slow path, or, where none may come, in the next free; whether the helper has come
+ * meanwhile or not. */
+static ATOMIC(bool) was_cut;
+
 static void go_on_soon(struct heap *heap, uint64_t due_ms) {
+  store_relaxed(&was_cut, true);
   store_relaxed(&next_round_ms, due_ms);
   if (heap_is_real(heap) && !options.harden) heap_divert(heap);
 }
@@ -40,6 +44,7 @@ static void go_on_soon(struct heap *heap, uint64_t due_ms) {
 static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   bool was_quiet = options.decay_ms && now_ms >= due_ms + reclaim_decay_ms();
   if (!begin_round(now_ms, due_ms)) return;
+  store_relaxed(&was_cut, false);
   struct purge purge = reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE);
   if (purge.is_cut) go_on_soon(heap, was_quiet ? due_ms : now_ms);
 }
@@ -50,23 +55,28 @@ static bool is_left_to_helper(uint64_t now_ms, uint64_t due_ms) {
 }
 
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
-  if (!load_relaxed(&purge_has_helper))
+  if (!load_relaxed(&purge_has_helper) || load_relaxed(&was_cut))
     run_step(heap, now_ms, due_ms);
   else if (!is_left_to_helper(now_ms, due_ms) && begin_round(now_ms, due_ms))
     reclaim(heap, RECLAIM_AGE);
 }
+
+/* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */
+enum { PARTS_MAX = 4 };
 
 void reclaim_round_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms();
   if (load_acquire(&purge_state) == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
-  reclaim(heap, RECLAIM_BY_HELPER);
+  bool is_cut = true;
+  for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
+    is_cut = reclaim(heap, RECLAIM_BY_HELPER).is_cut;
 }
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */
 
-/* Who passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
+/* A thread that passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
  * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
  * same.  Below the limit all begins anew. */
 static ATOMIC(uint64_t) next_limit_ms;

@@ -1,6 +1,5 @@
 #include "reclaim/excess.h"
 
-#include "cache/caches.h"
 #include "cache/divert.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -14,7 +13,7 @@
 enum { EXCESS_DIVISOR = 2 };
 /* Pages are looked for where less than this part of what is held is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 16 };
-/* Who has set a longer decay time wants memory kept. */
+/* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
 
 /* In a process with one thread; relaxed, as it may have more later. */
@@ -58,12 +57,18 @@ static void stop(uint64_t excess, uint64_t live) {
   store_relaxed(&stage, NOTHING);
 }
 
-/* Has it stopped?  Asked after so many slow paths, most of them one free each. */
-enum { WAIT_MIN = 256, WAIT_DIVISOR = 4096 };
+/* Has it stopped?  Asked after so many slow paths, most of them one free each: of who only frees at least so many bytes. */
+enum { WAIT_MIN = 256, WAIT_DIVISOR = 1024, LEAST_FREE_BYTES = 8 };
+
+static uint64_t turns_to_wait(uint64_t live) { return WAIT_MIN + live / WAIT_DIVISOR; }
+
+static bool has_stopped(uint64_t live, uint64_t live_before) {
+  return live + turns_to_wait(live_before) * LEAST_FREE_BYTES > live_before;
+}
 
 static void wait_for_the_end(uint64_t live) {
   store_relaxed(&seen_live_bytes, live);
-  store_relaxed(&turns_left, WAIT_MIN + live / WAIT_DIVISOR);
+  store_relaxed(&turns_left, turns_to_wait(live));
   store_relaxed(&stage, WAITING);
 }
 
@@ -87,7 +92,7 @@ static void give_slabs(struct heap *heap, uint64_t seen_live) {
   uint64_t live = live_bytes(heap), excess = excess_over(live);
   if (!is_scattered(excess, live))
     stop(excess, live);
-  else if (load_relaxed(&stage) == FLUSHED && live >= seen_live - seen_live / 8)
+  else if (load_relaxed(&stage) == FLUSHED && has_stopped(live, seen_live))
     begin_scan(&heap->owner);
   else
     wait_for_the_end(live);
@@ -133,8 +138,6 @@ RESIDENT void excess_flush_when_due(struct heap *heap) {
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
   if (turns) return;
-  heap_enter(heap);
-  caches_flush(heap);
-  heap_leave(heap);
+  reclaim(heap, RECLAIM_EXCESS_OWN);
   store_relaxed(&stage, FLUSHED);
 }

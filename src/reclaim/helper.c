@@ -3,7 +3,7 @@
  *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
  * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
- * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
+ * and sleeps; a thread that has a reason for it changes its own word first and then looks at this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -35,7 +35,7 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
 /* A round says NONE while it looks, and at its end what it has left. */
-RESIDENT static bool has_work(void) {
+static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
   return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
@@ -51,7 +51,7 @@ static bool is_over(void) {
 }
 
 /* As `how` says, unless there is a reason not to. */
-RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
+static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the look; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
@@ -81,14 +81,14 @@ static void work_once(void) {
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
   store_relaxed(&purge_has_helper, false);
-  /* seq: nobody counts on it any more, then the look; pairs with who wants something and looks for a helper. */
+  /* seq: nobody counts on it any more, then the look; pairs with a thread that wants something and looks for a helper. */
   store_seq(&helper_state, HELPER_NONE);
   if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
   store_relaxed(&purge_has_helper, gives_back());
   return false;
 }
 
-RESIDENT static void *helper_body(void *unused) {
+static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
   store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, others do a little */

@@ -24,7 +24,7 @@ struct bounds {
   size_t bytes, calls, owners;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {(size_t)16 << 20, 128, 64},
+    [STEP] = {(size_t)16 << 20, 128, 16},
     [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
@@ -67,7 +67,8 @@ static const struct row {
     [RECLAIM_RANGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_RANGES},
     [RECLAIM_KEPT] = {NO_AGE, ROUND, IF_NOBODY_IS_AT_IT, PURGE_KEPT},
     [RECLAIM_EXCESS] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT,
-                        RELEASE_KEPT | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
+                        FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
+    [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
     [RECLAIM_EXCESS_PAGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
     [RECLAIM_OWN_PAGES] = {OLD_PAGES_ONLY, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
 };
@@ -79,7 +80,7 @@ RESIDENT uint64_t reclaim_decay_ms(void) {
   return decay < LIMITS_DECAY_NEVER_MS ? decay << regret_level() : decay;
 }
 
-uint64_t reclaim_interval_ms(void) {
+RESIDENT uint64_t reclaim_interval_ms(void) {
   uint64_t interval = reclaim_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
   return interval > RECLAIM_MIN_INTERVAL_MS ? interval : RECLAIM_MIN_INTERVAL_MS;
 }
@@ -88,7 +89,7 @@ uint64_t reclaim_interval_ms(void) {
  * such pages wait even where nothing else does. */
 enum { PAGE_DECAY_MIN_MS = 100 };
 
-uint32_t reclaim_page_decay_ms(void) {
+RESIDENT uint32_t reclaim_page_decay_ms(void) {
   uint64_t decay = reclaim_decay_ms();
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
@@ -130,10 +131,14 @@ void reclaim_after_fork(void) {
 /* A process that has stayed small is not worth the files of its cgroup. */
 enum { LOOK_MIN_CHUNKS = 8 };
 static ATOMIC(bool) has_looked;
+static uint64_t looked_at_ms; /* with the lock */
 
-/* With the lock. */
+/* With the lock.  Once in an interval, of however many steps a round has. */
 static void look_if_large(void) {
+  uint64_t now_ms = os_now_coarse_ms();
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
+  looked_at_ms = now_ms;
   limits_look();
   store_relaxed(&has_looked, true);
 }
@@ -201,7 +206,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
 
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
-  if (row->depth & RELEASE_IDLE) heaps_park_lost_threads();
+  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->age == OLD) look_if_large();
@@ -211,5 +216,6 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   else
     purge_all(heap, row->depth, &purge);
   if (row->turn != BESIDE_OTHERS) lock_give(&round_lock);
+  purge.is_cut |= are_lost_left;
   return purge;
 }

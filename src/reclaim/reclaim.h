@@ -23,6 +23,7 @@ enum reclaim_reason {
   RECLAIM_RANGES,    /* more freed ranges than their budget */
   RECLAIM_KEPT,      /* more SuperSlabs than their budget, near a cgroup's limit */
   RECLAIM_EXCESS, /* much more is held than the program has, and nobody comes later (reclaim/excess.h) */
+  RECLAIM_EXCESS_OWN,   /* the same, of what the thread's own caches and bins keep */
   RECLAIM_EXCESS_PAGES, /* the same, of slabs in use */
   RECLAIM_OWN_PAGES,    /* the thread's own slabs were not looked at for a while */
   RECLAIM_REASONS

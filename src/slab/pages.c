@@ -36,9 +36,8 @@ static uint64_t free_pages(const struct slab *slab) {
 }
 
 static void check_laws(const struct slab *slab) {
-  ASSERT(!(slab->waiting_pages & slab->given_pages));
+  ASSERT(slab_is_valid(slab));
   ASSERT(!((slab->waiting_pages | slab->given_pages) & ~free_pages(slab)));
-  ASSERT(slab->has_free_pages == ((slab->waiting_pages | slab->given_pages) != 0));
   (void)slab;
 }
 
@@ -65,7 +64,7 @@ static bool give(struct slab *slab, struct look *look) {
     size_t bytes = (size_t)count_bits(pages) << page_shift();
     slab->waiting_pages &= ~pages;
     slab->given_pages |= pages;
-    superslab_refuse_huge(superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK));
+    superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));
     if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
     fetch_add_relaxed(&totals.given_page_bytes, bytes);
     purge_account(look->purge, bytes);
@@ -104,8 +103,8 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   check_laws(slab);
 }
 
+/* Nothing is taken again by that. */
 void pages_forget(struct slab *slab) {
-  count_refaults(slab->given_pages);
   slab->given_pages = slab->waiting_pages = 0;
   slab->has_free_pages = false;
 }

@@ -152,7 +152,7 @@ static void set_up_dormant(void) {
   first_heap = heap_make();
   tiny_block = NULL;
   struct owner *owner = &first_heap->owner;
-  slab = acquire_slab(CLASS_1K, &strays[0]);
+  slab = acquire_slab(CLASS_1K, POOL_ALL, &strays[0]);
   slab_own(slab, owner);
   slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);

@@ -119,7 +119,7 @@ def test_the_cgroup_of_the_process_counts(
     assert limits is not None
     assert (limits.cgroup_bytes, limits.cgroup_used_bytes) == (100 * MIB, 95 * MIB)
     assert any("The cgroup uses 95.0 MiB, 95 % of the 100 MiB" in note for note in limit_notes(limits))
-    assert any(row[0] == "cgroup v2" and "2 processes were killed" in row[3] for row in limit_rows(limits))
+    assert any(row[0] == "cgroup v2" and "2 processes killed" in row[3] for row in limit_rows(limits))
     names = {s.name: s.value for f in HakmemCollector("counters").collect() for s in f.samples}
     assert names["hakmem_cgroup_limit_bytes"] == 100 * MIB
     assert names["hakmem_cgroup_used_bytes"] == 95 * MIB

@@ -147,7 +147,7 @@ def test_one_thread_one_sample_one_slab(lib: Path, tmp_path: Path) -> None:
         ]
     assert len(Recording.read(path).samples) == 1
     assert "1 sample " in texts[0]
-    assert "holds 1 sample," in texts[1]
+    assert "has 1 sample," in texts[1]
     assert "; 1 thread;" in texts[2]
     for text in texts:
         assert not re.search(r"(?<![\d.,])1 (samples|threads|slabs|problems|heaps|calls|requests)\b", text)

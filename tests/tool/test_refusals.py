@@ -140,7 +140,7 @@ def test_another_format_is_refused_with_both_numbers(
     process = on_hakmem(["sleep", "60"], library=library)
     while library.name not in Path(f"/proc/{process.pid}/maps").read_text():
         time.sleep(0.01)
-    words = (f"hakmem 9.9.9, which describes itself in format {number}", "reads format 1")
+    words = (f"hakmem 9.9.9, whose statistics have format {number}", "reads format 1")
     ends_with(tool("stat", process.pid), ExitCode.VERSIONS, *words)
 
 

@@ -194,11 +194,11 @@ def test_a_library_with_an_allocator_is_advice(
     program = compiled("crowd", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}")
     (found,) = finding(tool, "bundled allocator", [program])
     assert found["verdict"] == "advice"
-    assert "libpool.so brings an allocator (mimalloc)" in found["found"]
+    assert "libpool.so bundles an allocator (mimalloc)" in found["found"]
     assert tool("run", program, "1").status == 0
 
 
 def test_a_missing_library_is_named(tool: Tool) -> None:
     ended = tool("run", "true", HAKMEM_LIBRARY="/nowhere/libhakmem.so")
     assert ended.status == 1
-    assert "HAKMEM_LIBRARY names /nowhere/libhakmem.so" in ended.stderr
+    assert "HAKMEM_LIBRARY is /nowhere/libhakmem.so" in ended.stderr

@@ -109,7 +109,7 @@ def test_another_process_after_one_has_ended(
     with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms", rows=70)
         shown.wait_for("tiny")
-    shown.wait_for("has ended", "b chooses another process")
+    shown.wait_for("has ended", "b lists")
     shown.press("b")
     pids = offered(shown.wait_for("Choose a process", f"{busy.pid} "))
     shown.press(*["Down"] * pids.index(str(busy.pid)), "Enter")
@@ -167,7 +167,7 @@ def test_all_gauges_and_keys_are_there(
 ) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
-    text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "pace")
+    text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "interval")
     assert len(re.findall(r"[\d.]+ (?:[KM]iB|B)\b", text)) >= 3
     assert len(re.findall(r"[\d.]+ ?[kM]?/s", text)) >= 3
 

@@ -105,7 +105,7 @@ def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[...
         shown = terminal("top", process.pid, "--interval", "200ms")
         shown.wait_for("tiny")
     text = shown.wait_for(f"Process {process.pid} has ended")
-    assert "The last figures stay on screen. q quits" in text
+    assert "the last figures stay. q quits" in text
     assert "tiny" in text
     shown.press("q")
     shown.wait_for("status 0")

@@ -5,7 +5,6 @@
 #include "child.h"
 #include "config/options.h"
 #include "fake/os_fake.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
@@ -30,7 +29,7 @@ static inline uint64_t counted(const struct owner *owner, enum counter which) {
 }
 
 static inline struct slab *owned_slab(struct owner *owner, unsigned class) {
-  struct slab *slab = acquire_slab(class, &owner->counters);
+  struct slab *slab = acquire_slab(class, POOL_ALL, &owner->counters);
   REQUIRE(slab);
   slab_own(slab, owner);
   return slab;
@@ -72,7 +71,7 @@ static inline bool sweep_owners(uint32_t decay_ms) {
   return purge.work_remains;
 }
 
-/* The laws of superslab.h. */
+/* The laws of slab/record.h. */
 static inline void require_laws(const struct slab *slab, unsigned live) {
   unsigned free_local = 0;
   for (unsigned word = 0; word < slab->word_count; word++) {

@@ -287,7 +287,8 @@ static int send_home(const void *unused) {
   for (unsigned index = 0; index < REMOTE_BLOCKS; index++) {
     hak_free(blocks[index]);
     REQUIRE(heap_of_thread->remote_buffer.block_count < REMOTE_BUFFER_MAX_BLOCKS);
-    REQUIRE(heap_of_thread->remote_buffer.bytes == heap_of_thread->remote_buffer.block_count * size);
+    REQUIRE(heap_of_thread->remote_buffer.bytes ==
+            heap_of_thread->remote_buffer.block_count * size);
   }
   REQUIRE(counted(COUNT_remote_buffer_flushes) == 3);
   REQUIRE(counted(COUNT_remote_buffer_blocks) == 3 * REMOTE_BUFFER_MAX_BLOCKS);
@@ -313,7 +314,8 @@ static int send_scattered_home(const void *unused) {
   reuse_nothing();
   for (unsigned first = 0; first < STRIDE; first++) {
     for (unsigned index = first; index < MANY; index += STRIDE) hak_free(blocks[index]);
-    REQUIRE(heap_of_thread->remote_buffer.bytes == heap_of_thread->remote_buffer.block_count * size);
+    REQUIRE(heap_of_thread->remote_buffer.bytes ==
+            heap_of_thread->remote_buffer.block_count * size);
     REQUIRE(heap_of_thread->remote_buffer.bytes < REMOTE_BUFFER_MAX_BYTES);
   }
   hak_purge(true);

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
 from hakmem.layout.occupancy import clip_to_capacity
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SLABS_AT_ONCE = 4096
 
@@ -93,7 +95,7 @@ class RangeKinds:
 
 
 # Some slabs of one class, with their local and remote bits: [slab, word].
-Visitor = Callable[[ClassCensus, Integers, Addresses, Addresses], None]
+Visitor: TypeAlias = "Callable[[ClassCensus, Integers, Addresses, Addresses], None]"
 
 
 @dataclass
@@ -152,7 +154,8 @@ class Census:
         assert walk is not None
         memory, schema = self.reading.target.memory, self.reading.schema
         numbers = walk.superslabs.slabs["class"]
-        for number in np.unique(numbers[numbers < schema.constant("slab_class_count")]).tolist():
+        counts = self.by_class(numbers)[: schema.constant("slab_class_count")]
+        for number in np.flatnonzero(counts).tolist():  # np.unique would load numpy.ma
             item, of_class = self.classes[number], np.flatnonzero(numbers == number)
             item.slabs = len(of_class)
             item.capacity_blocks = int(walk.superslabs.slabs["capacity"][of_class].sum())

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.figures import TIERS
@@ -32,8 +31,11 @@ from hakmem.layout.structures import (
 )
 from hakmem.target.target import Target
 
-Addresses = NDArray[np.uint64]
-Integers = NDArray[np.int64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Addresses: TypeAlias = "NDArray[np.uint64]"
+Integers: TypeAlias = "NDArray[np.int64]"
 NOTHING = np.empty(0, np.int64)
 
 

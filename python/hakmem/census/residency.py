@@ -14,14 +14,17 @@ requests that missed the magazine, by class."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.census.census import Census, ClassCensus
 from hakmem.census.reading import Addresses, Blocks, Integers, Reading
 from hakmem.layout.occupancy import bits_of, set_bytes_by_page
 from hakmem.target.pages import PAGE_BYTES, PageMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NOWHERE = -1
 
@@ -147,7 +150,8 @@ class Measuring:
         resident = [self.resident_of(blocks) for blocks in caches]
         classes = np.concatenate([blocks.classes for blocks in caches])
         together = np.concatenate(resident)
-        self.cached_by_class = {n: together[classes == n] for n in np.unique(classes).tolist()}
+        numbers = np.flatnonzero(self.census.by_class(classes)).tolist()
+        self.cached_by_class = {number: together[classes == number] for number in numbers}
         for number, held in self.cached_by_class.items():
             self.census.classes[number].cached_bytes = int(held.sum())
         count = len(self.reading.heaps)

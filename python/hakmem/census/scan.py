@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
@@ -18,6 +18,9 @@ from hakmem.target.mappings import Outside, classify, stack_pointers
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
 from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STEADY_SHARE = 0.001
 STEADY_BYTES = 16 * PAGE_BYTES

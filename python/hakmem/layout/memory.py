@@ -14,13 +14,15 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Addresses = NDArray[np.uint64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+Addresses: TypeAlias = "NDArray[np.uint64]"
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 TEXT_BYTES_MAX = 4096

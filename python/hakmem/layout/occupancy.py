@@ -10,11 +10,15 @@ that span pages."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
-Words = NDArray[np.uint64]  # [slabs, words]
-Counts = NDArray[np.int64]
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Words: TypeAlias = "NDArray[np.uint64]"  # [slabs, words]
+Counts: TypeAlias = "NDArray[np.int64]"
 
 ONE = np.uint64(1)
 BITS_PER_WORD = 64

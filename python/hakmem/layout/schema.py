@@ -14,14 +14,16 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem import __version__
 from hakmem.base.errors import NotHakmemError, VersionError
 from hakmem.layout.memory import PAGE_BYTES, Memory
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAGIC = b"hakmem-stats".ljust(16, b"\0")
 FORMAT = 1

@@ -13,18 +13,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.progress import Progress, no_progress
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import Schema
 
-Records = NDArray[Any]
-Words = NDArray[np.uint64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Records: TypeAlias = "NDArray[Any]"
+Words: TypeAlias = "NDArray[np.uint64]"
 
 POINTER = np.dtype("u8")
 FIRST_HEAP_NUMBER = 1

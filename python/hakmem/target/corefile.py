@@ -13,18 +13,20 @@ import mmap
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
-from numpy.typing import NDArray
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
 from hakmem.target.elf import PARSER_ERRORS, ElfFile, open_elf, parsing
 from hakmem.target.process import Mapping
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything

@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment, NoteSegment
-from numpy.typing import NDArray
 
 from hakmem.base.errors import DamagedFileError
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.process import Mapping
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]

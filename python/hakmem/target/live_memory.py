@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.base.errors import HakmemError, UnreadableError
 from hakmem.layout.memory import Addresses, Bytes, Memory
 from hakmem.target.access import gone, refused
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 IOV_MAX = 1024  # pieces of one process_vm_readv
 CALL_BYTES_MAX = 64 << 20  # of one call: the reader stays interruptible

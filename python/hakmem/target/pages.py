@@ -11,15 +11,17 @@ import mmap
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hakmem.base.errors import UnreadableError
 from hakmem.layout.memory import Memory
 from hakmem.target.access import gone, refused
 from hakmem.target.process import Process
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CORE_PAGES_AT_ONCE = 512  # 2 MiB: one chunk, mapped as a whole
 PAGE_BYTES = mmap.PAGESIZE
@@ -34,7 +36,7 @@ SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
 Interval = tuple[int, int]  # addresses [start, end)
-Integers = NDArray[np.int64]
+Integers: TypeAlias = "NDArray[np.int64]"
 
 
 class ScanRequest(ctypes.Structure):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from hakmem.base.progress import Progress as Report
 from hakmem.base.streams import PlainText
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PIPE_COLUMNS = 120  # where the width is unknown
 TERMINAL_COLUMNS, LINES = 80, 24
@@ -155,21 +158,29 @@ def is_encodable(text: str, encoding: str) -> bool:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
     """A bar on standard error for what takes more than a second; nothing if that is not a terminal."""
-    bar = Progress(
-        TextColumn(what), BarColumn(), TimeElapsedColumn(), console=console(stderr=True), transient=True
-    )
-    task = bar.add_task(what, total=1.0)
-    is_shown = False
+    errors, began_s = console(stderr=True), time.monotonic()
+    bar: Progress | None = None
 
     def report(done: float) -> None:
-        nonlocal is_shown
-        bar.update(task, completed=done)
-        if not is_shown and bar.console.is_terminal and (bar.tasks[0].elapsed or 0) > SHOW_PROGRESS_AFTER_S:
-            bar.start()
-            is_shown = True
+        nonlocal bar
+        if bar is None and errors.is_terminal and time.monotonic() - began_s > SHOW_PROGRESS_AFTER_S:
+            bar = started_bar(errors, what, began_s)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
 
     try:
         yield report
     finally:
-        if is_shown:
+        if bar is not None:
             bar.stop()
+
+
+def started_bar(errors: Console, what: str, began_s: float) -> Progress:
+    """A bar whose time counts from `began_s`.  Its module is imported on use: most commands are fast."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(TextColumn(what), BarColumn(), TimeElapsedColumn(), console=errors, transient=True)
+    task = bar.add_task(what, total=1.0)
+    bar.tasks[task].start_time = began_s
+    bar.start()
+    return bar

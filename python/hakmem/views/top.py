@@ -197,8 +197,8 @@ class TopApp(App[None]):
         self.ended_why = why
         watched = duration_text(time.monotonic() - self.began_s)
         bar = self.main.query_one("#ended", Static)
-        said = f"{why}, after {watched} of watching. The last figures stay on screen."
-        bar.update(Text(f"{said} q quits, b chooses another process."))
+        said = f"{why}, after {watched} of watching; the last figures stay."
+        bar.update(Text(f"{said} q quits, b lists other processes."))
         bar.add_class("shown")
         self.show_head()
 
