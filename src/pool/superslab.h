@@ -1,11 +1,11 @@
-/* superslab.h: SuperSlabs (T5) and their slots.
+/* superslab.h: SuperSlabs and their slots.
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slots       1, 2 or 4 neighbours hold a slab: blocks of one size class (slab/record.h)
  *   record      `struct superslab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped
  *               (map/window.h), so a program that writes beyond a block's ends meets those, and never a record
  *
- * Slot states (P3):
+ * Slot states:
  *
  *      UNUSED ──acquire_slots──▶ ACTIVE ──release_slots──▶ EMPTY ──acquire_slots──▶ ACTIVE
  *         ▲                                                  │
