@@ -163,6 +163,10 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 }
 
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  if (UNLIKELY(options.harden)) {
+    void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
+    if (LIKELY(block)) return block;
+  }
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);

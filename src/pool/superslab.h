@@ -11,7 +11,7 @@
  *         ▲                                                  │
  *         └─────────────── by age, or when the class keeps enough ──┘
  *
- * A slot changes state only in the hands of its one holder: who cleared its bit of the UNUSED ones, popped it
+ * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, popped it
  * from a stack, or owns it.  Records are never moved or given back.
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);

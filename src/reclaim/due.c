@@ -61,12 +61,17 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
     reclaim(heap, RECLAIM_AGE);
 }
 
+/* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */
+enum { PARTS_MAX = 4 };
+
 void reclaim_round_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms();
   if (load_acquire(&purge_state) == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
   if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
-  reclaim(heap, RECLAIM_BY_HELPER);
+  bool is_cut = true;
+  for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
+    is_cut = reclaim(heap, RECLAIM_BY_HELPER).is_cut;
 }
 
 /* ---- above the soft limit ------------------------------------------------------------------------------------ */

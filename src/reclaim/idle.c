@@ -28,7 +28,7 @@ void idle_release(const struct heap *self, struct purge *purge, size_t owners_ma
   uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
   struct owner *owner = next_owner ? next_owner : owners_first();
   purge->work_remains |= next_owner != NULL;
-  for (; owner && owners_max && purge_may_go_on(purge); owner = owner->next_of_all, owners_max--) {
+  for (; owner && owners_max; owner = owner->next_of_all, owners_max--) {
     if (!owner_sweep(owner, now_ns, purge) && owner != &self->owner) purge->work_remains = true;
     if (!options.harden)
       call_if_dormant(self, heap_of_owner(owner), purge, now_ms); /* else no magazines */

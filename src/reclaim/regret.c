@@ -7,7 +7,7 @@
 #include "pool/purge_credit.h"
 
 /* Soon: within so many decay times.  What is less is not worth a thought. */
-enum { SOON_DECAYS = 8, LEVEL_MAX = 2 };
+enum { SOON_DECAYS = 8, LEVEL_MAX = 1 };
 #define WORTH_BYTES ((uint64_t)4 << 20)
 
 /* Relaxed: rounds are one at a time, and what is lost between two of them is learnt from the next. */

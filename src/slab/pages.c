@@ -103,8 +103,8 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   check_laws(slab);
 }
 
+/* Nothing is taken again by that. */
 void pages_forget(struct slab *slab) {
-  count_refaults(slab->given_pages);
   slab->given_pages = slab->waiting_pages = 0;
   slab->has_free_pages = false;
 }

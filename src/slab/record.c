@@ -15,7 +15,7 @@ RESIDENT static void fill_local(struct slab *slab) {
 /* Makes slots a slab of the class. */
 RESIDENT static void make_slab(struct slab *slab, struct slot_run run, unsigned class) {
   const struct slab_shape *shape = &slab_shapes[class];
-  struct slab_chunk *chunk = (struct slab_chunk *)run.superslab;
+  struct slab_chunk *chunk = (struct slab_chunk *)(void *)run.superslab;
   slab->base = chunk_address(run.superslab->chunk) + (size_t)run.first * GRANULE_BYTES;
   slab->block_bytes = shape->block_bytes;
   slab->capacity = shape->capacity;
@@ -32,7 +32,7 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
                                    struct counters *counters) {
   struct slot_run run = acquire_slots(class, reach, counters);
   if (!run.superslab) return NULL;
-  struct slab *slab = &((struct slab_chunk *)run.superslab)->slabs[run.first];
+  struct slab *slab = &((struct slab_chunk *)(void *)run.superslab)->slabs[run.first];
   ASSERT(!run.is_empty || (load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class));
   if (!run.is_empty) make_slab(slab, run, class);
   ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);

@@ -72,7 +72,7 @@ _Static_assert(sizeof(struct slab_chunk) == SUPERSLAB_RECORD_BYTES, "the pool ma
 
 /* Of a granule in a SuperSlab. */
 INLINE struct slab_chunk *slab_chunk_of(size_t granule) {
-  return (struct slab_chunk *)superslab_of_granule(granule);
+  return (struct slab_chunk *)(void *)superslab_of_granule(granule);
 }
 INLINE struct slab *slab_of_granule(size_t granule) {
   return &slab_chunk_of(granule)->slabs[granule % GRANULES_PER_CHUNK];
