@@ -15,6 +15,8 @@ enum {
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
+_Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
+               "a magazine's blocks fit seen_count, and two of them a lease");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* A slab class may grow to this without asking what the program holds. */
