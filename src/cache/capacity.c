@@ -198,7 +198,7 @@ RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
   note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
-RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
+LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine);
   if (slots <= initial_slots(class) || slots < 2) return;
@@ -211,7 +211,7 @@ RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
   add_capacity(heap, class, -(int64_t)(slots / 2));
 }
 
-RESIDENT bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
 }

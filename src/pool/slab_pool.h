@@ -1,4 +1,4 @@
-/* slab_pool.h: the shared pool of slots for slabs (P1-P5): acquire_slots, release_slots and purge by age.
+/* slab_pool.h: the shared pool of slots for slabs: acquire_slots, release_slots and purge by age.
  *
  *   acquire_slots(class, …)
  *     stage 1   an EMPTY slot of the class           pop from the class's stack

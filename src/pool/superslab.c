@@ -65,7 +65,7 @@ RESIDENT static void allow_huge(struct superslab *superslab) {
 }
 
 /* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
- * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
+ * back by age.  A program that asked for huge pages (HAKMEM_THP) wants to keep them. */
 static NOINLINE void count_all_slots(struct superslab *superslab) {
   uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();

@@ -1,17 +1,17 @@
-/* superslab.h: SuperSlabs (T5) and their slots.
+/* superslab.h: SuperSlabs and their slots.
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slots       1, 2 or 4 neighbours hold a slab: blocks of one size class (slab/record.h)
  *   record      `struct superslab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped
  *               (map/window.h), so a program that writes beyond a block's ends meets those, and never a record
  *
- * Slot states (P3):
+ * Slot states:
  *
  *      UNUSED ──acquire_slots──▶ ACTIVE ──release_slots──▶ EMPTY ──acquire_slots──▶ ACTIVE
  *         ▲                                                  │
  *         └─────────────── by age, or when the class keeps enough ──┘
  *
- * A slot changes state only in the hands of its one holder: who cleared its bit of the UNUSED ones, popped it
+ * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, popped it
  * from a stack, or owns it.  Records are never moved or given back.
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);

@@ -1,5 +1,6 @@
 #include "reclaim/excess.h"
 
+#include "cache/capacity.h"
 #include "cache/divert.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -57,7 +58,7 @@ static void stop(uint64_t excess, uint64_t live) {
   store_relaxed(&stage, NOTHING);
 }
 
-/* Has it stopped?  Asked after so many slow paths, most of them one free each: of who only frees at least so many bytes. */
+/* Has it stopped?  Asked after so many slow paths, most of them one free each: of a thread that only frees at least so many bytes. */
 enum { WAIT_MIN = 256, WAIT_DIVISOR = 1024, LEAST_FREE_BYTES = 8 };
 
 static uint64_t turns_to_wait(uint64_t live) { return WAIT_MIN + live / WAIT_DIVISOR; }
@@ -133,11 +134,21 @@ RESIDENT void excess_look(struct heap *heap) {
   if (UNLIKELY(load_relaxed(&stage) != NOTHING)) go_on(heap);
 }
 
+/* It goes on, and has freed so much that the few blocks in its magazines are what keeps slabs. */
+enum { ASK_EVERY = 16, FALL_DIVISOR = 8 };
+#define FALL_BYTES ((uint64_t)64 << 10)
+
+static bool has_fallen(const struct heap *heap) {
+  int64_t cached = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  uint64_t live = live_bytes(heap) - (uint64_t)cached, before = load_relaxed(&seen_live_bytes);
+  return live + before / FALL_DIVISOR + FALL_BYTES < before;
+}
+
 RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != WAITING)) return;
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
-  if (turns) return;
+  if (turns && (turns % ASK_EVERY || !has_fallen(heap))) return;
   reclaim(heap, RECLAIM_EXCESS_OWN);
   store_relaxed(&stage, FLUSHED);
 }

@@ -36,7 +36,7 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
   ASSERT(!run.is_empty || (load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class));
   if (!run.is_empty) make_slab(slab, run, class);
   ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);
-  /* release: the class and the rest before the state (P3). */
+  /* release: the class and the rest before the state. */
   store_release(&slab->state, SLOT_ACTIVE);
   return slab;
 }

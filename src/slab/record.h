@@ -3,7 +3,7 @@
  *   slab     1, 2 or 4 neighbouring slots of a SuperSlab that hold blocks of one size class
  *   record   `struct slab`, at its first slot's place in the SuperSlab's record
  *
- * The class is written before the state is published (P3).  A slab's blocks are bits.  `local` belongs to the owner,
+ * The class is written before the state is published.  A slab's blocks are bits.  `local` belongs to the owner,
  * `remote` is set by other threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local

@@ -154,8 +154,8 @@ static void set_up_dormant(void) {
   struct owner *owner = &first_heap->owner;
   slab = acquire_slab(CLASS_1K, POOL_ALL, &strays[0]);
   slab_own(slab, owner);
-  slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);
+  slab_list(slab, owner);
   struct purge round = PURGE_EVERYTHING;
   for (struct owner *each = owners_first(); each; each = each->next_of_all)
     owner_sweep(each, os_now_ns(), &round);
