@@ -9,9 +9,10 @@
 #include "reclaim/reclaim.h"
 #include "reclaim/regret.h"
 
-/* Too much: so many bytes more than is live, and half of that. */
+/* Too much: more than the budget of free memory, and half of what is live.  A program that has come so far and goes on freeing is
+ * about to have nothing: from then on everything goes, in pieces of so many bytes. */
 #define EXCESS_BYTES ((uint64_t)16 << 20)
-enum { EXCESS_DIVISOR = 2 };
+enum { EXCESS_DIVISOR = 2, SOONER_DIVISOR = 16 };
 /* Pages are looked for where less than this part of what is held is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 16 };
 /* A longer decay time says that memory is to be kept. */
@@ -42,13 +43,28 @@ static uint64_t excess_over(uint64_t live) {
   return held > live ? held - live : 0;
 }
 
+/* It has been too much, and since then the program has taken no more than it has freed. */
+static ATOMIC(bool) is_ending;
+static ATOMIC(uint64_t) least_live_bytes;
+
+static void note_growth(uint64_t live) {
+  if (live < load_relaxed(&least_live_bytes)) store_relaxed(&least_live_bytes, live);
+  if (live > load_relaxed(&least_live_bytes) + EXCESS_BYTES) store_relaxed(&is_ending, false);
+}
+
 /* So little is live that most pages of the slabs must be free. */
 static bool is_scattered(uint64_t excess, uint64_t live) {
   return excess > EXCESS_BYTES && excess / SCATTERED_DIVISOR > live;
 }
 
 static bool is_too_much(uint64_t excess, uint64_t live) {
-  if (excess > load_relaxed(&stuck_bytes) + EXCESS_BYTES + live / EXCESS_DIVISOR) return true;
+  /* A little sooner than ranges alone have it, whose own budget is kept by and by. */
+  uint64_t budget = options.big_cache_bytes - options.big_cache_bytes / SOONER_DIVISOR;
+  if (load_relaxed(&is_ending)) budget = EXCESS_BYTES;
+  return excess > load_relaxed(&stuck_bytes) + budget + live / EXCESS_DIVISOR;
+}
+
+static bool may_have_stopped(uint64_t excess, uint64_t live) {
   return live < load_relaxed(&stuck_live_bytes) / 2 && is_scattered(excess, live);
 }
 
@@ -88,6 +104,12 @@ static struct purge give(struct heap *heap, enum reclaim_reason reason) {
 }
 
 static void give_slabs(struct heap *heap, uint64_t seen_live) {
+  uint64_t now_live = live_bytes(heap);
+  bool goes_on = load_relaxed(&stage) == FLUSHED && !has_stopped(now_live, seen_live);
+  if (goes_on && !load_relaxed(&is_ending)) { /* it may take as much again at once */
+    wait_for_the_end(now_live);
+    return;
+  }
   struct purge purge = give(heap, RECLAIM_EXCESS);
   if (purge.is_cut) return;
   uint64_t live = live_bytes(heap), excess = excess_over(live);
@@ -121,9 +143,17 @@ RESIDENT static void begin_if_too_much(struct heap *heap) {
   uint64_t live = live_bytes(heap), excess = excess_over(live);
   if (excess < load_relaxed(&stuck_bytes)) store_relaxed(&stuck_bytes, excess);
   if (live > load_relaxed(&stuck_live_bytes)) store_relaxed(&stuck_live_bytes, live);
-  if (LIKELY(!is_too_much(excess, live))) return;
+  note_growth(live);
+  bool is_much = is_too_much(excess, live);
+  if (LIKELY(!is_much && !may_have_stopped(excess, live))) return;
   regret_look((uint32_t)os_now_coarse_ms());
   if (!purge_credit_allows(0)) return;
+  if (!is_much) {
+    wait_for_the_end(live);
+    return;
+  }
+  if (!load_relaxed(&is_ending)) store_relaxed(&least_live_bytes, live);
+  store_relaxed(&is_ending, true);
   store_relaxed(&stage, GIVING);
 }
 
@@ -144,11 +174,29 @@ static bool has_fallen(const struct heap *heap) {
   return live + before / FALL_DIVISOR + FALL_BYTES < before;
 }
 
+/* It takes more than it frees: as much again, perhaps. */
+static void begin_anew(uint64_t live) {
+  uint64_t excess = excess_over(live);
+  if (is_scattered(excess, live))
+    wait_for_the_end(live);
+  else
+    stop(excess, live);
+}
+
 RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != WAITING)) return;
+  uint64_t live = live_bytes(heap);
+  if (live > load_relaxed(&seen_live_bytes) + FALL_BYTES) {
+    begin_anew(live);
+    return;
+  }
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
   if (turns && (turns % ASK_EVERY || !has_fallen(heap))) return;
+  if (turns && !load_relaxed(&is_ending)) {
+    wait_for_the_end(live); /* it may take as much again at once */
+    return;
+  }
   reclaim(heap, RECLAIM_EXCESS_OWN);
   store_relaxed(&stage, FLUSHED);
 }

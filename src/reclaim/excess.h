@@ -1,8 +1,9 @@
 /* excess.h: a program with one thread that holds much more than it has.
  *
- * Nobody comes when what it has freed is a decay time old: it may sleep, or find all it wants in its magazines.  So what is too much
- * goes at once: whole slabs and ranges while it frees, a step in each slow path; pages of slabs in use when it has
- * stopped freeing.  While there is more to be done its next free comes the slow way, as that of a thread that is called.
+ * Nobody comes when what it has freed is a decay time old: it may sleep, or find all it wants in its magazines.  So what is more
+ * than the budget of free memory (HAKMEM_BIG_CACHE_BYTES) goes at once, and what it frees after that: whole slabs and ranges, a
+ * step in each slow path.  Less goes when next to nothing is live and it has stopped freeing, without taking as much again: then pages
+ * of slabs in use, too.  While there is more to be done its next free comes the slow way, as that of a thread that is called.
  *
  * Of what it takes again soon it learns (reclaim/regret.h): until it has earned what that has cost nothing goes at once. */
 #ifndef HAK_RECLAIM_EXCESS_H

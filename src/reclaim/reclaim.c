@@ -17,14 +17,14 @@
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-/* How much one round may do.  A step takes a thread of the program a millisecond at most, of which 16 MiB in whole SuperSlabs
- * or 128 pages are one half. */
+/* How much one round may do.  A step takes a thread of the program a millisecond at most, of which 8 MiB in whole SuperSlabs
+ * or 96 pages are one half. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
   size_t bytes, calls, owners;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {(size_t)16 << 20, 128, 16},
+    [STEP] = {(size_t)8 << 20, 96, 16},
     [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };

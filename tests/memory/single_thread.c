@@ -3,16 +3,17 @@
  *   sleeper   all blocks are freed, and the program sleeps at once
  *   bursts    the same burst again and again: what goes back at once is wanted again, and that is learnt
  *   keeper    memory is to wait longer: HAKMEM_DECAY_MS says so, and nothing goes
- * argv[2] the blocks' sizes: largest, the smallest is 16. */
+ * argv[2] the blocks' sizes: largest, the smallest is 16; argv[3] MiB of them. */
 #include "api/random.h"
 #include "memory/blocks.h"
 
-enum { SMALLEST = 16, SERVER_MIB = 111, SLEEPER_MIB = 256, BURST_MIB = 128, SURVIVES_IN = 100 };
-enum { REQUESTS = 400, REQUEST_BLOCKS = 20, REQUEST_MS = 5, BURSTS = 8 };
+enum { SMALLEST = 16, SURVIVES_IN = 100 };
+enum { REQUESTS = 400, REQUEST_BLOCKS = 20, REQUEST_MS = 5, BURSTS = 4 };
 enum { SERVER_LEFT_MIB = 20, SLEEPER_LEFT_MIB = 32 };
 
 static blocks table;
 static uint64_t seed;
+static size_t total_mib;
 
 static void fill(size_t total_bytes, size_t largest) {
   size_t bytes = 0;
@@ -63,7 +64,7 @@ static void require_at_most(size_t start_bytes, size_t limit_mib) {
 }
 
 static void be_server(size_t largest, size_t start_bytes) {
-  fill(SERVER_MIB * MIB, largest);
+  fill(total_mib * MIB, largest);
   shuffle();
   free_all_but_one_in(SURVIVES_IN);
   for (size_t i = 0; i < REQUESTS && rss_above_mib(start_bytes) > SERVER_LEFT_MIB; i++) {
@@ -74,7 +75,7 @@ static void be_server(size_t largest, size_t start_bytes) {
 }
 
 static void be_sleeper(size_t largest, size_t start_bytes) {
-  fill(SLEEPER_MIB * MIB, largest);
+  fill(total_mib * MIB, largest);
   shuffle();
   free_all_but_one_in(0);
   require_at_most(start_bytes, SLEEPER_LEFT_MIB);
@@ -83,20 +84,20 @@ static void be_sleeper(size_t largest, size_t start_bytes) {
 /* The first one's memory goes back at once, and costs its page faults again; the later ones find it there. */
 static void be_bursts(size_t largest, size_t start_bytes) {
   for (size_t i = 0; i < BURSTS; i++) {
-    fill(BURST_MIB * MIB, largest);
+    fill(total_mib * MIB, largest);
     free_all_but_one_in(0);
     if (i == 0) {
       require_at_most(start_bytes, SLEEPER_LEFT_MIB);
     }
   }
-  CHECK_MSG(rss_above_mib(start_bytes) >= BURST_MIB / 2, "only %zu MiB have been kept",
+  CHECK_MSG(rss_above_mib(start_bytes) >= total_mib / 2, "only %zu MiB have been kept",
             rss_above_mib(start_bytes));
 }
 
 static void be_keeper(size_t largest, size_t start_bytes) {
-  fill(BURST_MIB * MIB, largest);
+  fill(total_mib * MIB, largest);
   free_all_but_one_in(0);
-  CHECK(rss_above_mib(start_bytes) >= BURST_MIB / 2);
+  CHECK(rss_above_mib(start_bytes) >= total_mib / 2);
 }
 
 int main(int argc, char **argv) {
@@ -105,9 +106,10 @@ int main(int argc, char **argv) {
     void (*be)(size_t, size_t);
   } kinds[] = {
       {"server", be_server}, {"sleeper", be_sleeper}, {"bursts", be_bursts}, {"keeper", be_keeper}};
-  CHECK(argc == 3);
+  CHECK(argc == 4);
   size_t largest = strtoul(argv[2], NULL, 10);
-  table = blocks_table(SLEEPER_MIB * MIB, largest / 3);
+  total_mib = strtoul(argv[3], NULL, 10);
+  table = blocks_table(total_mib * MIB, largest / 3);
   for (size_t i = 0; i < COUNT_OF(kinds); i++) {
     if (strcmp(argv[1], kinds[i].name) == 0) {
       kinds[i].be(largest, rss_bytes());

@@ -21,19 +21,18 @@ KEEP = {"HAKMEM_DECAY_MS": "3600000"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "largest", "options"),
+    ("kind", "largest", "mib", "options"),
     [
-        ("server", "1024", {}),
-        ("sleeper", "64", {}),
-        ("sleeper", "1024", {}),
-        ("sleeper", "3000", {}),
-        ("sleeper", "30000", {}),
-        ("sleeper", "1000000", {}),
-        ("sleeper", "8000000", {}),
-        ("bursts", "1024", {}),
-        ("bursts", "1000000", {}),
-        ("keeper", "1024", KEEP),
+        ("server", "1024", "111", {}),
+        ("sleeper", "64", "400", {}),
+        ("sleeper", "1024", "512", {}),
+        ("sleeper", "3000", "512", {}),
+        ("sleeper", "30000", "1024", {}),
+        ("sleeper", "1000000", "1024", {}),
+        ("sleeper", "8000000", "1024", {}),
+        ("bursts", "1024", "512", {}),
+        ("keeper", "1024", "512", KEEP),
     ],
 )
-def test_single_thread(kind: str, largest: str, options: dict[str, str], run_program: Run) -> None:
-    assert_clean(run_program(HERE / "single_thread.c", "preload", args=[kind, largest], env=options))
+def test_single_thread(kind: str, largest: str, mib: str, options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / "single_thread.c", "preload", args=[kind, largest, mib], env=options))
