@@ -10,6 +10,7 @@
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
+#include "observe/report_text.h"
 #include "observe/reports.h"
 #include "reclaim/reclaim.h"
 

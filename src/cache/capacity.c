@@ -15,10 +15,15 @@ enum {
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
+_Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
+               "a magazine's blocks fit seen_count, and two of them a lease");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* A slab class may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)
+
+/* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
+#define STREAK_BYTES ((size_t)256 << 10)
 
 /* What all magazines of a kind may hold together: a fixed part and as many bytes as the program holds
  * (a swing of a working set is of the order of the set: docs/decisions/0005); the Large ones, of which
@@ -161,7 +166,7 @@ static void note_bounce(struct heap *heap, unsigned class) {
 /* A magazine of so many slots costs next to nothing beside what the class has anyway. */
 static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
   size_t bytes = slots * class_bytes(class);
-  if (slots > STREAK_SLOTS_MAX || bytes > MODEST_BYTES) return false;
+  if (slots > STREAK_SLOTS_MAX || bytes > STREAK_BYTES) return false;
   if (slots <= STREAK_SLOTS) return true;
   size_t granules = (size_t)heap->owner.bins[class].slab_count * slots_of_class(class);
   return bytes <= granules * GRANULE_BYTES / STREAK_DIVISOR;
@@ -193,7 +198,7 @@ RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
   note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
-RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
+LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine);
   if (slots <= initial_slots(class) || slots < 2) return;
@@ -206,7 +211,7 @@ RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
   add_capacity(heap, class, -(int64_t)(slots / 2));
 }
 
-RESIDENT bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
 }

@@ -8,6 +8,8 @@
 
 /* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
 enum { STARTER_BATCHES_MAX = 6 };
+_Static_assert(STARTER_BATCHES_MAX % 2 == 0 && (2 << STARTER_BATCHES_MAX / 2) - 2 == 14,
+               "starter.h says 14 blocks");
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };
 
@@ -31,7 +33,7 @@ static bool is_new_to(const struct heap *heap, unsigned class) {
 }
 
 /* The holder needs less than a microsecond, or a time slice if it was preempted: then this thread goes without. */
-RESIDENT static bool enter(struct heap *shared) {
+RESIDENT static bool starter_latch(struct heap *shared) {
   enum { SPINS = 256 };
   for (unsigned spin = 0; spin < SPINS; spin++, cpu_relax())
     if (latch_try(&shared->owner)) {
@@ -45,7 +47,7 @@ RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
   if (!is_new_to(heap, class)) return NULL;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
-  return shared && enter(shared) ? shared : NULL;
+  return shared && starter_latch(shared) ? shared : NULL;
 }
 
 RESIDENT unsigned starter_share(struct heap *heap, unsigned class, unsigned room) {
@@ -68,7 +70,8 @@ RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
 
 RESIDENT bool starter_give(uint32_t entry, void *block) {
   struct heap *shared = starter_if_any();
-  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !enter(shared)) return false;
+  if (!shared || (entry & ~MAP_CLASS_MASK) != shared->owner.tag || !starter_latch(shared))
+    return false;
   batch_free(&shared->owner, &block, 1, &shared->owner.counters);
   latch_give(&shared->owner);
   return true;

@@ -112,9 +112,16 @@ INLINE enum maker trailer_maker(uintptr_t block, size_t capacity_bytes) {
   return (enum maker)(word >> TRAILER_MAKER_SHIFT & low_bits(MAKER_BITS));
 }
 
-/* Of a block that is freed. */
+/* Of a block that is freed, when all else is wiped. */
 INLINE void trailer_erase(uintptr_t block, size_t capacity_bytes) {
-  store_relaxed(trailer_of(block, capacity_bytes), 0);
+  /* release: the block was wiped before; pairs with trailer_is_there. */
+  store_release(trailer_of(block, capacity_bytes), 0);
+}
+/* Whether the block is still on its way: live, or not wiped yet. */
+INLINE bool trailer_is_there(uintptr_t block, size_t capacity_bytes) {
+  /* acquire: without a trailer the wiped block; pairs with trailer_erase. */
+  uint64_t word = load_acquire(trailer_of(block, capacity_bytes));
+  return word == trailer_word(block, word >> TRAILER_MAKER_SHIFT);
 }
 INLINE bool trailer_is_absent(uintptr_t block, size_t capacity_bytes) {
   return load_relaxed(trailer_of(block, capacity_bytes)) == 0;

@@ -21,6 +21,9 @@ static void look_at_trailer(uintptr_t block, size_t block_bytes) {
 
 /* ---- one that does not ------------------------------------------------------------------------------------- */
 
+static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
+static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
+
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
   bool is_before = written < freed;
@@ -28,22 +31,34 @@ static void report(uintptr_t freed, uintptr_t written) {
   report_write_beside("free", freed, distance, is_before, &block);
 }
 
-/* Something in [begin, end) of a free block is not 0.  It may have been taken just now: we take it ourselves, and look
- * again (live.h). */
+/* Where it reads as zero: from here to its end, and from its start to here, as far as it is looked at. */
+static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
+  if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
+  return end - smallest(block_bytes, BESIDE_BYTES);
+}
+static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
+  if (options.harden < 2) return wiped_front_end(block, block_bytes);
+  return block + smallest(block_bytes, BESIDE_BYTES);
+}
+
+/* Something in [begin, end) of a free block is not 0.  It may have been taken just now, or not be wiped yet: we take it
+ * ourselves, and look again (live.h). */
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
   unsigned index;
-  if (!live_begin(word, block)) return;
+  bool is_shared = os_is_multi_threaded();
+  if (!live_begin(word, block, is_shared)) return;
   const struct slab *slab = slab_of_block(block);
-  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index);
+  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
+                  !trailer_is_there(block, block_bytes);
   size_t at =
-      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's by now */
+      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's */
   if (at < end - begin) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);
   }
-  live_end(word, block);
+  live_end(word, block, is_shared);
 }
 
 /* ---- beyond the slab --------------------------------------------------------------------------------------- */
@@ -61,9 +76,6 @@ INLINE struct edges edges_at(uintptr_t base, const struct slab_shape *shape) {
 static void look_at_tail(uintptr_t begin, uintptr_t end, uintptr_t freed) {
   if (UNLIKELY(!wide_are_zero(begin, end))) report(freed, begin + find_nonzero(begin, end - begin));
 }
-
-static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
-static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
 
 static bool is_untouched(size_t granule) {
   uint64_t slots = load_relaxed(&superslab_of_granule(granule)->slots);
@@ -88,7 +100,7 @@ static void look_at_slot_before(uintptr_t freed) {
   size_t block_bytes = class_block_bytes[class];
   if (edges.end != freed) return;
   uintptr_t begin = largest(edges.blocks_end, freed - BESIDE_BYTES);
-  if (edges.blocks_end == edges.end) begin = largest(edges.end - block_bytes, freed - BESIDE_BYTES);
+  if (edges.blocks_end == edges.end) begin = zero_from(edges.end, block_bytes);
   if (edges.blocks_end < edges.end) {
     if (UNLIKELY(!wide_are_zero(begin, freed)) && load_relaxed(&window.owner_map[granule]) == entry)
       look_at_tail(begin, freed, freed);
@@ -109,7 +121,7 @@ static void look_at_slot_after(uintptr_t freed, uintptr_t end) {
   if (!map_entry_is_live(entry)) look_at_untouched(granule, end, freed);
   if (!map_entry_is_live(entry) || class >= SLAB_CLASS_COUNT || is_live(end)) return;
   size_t block_bytes = class_block_bytes[class];
-  uintptr_t looked_at = smallest(end + BESIDE_BYTES, end + block_bytes);
+  uintptr_t looked_at = zero_until(end, block_bytes);
   if (UNLIKELY(!wide_are_zero(end, looked_at)) && load_relaxed(&window.owner_map[granule]) == entry)
     judge(end, block_bytes, end, looked_at, freed);
 }
@@ -143,14 +155,14 @@ static void check_large(uintptr_t block, size_t block_bytes, const struct edges 
     look_at_slot_before(block);
   else if (lives(words, before))
     look_at_trailer(before, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(block - BESIDE_BYTES)))
-    judge(before, block_bytes, block - BESIDE_BYTES, block, block);
+  else if (UNLIKELY(!wide_are_zero(zero_from(block, block_bytes), block)))
+    judge(before, block_bytes, zero_from(block, block_bytes), block, block);
   if (UNLIKELY(after >= edges->blocks_end))
     look_behind_last(block, edges);
   else if (lives(words, after))
     look_after(after, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(after)))
-    judge(after, block_bytes, after, after + BESIDE_BYTES, block);
+  else if (UNLIKELY(!wide_are_zero(after, zero_until(after, block_bytes))))
+    judge(after, block_bytes, after, zero_until(after, block_bytes), block);
 }
 
 static void check_small(uintptr_t block, size_t block_bytes, const struct edges *edges,

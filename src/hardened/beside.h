@@ -11,7 +11,7 @@
 /* So far on each side. */
 enum { BESIDE_BYTES = 64 };
 
-/* Says so.  `live_words` are those of its SuperSlab (live.h).  The block is live, and stays so until this returns. */
+/* Says so.  `live_words` are those of its SuperSlab (live.h).  The block is being freed: its bit is clear. */
 void beside_check(uintptr_t block, unsigned class, ATOMIC(uint64_t) *live_words);
 
 #endif

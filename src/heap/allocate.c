@@ -19,7 +19,7 @@
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 
-static void *pop(struct magazine *magazine) {
+static void *magazine_pop(struct magazine *magazine) {
   return magazine->top == magazine->base ? NULL : *--magazine->top;
 }
 
@@ -93,10 +93,10 @@ RESIDENT static void *allocate_range(struct heap *heap, unsigned class,
 
 static void *slab_allocate(struct heap *heap, unsigned class, size_t size) {
   struct magazine *magazine = &heap->magazines[class];
-  void *block = pop(magazine);
+  void *block = magazine_pop(magazine);
   if (block || !batch_refill(heap, class)) return block;
   class_figures_sampled(heap, class, size);
-  return pop(magazine);
+  return magazine_pop(magazine);
 }
 
 static bool is_big_request(const struct allocation *allocation) {
@@ -163,6 +163,10 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 }
 
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  if (UNLIKELY(options.harden)) {
+    void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
+    if (LIKELY(block)) return block;
+  }
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);
@@ -181,7 +185,7 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
   bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
   void *block =
-      is_in_slabs ? pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
+      is_in_slabs ? magazine_pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
   if (LIKELY(block)) return block;
   struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
   return heap_allocate(&allocation);

@@ -14,7 +14,7 @@
 #include "reclaim/due.h"
 #include "slab/batch_free.h"
 
-RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
+RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
   /* A Large block that the flush has just given back was freed twice. */
@@ -42,10 +42,10 @@ static void adopt_large(struct heap *heap, unsigned class, void *block) {
   }
   owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
   heap->large_bytes_out += (int64_t)class_bytes(class);
-  push(heap, class, block);
+  push_or_flush(heap, class, block);
 }
 
-static void leave(struct heap *heap, unsigned class) {
+static void leave_heap(struct heap *heap, unsigned class) {
   if (heap_is_diverted(heap)) divert_end(heap, class);
   heap_leave(heap);
 }
@@ -60,10 +60,10 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
   uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
   if (is_own || class < SLAB_CLASS_COUNT)
-    push(heap, class, block);
+    push_or_flush(heap, class, block);
   else
     adopt_large(heap, class, block);
-  leave(heap, class);
+  leave_heap(heap, class);
   reclaim_rest_when_due(heap, now_ms);
 }
 
@@ -82,7 +82,7 @@ static bool add_to_remote_buffer(struct heap *heap, uintptr_t block) {
 static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
   bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
-  leave(heap, entry & MAP_CLASS_MASK);
+  leave_heap(heap, entry & MAP_CLASS_MASK);
   if (went_beyond) reclaim_when_due(heap);
 }
 

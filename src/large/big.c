@@ -120,6 +120,6 @@ uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
   return range_block(granule);
 }
 
-RESIDENT void big_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void big_purge(struct purge *purge, struct counters *counters) {
   site_cache_purge(&big_cache, purge, counters);
 }

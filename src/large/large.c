@@ -89,7 +89,7 @@ RESIDENT void large_give(uintptr_t block, struct counters *counters) {
   purge_want(); /* last: a round that begins from here on finds the range */
 }
 
-RESIDENT void large_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void large_purge(struct purge *purge, struct counters *counters) {
   whole_cache_purge(&whole, purge, counters);
   site_cache_purge(&cache, purge, counters);
 }

@@ -69,8 +69,8 @@ RESIDENT bool site_cache_put(struct site_cache *cache, uint32_t site, size_t gra
   return false;
 }
 
-RESIDENT void site_cache_purge(struct site_cache *cache, struct purge *purge,
-                               struct counters *counters) {
+LONG_LIVED void site_cache_purge(struct site_cache *cache, struct purge *purge,
+                                 struct counters *counters) {
   if (!load_relaxed(&cache->cached_bytes)) return;
   for (unsigned shard = 0; shard < SITE_SHARDS; shard++) {
     for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++) {

@@ -1,7 +1,7 @@
 #include "observe/report_glibc.h"
 
 #include "cache/heap.h"
-#include "observe/reports.h"
+#include "observe/report_text.h"
 #include "observe/snapshot.h"
 
 /* ---- the figures ------------------------------------------------------------------------------------------ */

@@ -2,7 +2,6 @@
 
 #include "base/scan.h"
 #include "hakmem/hakmem.h"
-#include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
 #include "os/os.h"

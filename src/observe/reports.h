@@ -5,9 +5,7 @@
 
 #include "base/text.h"
 
-/* The report of HAKMEM_STATS=1 and of malloc_stats(). */
-void report_as_text(struct text *text);
-/* The same figures as one JSON object. */
+/* All figures as one JSON object. */
 void report_as_json(struct text *text);
 /* HAKMEM_SHARED_POOL_LOCK_STATS=1: acquisitions of the shared pool, by code path. */
 void report_pool_acquisitions(struct text *text);

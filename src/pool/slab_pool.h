@@ -1,4 +1,4 @@
-/* slab_pool.h: the shared pool of slots for slabs (P1-P5): acquire_slots, release_slots and purge by age.
+/* slab_pool.h: the shared pool of slots for slabs: acquire_slots, release_slots and purge by age.
  *
  *   acquire_slots(class, …)
  *     stage 1   an EMPTY slot of the class           pop from the class's stack
@@ -31,6 +31,10 @@ struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct coun
 
 /* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
+
+/* EMPTY slabs that are old enough become UNUSED; how much the others are. */
+void empty_slabs_age(struct purge *purge);
+uint64_t empty_slabs_bytes(void);
 
 /* Gives pages back that have been free for long enough.  One thread at a time. */
 void slab_pool_purge(struct purge *purge);

@@ -1,9 +1,7 @@
 /* slab_purge.c: of slab_pool.h what gives pages back by age. */
 #include "config/limits.h"
 #include "map/commit.h"
-#include "pool/empty_slabs.h"
 #include "pool/slab_pool.h"
-#include "pool/superslab_source.h"
 
 ATOMIC(uint32_t) purge_state;
 ATOMIC(uint32_t) purge_helper_waits;

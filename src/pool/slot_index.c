@@ -150,10 +150,10 @@ RESIDENT unsigned slot_kinds(uint64_t slots) {
   return run_kinds(unused & dirty) * KIND_DIRTY_RUN | run_kinds(unused) * KIND_ANY_RUN;
 }
 
-RESIDENT void slot_index_note(const struct superslab *superslab, uint64_t slots) {
-  struct tree *tree = tree_if_any(superslab->chunk / TREE_CHUNKS);
-  size_t node = LEAVES + superslab->chunk % TREE_CHUNKS;
-  unsigned kinds = slot_kinds(slots);
+RESIDENT void slot_index_note(size_t chunk, const ATOMIC(uint64_t) *slots, uint64_t now) {
+  struct tree *tree = tree_if_any(chunk / TREE_CHUNKS);
+  size_t node = LEAVES + chunk % TREE_CHUNKS;
+  unsigned kinds = slot_kinds(now);
   /* seq: after the slots; pairs with `lower`. */
   unsigned noted = load_seq(&tree->words[parent_of(node)]) >> shift_of(node) & 0xff;
   if (kinds & ~noted) raise(tree, node, kinds);
@@ -161,7 +161,7 @@ RESIDENT void slot_index_note(const struct superslab *superslab, uint64_t slots)
   if (!gone) return;
   lower(tree, node, gone);
   /* seq: after `lower`; pairs with slots_return and slots_hold, which change the slots before they note them. */
-  unsigned again = slot_kinds(load_seq(&superslab->slots)) & gone;
+  unsigned again = slot_kinds(load_seq(slots)) & gone;
   if (again) raise(tree, node, again);
 }
 

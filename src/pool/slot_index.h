@@ -14,7 +14,22 @@
 #ifndef HAK_POOL_SLOT_INDEX_H
 #define HAK_POOL_SLOT_INDEX_H
 
-#include "pool/superslab.h"
+#include "map/window.h"
+
+#define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
+#define ALL_SLOTS UINT32_MAX
+/* Hardened mode leaves every second mebibyte closed: nothing lies one mebibyte away from a block. */
+#define LOWER_SLOTS (ALL_SLOTS >> SLOTS_PER_SUPERSLAB / 2)
+_Static_assert(SLOTS_PER_SUPERSLAB == 32, "a word has a bit for each slot, twice");
+
+/* `slots` of a SuperSlab: UNUSED ones in the low half, dirty ones, whose pages may be resident, in the high half. */
+INLINE uint32_t slots_unused(uint64_t slots) { return (uint32_t)slots; }
+INLINE uint32_t slots_dirty(uint64_t slots) { return (uint32_t)(slots >> SLOTS_PER_SUPERSLAB); }
+INLINE uint64_t slots_as_dirty(uint32_t mask) { return (uint64_t)mask << SLOTS_PER_SUPERSLAB; }
+
+INLINE uint32_t run_mask(unsigned first, unsigned slot_count) {
+  return (uint32_t)low_bits(slot_count) << first;
+}
 
 enum slot_kind {
   KIND_DIRTY_RUN = 1 << 0, /* of one slot; of two and four: the next bits */
@@ -40,13 +55,14 @@ INLINE unsigned kind_of_run(unsigned slot_count, bool is_dirty) {
 /* All kinds that a SuperSlab with such slots is of. */
 unsigned slot_kinds(uint64_t slots);
 
-/* The SuperSlab's slots have been changed, to this among others; seq when that set bits of UNUSED ones. */
-void slot_index_note(const struct superslab *superslab, uint64_t slots);
+/* The slots of the SuperSlab in this chunk have been changed, to `now` among others; seq when that set bits of UNUSED
+ * ones. */
+void slot_index_note(size_t chunk, const ATOMIC(uint64_t) *slots, uint64_t now);
 
 /* False without memory for the place of this chunk. */
 bool slot_index_covers(size_t chunk);
 
-/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK.  Who finds that it does not notes its slots, and
+/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK.  A caller that finds that it does not notes its slots, and
  * searches again. */
 size_t slot_index_find(unsigned kind);
 /* The last one below `chunk` of any of the kinds. */

@@ -6,13 +6,24 @@
 #include "config/options.h"
 #include "map/commit.h"
 
+bool superslab_is_valid(const struct superslab *superslab, uint64_t slots) {
+  return chunk_metadata(superslab->chunk) == superslab && !(slots_unused(slots) & ~usable_slots());
+}
+
 /* `slots` of the SuperSlab have been changed. */
 RESIDENT static void note_change(struct superslab *superslab, uint64_t before, uint64_t after) {
+  ASSERT(superslab_is_valid(superslab, before) && superslab_is_valid(superslab, after));
   unsigned had = slot_kinds(before), has = slot_kinds(after);
   if (had == has) return; /* who changed the kinds before notes them */
   if ((had | has) & KIND_KEPT)
     fetch_add_relaxed(&totals.superslabs_kept, has == KIND_KEPT ? 1 : UINT64_MAX);
-  slot_index_note(superslab, after);
+  slot_index_note(superslab->chunk, &superslab->slots, after);
+}
+
+/* The index led here in vain. */
+static void note_again(const struct superslab *superslab) {
+  /* seq: as newly as the index; pairs with slots_return. */
+  slot_index_note(superslab->chunk, &superslab->slots, load_seq(&superslab->slots));
 }
 
 /* ---- taking ------------------------------------------------------------------------------------------ */
@@ -33,6 +44,7 @@ COLD static void wipe(const struct superslab *superslab, uint32_t mask) {
 /* These neighbours are used from now on; `before`: all slots of their SuperSlab until then. */
 RESIDENT static void use_run(struct superslab *superslab, uint64_t before, uint32_t mask,
                              size_t taken_bytes) {
+  ASSERT(superslab->is_mapped);
   uint32_t fresh = mask & ~slots_dirty(before); /* the pages of dirty ones are counted already */
   commit_settle(taken_bytes, count_bits(fresh) * GRANULE_BYTES);
   if (UNLIKELY(options.harden == 1) && fresh != mask) wipe(superslab, mask);
@@ -71,8 +83,7 @@ RESIDENT struct slot_run slots_take_run(unsigned slot_count, size_t taken_bytes,
     struct superslab *superslab = superslab_of_chunk(chunk);
     int first = take_run_of(superslab, slot_count, taken_bytes, counters);
     if (first >= 0) return (struct slot_run){superslab, (unsigned)first, false};
-    /* seq: as newly as the index; pairs with slots_return. */
-    slot_index_note(superslab, load_seq(&superslab->slots));
+    note_again(superslab);
   }
   return (struct slot_run){0};
 }
@@ -87,7 +98,7 @@ RESIDENT static bool take_whole(struct superslab *superslab, unsigned kind) {
       return true;
     }
   }
-  slot_index_note(superslab, slots);
+  note_again(superslab);
   return false;
 }
 
@@ -113,6 +124,7 @@ RESIDENT void slots_return(struct superslab *superslab, uint32_t mask, uint32_t 
   /* seq: all that was written of the slots before the bits (pairs with take_run_of), and the bits before the look at the
    * index (pairs with slot_index_note). */
   uint64_t before = fetch_add_seq(&superslab->slots, change);
+  ASSERT(!(slots_unused(before) & mask) && !(purged & ~slots_dirty(before)));
   note_change(superslab, before, before + change);
 }
 

@@ -6,7 +6,7 @@
 #define HAK_POOL_SLOTS_H
 
 #include "base/counters.h"
-#include "pool/slot_index.h"
+#include "pool/superslab.h"
 
 struct slot_run {
   struct superslab *superslab; /* NULL: none */
@@ -30,6 +30,9 @@ uint64_t slots_hold(struct superslab *superslab, uint32_t mask);
 /* Lets everybody take these slots; freed_ms says since when they are free.  `purged` ones of them, all dirty, are no
  * more. */
 void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged);
+
+/* The law in superslab.h, as far as it can be seen in `slots`. */
+bool superslab_is_valid(const struct superslab *superslab, uint64_t slots);
 
 /* More wholly free SuperSlabs are kept than the options and the cgroup allow. */
 bool slots_keep_too_much(void);

@@ -1,17 +1,17 @@
-/* superslab.h: SuperSlabs (T5) and their slots.
+/* superslab.h: SuperSlabs and their slots.
  *
  *   SuperSlab   one chunk of 2 MiB, aligned, cut into 32 slots of 64 KiB
  *   slots       1, 2 or 4 neighbours hold a slab: blocks of one size class (slab/record.h)
  *   record      `struct superslab`, apart from the data: in a chunk whose first and last 128 KiB are unmapped
  *               (map/window.h), so a program that writes beyond a block's ends meets those, and never a record
  *
- * Slot states (P3):
+ * Slot states:
  *
  *      UNUSED ──acquire_slots──▶ ACTIVE ──release_slots──▶ EMPTY ──acquire_slots──▶ ACTIVE
  *         ▲                                                  │
  *         └─────────────── by age, or when the class keeps enough ──┘
  *
- * A slot changes state only in the hands of its one holder: who cleared its bit of the UNUSED ones, popped it
+ * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, popped it
  * from a stack, or owns it.  Records are never moved or given back.
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);
@@ -19,15 +19,8 @@
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
-#include "base/atomic.h"
 #include "map/huge.h"
-#include "map/window.h"
-
-#define SLOTS_PER_SUPERSLAB GRANULES_PER_CHUNK
-#define ALL_SLOTS UINT32_MAX
-/* Hardened mode leaves every second mebibyte closed: nothing lies one mebibyte away from a block. */
-#define LOWER_SLOTS (ALL_SLOTS >> SLOTS_PER_SUPERSLAB / 2)
-_Static_assert(SLOTS_PER_SUPERSLAB == 32, "a word has a bit for each slot, twice");
+#include "pool/slot_index.h"
 
 /* Hardened mode: a bit for every 16 bytes of a SuperSlab's lower half, set where a live block begins.  Its blocks have
  * 16 bytes at least, so the address alone tells the bit. */
@@ -50,7 +43,7 @@ struct superslab {
   ATOMIC(uint64_t) *live;         /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
   ATOMIC(uint32_t)
-      next_empty[SLOTS_PER_SUPERSLAB]; /* of an EMPTY slab's first slot: in its class's stack */
+  next_empty[SLOTS_PER_SUPERSLAB]; /* of an EMPTY slab's first slot: in its class's stack */
 };
 
 /* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h). */
@@ -68,18 +61,29 @@ INLINE struct superslab *superslab_of_granule(size_t granule) {
   return superslab_of_chunk(granule / GRANULES_PER_CHUNK);
 }
 
-INLINE uint32_t slots_unused(uint64_t slots) { return (uint32_t)slots; }
-INLINE uint32_t slots_dirty(uint64_t slots) { return (uint32_t)(slots >> SLOTS_PER_SUPERSLAB); }
-INLINE uint64_t slots_as_dirty(uint32_t mask) { return (uint64_t)mask << SLOTS_PER_SUPERSLAB; }
-
-INLINE uint32_t run_mask(unsigned first, unsigned slot_count) {
-  return (uint32_t)low_bits(slot_count) << first;
-}
-
 /* Before a part of its pages is given back. */
 INLINE void superslab_refuse_huge(struct superslab *superslab) {
   if (UNLIKELY(load_relaxed(&superslab->may_be_huge)))
     huge_refuse(superslab->chunk, &superslab->may_be_huge);
 }
+
+/* All may be called from any thread; a SuperSlab that is given to one has no UNUSED slot: it is the caller's. */
+
+/* Makes the first record, beside what else every process touches; false without memory. */
+bool superslab_init(void);
+
+/* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
+struct superslab *superslab_make(void);
+
+/* Gives one that has no pages addresses again, if it has none.  OS_OCCUPIED: others have mapped something there, and it is
+ * set aside for a while. */
+enum os_map_result superslab_use_again(struct superslab *superslab);
+
+/* Gives its addresses back, and with them all pages; false when the system refuses. */
+bool superslab_unmap(struct superslab *superslab);
+
+/* The chunks of all that were set aside, as a chain by next_occupied; NO_ITEM when there are none, or somebody has asked a
+ * short time ago. */
+uint32_t superslabs_set_aside(void);
 
 #endif

@@ -74,7 +74,7 @@ static void stop(uint64_t excess, uint64_t live) {
   store_relaxed(&stage, NOTHING);
 }
 
-/* Has it stopped?  Asked after so many slow paths, most of them one free each: of who only frees at least so many bytes. */
+/* Has it stopped?  Asked after so many slow paths, most of them one free each: of a thread that only frees at least so many bytes. */
 enum { WAIT_MIN = 256, WAIT_DIVISOR = 1024, LEAST_FREE_BYTES = 8 };
 
 static uint64_t turns_to_wait(uint64_t live) { return WAIT_MIN + live / WAIT_DIVISOR; }

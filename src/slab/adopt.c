@@ -10,7 +10,7 @@ enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
 RESIDENT static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
-  ASSERT(!slab->is_listed);
+  ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
   add_single_writer(&from->bytes_out, -bytes);
@@ -223,7 +223,7 @@ static void release_listed(struct owner *owner, unsigned class) {
   }
 }
 
-RESIDENT void owner_release_free_slabs(struct owner *owner) {
+LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     release_queued(owner, class);

@@ -1,5 +1,6 @@
 #include "slab/batch_free.h"
 
+#include "slab/pending.h"
 #include "slab/slab.h"
 
 /* Blocks of one slab of another heap: a run is those of one bitmap word, whose frees are one atomic OR. */

@@ -17,9 +17,18 @@ RESIDENT static bool visit(struct owner *lender, unsigned class) {
 static unsigned take_returned(struct slab *slab, struct owner *lender, void **blocks,
                               unsigned wanted) {
   unsigned returned = slab_reusable(slab);
+  bool was_listed = slab->is_listed;
+  if (was_listed) slab_unlist(slab, lender); /* the list counts the wholly free */
   unsigned taken = slab_take(slab, lender, blocks, wanted < returned ? wanted : returned);
-  if (slab->is_listed && !slab->free_local) slab_unlist(slab, lender);
+  if (was_listed && slab->free_local) slab_list(slab, lender);
   return taken;
+}
+
+/* A wholly free slab whose owner has others with free blocks is of more use in the pool: what a loan leaves of each would lie
+ * with an owner that may sleep. */
+static bool release_spare(struct slab *slab, struct owner *lender) {
+  return slab->free_local == slab->capacity && lender->bins[slab->class].partial_count > 1 &&
+         slab_try_release(slab, lender);
 }
 
 static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
@@ -27,7 +36,7 @@ static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsign
   for (unsigned probe = 0; lent < wanted && probe < SLABS_A_VISIT; probe++) {
     struct slab *slab = pending_next(lender, class);
     if (!slab) break;
-    if (pending_drain(slab, lender))
+    if (pending_drain(slab, lender) && !release_spare(slab, lender))
       lent += take_returned(slab, lender, blocks + lent, wanted - lent);
   }
   return lent;

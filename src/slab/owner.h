@@ -21,6 +21,8 @@
 #include "os/lock.h"
 #include "slab/record.h"
 
+_Static_assert(SLAB_CLASS_COUNT <= 64, "ready_mask and orphan_mask have a bit for each");
+
 enum owner_state {
   OWNER_RUNNING, /* a thread allocates with it */
   OWNER_DORMANT, /* its thread has not been in a slow path for a decay time */
@@ -90,16 +92,24 @@ INLINE bool latch_try(struct owner *owner) {
   return !os_is_multi_threaded() || word_try(&owner->latch, thread_number());
 }
 
+/* What the latch guards is as its holder may leave it: the lists' links and sums, and the first slabs of each. */
+bool owner_is_valid(const struct owner *owner);
+INLINE bool latch_is_held(const struct owner *owner) {
+  return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
+}
+
 /* Waits for a thread that sweeps or adopts; the kernel lends them this thread's priority. */
 void latch_wait(struct owner *owner);
 
 /* Only for the owner's own thread (and for a thread that is about to become it). */
 INLINE void latch_take(struct owner *owner) {
   if (os_is_multi_threaded() && UNLIKELY(!word_try(&owner->latch, LATCH_OWN))) latch_wait(owner);
+  ASSERT(owner_is_valid(owner));
 }
 
 /* By the holder of the latch, to take or give blocks. */
 INLINE void owner_note_work(struct owner *owner) {
+  ASSERT(latch_is_held(owner));
   add_single_writer(&owner->slow_paths, 1);
   if (UNLIKELY(load_relaxed(&owner->state) == OWNER_DORMANT))
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
@@ -113,6 +123,7 @@ INLINE void owner_begin_work(struct owner *owner) {
 
 /* In a process with one thread it was not taken. */
 INLINE void latch_give(struct owner *owner) {
+  ASSERT(latch_is_held(owner) && owner_is_valid(owner));
   uint32_t holder = load_relaxed(&owner->latch);
   if (LIKELY(holder == LATCH_OWN))
     store_release(&owner->latch, LATCH_FREE); /* pairs with word_try */

@@ -15,7 +15,7 @@ RESIDENT static void fill_local(struct slab *slab) {
 /* Makes slots a slab of the class. */
 RESIDENT static void make_slab(struct slab *slab, struct slot_run run, unsigned class) {
   const struct slab_shape *shape = &slab_shapes[class];
-  struct slab_chunk *chunk = (struct slab_chunk *)run.superslab;
+  struct slab_chunk *chunk = (struct slab_chunk *)(void *)run.superslab;
   slab->base = chunk_address(run.superslab->chunk) + (size_t)run.first * GRANULE_BYTES;
   slab->block_bytes = shape->block_bytes;
   slab->capacity = shape->capacity;
@@ -32,31 +32,45 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
                                    struct counters *counters) {
   struct slot_run run = acquire_slots(class, reach, counters);
   if (!run.superslab) return NULL;
-  struct slab *slab = &((struct slab_chunk *)run.superslab)->slabs[run.first];
+  struct slab *slab = &((struct slab_chunk *)(void *)run.superslab)->slabs[run.first];
   ASSERT(!run.is_empty || (load_relaxed(&slab->state) == SLOT_EMPTY && slab->class == class));
   if (!run.is_empty) make_slab(slab, run, class);
-  /* release: the class and the rest before the state (P3). */
+  ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);
+  /* release: the class and the rest before the state. */
   store_release(&slab->state, SLOT_ACTIVE);
   return slab;
 }
 
-/* ---- release ------------------------------------------------------------------------------------------- */
+/* ---- laws ---------------------------------------------------------------------------------------------- */
 
-static void check_all_free(const struct slab *slab) {
-#if HAK_DEBUG
+/* Bits of a word of `local` that are blocks, from number `first` on. */
+static uint64_t block_bits(const struct slab *slab, unsigned word, unsigned first) {
+  unsigned begin = word * 64, end = begin + 64 < slab->capacity ? 64 : slab->capacity - begin;
+  unsigned below = first < begin ? 0 : first - begin < 64 ? first - begin : 64;
+  return low_bits(end) & ~low_bits(below);
+}
+
+bool slab_is_valid(const struct slab *slab) {
+  const struct slab_shape *shape = &slab_shapes[slab->class];
+  if (slab->capacity != shape->capacity || slab->block_bytes != shape->block_bytes) return false;
   unsigned free_blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++) {
-    free_blocks += count_bits(slab->local[word]);
-    ASSERT(load_relaxed(&slab->remote[word]) == 0);
+    uint64_t local = slab->local[word];
+    if (local & ~block_bits(slab, word, 0)) return false;
+    if (~local & block_bits(slab, word, slab->handed_out)) return false;
+    if (local && word < slab->first_word) return false;
+    free_blocks += count_bits(local);
   }
-  ASSERT(free_blocks == slab->capacity && slab->free_local == slab->capacity);
-#endif
-  (void)slab;
+  uint64_t pages = slab->waiting_pages | slab->given_pages;
+  return free_blocks == slab->free_local && !(slab->waiting_pages & slab->given_pages) &&
+         slab->has_free_pages == (pages != 0);
 }
+
+/* ---- release ------------------------------------------------------------------------------------------- */
 
 RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
-  check_all_free(slab);
+  ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);
   slab->first_word = 0;
   store_relaxed(&slab->state, SLOT_EMPTY); /* ordered by what the pool does then */
   size_t granule = granule_of(slab->base);

@@ -3,7 +3,7 @@
  *   slab     1, 2 or 4 neighbouring slots of a SuperSlab that hold blocks of one size class
  *   record   `struct slab`, at its first slot's place in the SuperSlab's record
  *
- * The class is written before the state is published (P3).  A slab's blocks are bits.  `local` belongs to the owner,
+ * The class is written before the state is published.  A slab's blocks are bits.  `local` belongs to the owner,
  * `remote` is set by other threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
@@ -72,7 +72,7 @@ _Static_assert(sizeof(struct slab_chunk) == SUPERSLAB_RECORD_BYTES, "the pool ma
 
 /* Of a granule in a SuperSlab. */
 INLINE struct slab_chunk *slab_chunk_of(size_t granule) {
-  return (struct slab_chunk *)superslab_of_granule(granule);
+  return (struct slab_chunk *)(void *)superslab_of_granule(granule);
 }
 INLINE struct slab *slab_of_granule(size_t granule) {
   return &slab_chunk_of(granule)->slabs[granule % GRANULES_PER_CHUNK];
@@ -101,6 +101,9 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
   struct slab *slab = slab_of_granule(granule_of(block));
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
 }
+
+/* The law above, as far as one thread can see it: its holder, or who holds its owner's latch. */
+bool slab_is_valid(const struct slab *slab);
 
 /* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
  * holder.  NULL when there is none in reach, or no memory. */

@@ -1,27 +1,16 @@
 /* src/large/site_cache: freed ranges found again by call site. */
 #include "large/site_cache.h"
 
-#include "child.h"
-#include "fake/os_fake.h"
+#include "ranges.h"
 
 #define BUDGET_BYTES ((uint64_t)64 << 20)
 
-static struct counters counters;
 static struct site_cache cache;
-
-static size_t fresh(size_t granules) {
-  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
-  REQUIRE(granule != NO_GRANULE);
-  range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
-  return granule;
-}
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 static int keep_and_find(const void *unused) {
   (void)unused;
-  set_up();
-  size_t granule = fresh(10);
+  ranges_set_up();
+  size_t granule = ranges_fresh(10);
   REQUIRE(site_cache_put(&cache, 7, granule, BUDGET_BYTES));
   REQUIRE(load_relaxed(&cache.cached_bytes) == 10 * GRANULE_BYTES);
   REQUIRE(site_cache_take(&cache, 7, 11, 20) == NO_GRANULE); /* too small */
@@ -34,7 +23,7 @@ static int keep_and_find(const void *unused) {
 
 static int want_what_repeats(const void *unused) {
   (void)unused;
-  set_up();
+  ranges_set_up();
   site_cache_take(&cache, 7, 9, 10);
   REQUIRE(!site_cache_wants(&cache, 7, 9));
   site_cache_take(&cache, 7, 9, 10);
@@ -47,30 +36,30 @@ static int want_what_repeats(const void *unused) {
 
 static int fill_a_shard(const void *unused) {
   (void)unused;
-  set_up();
+  ranges_set_up();
   for (unsigned slot = 0; slot < SLOTS_PER_SHARD; slot++)
-    REQUIRE(site_cache_put(&cache, 7, fresh(1), BUDGET_BYTES));
-  REQUIRE(!site_cache_put(&cache, 7, fresh(1), BUDGET_BYTES));
+    REQUIRE(site_cache_put(&cache, 7, ranges_fresh(1), BUDGET_BYTES));
+  REQUIRE(!site_cache_put(&cache, 7, ranges_fresh(1), BUDGET_BYTES));
   REQUIRE(load_relaxed(&cache.cached_bytes) == SLOTS_PER_SHARD * GRANULE_BYTES);
   return 0;
 }
 
 static int exceed_the_budget(const void *unused) {
   (void)unused;
-  set_up();
-  REQUIRE(site_cache_put(&cache, 1, fresh(3), 4 * GRANULE_BYTES));
-  REQUIRE(!site_cache_put(&cache, 2, fresh(2), 4 * GRANULE_BYTES));
-  REQUIRE(site_cache_put(&cache, 2, fresh(1), 4 * GRANULE_BYTES));
+  ranges_set_up();
+  REQUIRE(site_cache_put(&cache, 1, ranges_fresh(3), 4 * GRANULE_BYTES));
+  REQUIRE(!site_cache_put(&cache, 2, ranges_fresh(2), 4 * GRANULE_BYTES));
+  REQUIRE(site_cache_put(&cache, 2, ranges_fresh(1), 4 * GRANULE_BYTES));
   return 0;
 }
 
 static int age(const void *unused) {
   (void)unused;
-  set_up();
-  size_t old = fresh(2);
+  ranges_set_up();
+  size_t old = ranges_fresh(2);
   REQUIRE(site_cache_put(&cache, 1, old, BUDGET_BYTES));
   os_fake_advance_ms(500);
-  size_t young = fresh(3);
+  size_t young = ranges_fresh(3);
   REQUIRE(site_cache_put(&cache, 1, young, BUDGET_BYTES));
   os_fake_advance_ms(500);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),

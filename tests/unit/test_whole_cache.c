@@ -1,28 +1,18 @@
 /* src/large/whole_cache: freed Large ranges kept whole, by class. */
 #include "large/whole_cache.h"
 
-#include "child.h"
-#include "fake/os_fake.h"
+#include "ranges.h"
 
 #define BUDGET_BYTES ((uint64_t)64 << 20)
 enum { CLASS = SLAB_CLASS_COUNT + 2 }; /* three granules */
 
-static struct counters counters;
 static struct whole_cache cache;
 
-static size_t fresh(unsigned class) {
-  struct range_request request = {large_class_granules(class), 1, 0, FROM_ANY};
-  size_t granule = range_take_fresh(&request, &counters);
-  REQUIRE(granule != NO_GRANULE);
-  range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
-  return granule;
-}
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+static size_t fresh(unsigned class) { return ranges_fresh(large_class_granules(class)); }
 
 static int keep_and_find(const void *unused) {
   (void)unused;
-  set_up();
+  ranges_set_up();
   size_t first = fresh(CLASS), second = fresh(CLASS), larger = fresh(CLASS + 1);
   REQUIRE(whole_cache_take(&cache, CLASS) == NO_GRANULE);
   REQUIRE(whole_cache_put(&cache, CLASS, first, BUDGET_BYTES));
@@ -39,7 +29,7 @@ static int keep_and_find(const void *unused) {
 
 static int exceed_the_budget(const void *unused) {
   (void)unused;
-  set_up();
+  ranges_set_up();
   REQUIRE(whole_cache_put(&cache, CLASS, fresh(CLASS), 4 * GRANULE_BYTES));
   REQUIRE(!whole_cache_put(&cache, CLASS, fresh(CLASS), 4 * GRANULE_BYTES));
   REQUIRE(whole_cache_put(&cache, CLASS - 2, fresh(CLASS - 2), 4 * GRANULE_BYTES));
@@ -48,7 +38,7 @@ static int exceed_the_budget(const void *unused) {
 
 static int age(const void *unused) {
   (void)unused;
-  set_up();
+  ranges_set_up();
   size_t old = fresh(CLASS);
   REQUIRE(whole_cache_put(&cache, CLASS, old, BUDGET_BYTES));
   os_fake_advance_ms(500);

@@ -1,4 +1,4 @@
-#include "pool/superslab_source.h"
+#include "pool/superslab.h"
 
 #include "base/counters.h"
 #include "base/tagged_stack.h"
@@ -6,7 +6,6 @@
 #include "map/commit.h"
 #include "map/metadata.h"
 #include "pool/purge.h"
-#include "pool/slot_index.h"
 
 _Static_assert(SUPERSLAB_RECORD_BYTES <= (size_t)RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more");
@@ -39,7 +38,7 @@ RESIDENT static struct superslab *take_record(void) {
   return record;
 }
 
-RESIDENT bool superslab_source_init(void) {
+RESIDENT bool superslab_init(void) {
   if (!load_relaxed(&superslabs.spare_records))
     store_relaxed(&superslabs.spare_records, metadata_allocate(SUPERSLAB_RECORD_BYTES));
   return load_relaxed(&superslabs.spare_records) != NULL;
@@ -66,7 +65,7 @@ RESIDENT static void allow_huge(struct superslab *superslab) {
 }
 
 /* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
- * back by age.  Who asked for huge pages (HAKMEM_THP) wants to keep them. */
+ * back by age.  A program that asked for huge pages (HAKMEM_THP) wants to keep them. */
 static NOINLINE void count_all_slots(struct superslab *superslab) {
   uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
