@@ -1,4 +1,4 @@
-/* flush.h: blocks on their way from magazines to their slabs, or to what keeps Large ones (T3). */
+/* flush.h: blocks on their way from magazines to their slabs (T3). */
 #ifndef HAK_CACHE_FLUSH_H
 #define HAK_CACHE_FLUSH_H
 
@@ -9,8 +9,5 @@ void batch_flush(struct heap *heap, unsigned class);
 
 /* Empties one magazine.  Takes the latch. */
 void batch_flush_whole(struct heap *heap, unsigned class);
-
-/* Gives one Large block back to its tier; ends the program when it is none, or free already. */
-void batch_give_large(struct heap *heap, void *block);
 
 #endif

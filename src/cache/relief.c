@@ -1,6 +1,5 @@
 #include "cache/relief.h"
 
-#include "cache/capacity.h"
 #include "cache/flush.h"
 #include "slab/adopt.h"
 
@@ -18,14 +17,4 @@ RESIDENT void relief_give(struct heap *heap) {
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
   latch_give(&heap->owner);
-}
-
-RESIDENT bool relief_of_ranges_is_possible(const struct heap *heap) {
-  return capacity_cached_bytes(heap, true) > 0;
-}
-
-RESIDENT void relief_give_ranges(struct heap *heap) {
-  count(&heap->owner.counters, COUNT_reliefs);
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    batch_flush_whole(heap, class);
 }

@@ -15,9 +15,4 @@ bool relief_is_possible(const struct heap *heap);
  * to the pool.  Takes the latch. */
 void relief_give(struct heap *heap);
 
-/* The same before a range is asked for: all Large blocks in the magazines go to the site cache and the arenas, where
- * they merge. */
-bool relief_of_ranges_is_possible(const struct heap *heap);
-void relief_give_ranges(struct heap *heap);
-
 #endif

@@ -6,9 +6,9 @@
 /* ---- heaps ---------------------------------------------------------------------------------------------- */
 
 static void add_magazines(struct survey *survey, const struct heap *heap) {
-  struct magazine magazines[CLASS_COUNT];
+  struct magazine magazines[SLAB_CLASS_COUNT];
   peek(magazines, heap->magazines, sizeof magazines);
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &magazines[class];
     /* Seen while it grew it may be no magazine. */
     if (magazine->base <= magazine->top && magazine->top <= magazine->end)
@@ -98,7 +98,7 @@ static void add_superslab(struct survey *survey, const struct superslab *supersl
   for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(survey, superslab, slot);
 }
 
-/* Large blocks are ranges of their own, known by the owner map: live, or in a magazine. */
+/* Large blocks are ranges of their own, known by the owner map. */
 static void add_large(struct survey *survey, size_t chunk) {
   size_t granule = chunk * GRANULES_PER_CHUNK;
   for (size_t end = granule + GRANULES_PER_CHUNK; granule < end; granule++) {

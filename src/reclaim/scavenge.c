@@ -8,8 +8,7 @@
 #include "cache/remote_buffer.h"
 #include "config/limits.h"
 #include "config/options.h"
-#include "large/big.h"
-#include "large/large.h"
+#include "large/range_cache.h"
 #include "map/commit.h"
 #include "map/window.h"
 #include "os/lock.h"
@@ -78,8 +77,7 @@ static void run(struct heap *heap, struct purge *purge) {
   owners_sweep(&heap->owner, purge);
   purge->work_remains |= heap->has_waiting_pages;
   purge->work_remains |= call_idle_threads(heap, os_now_coarse_ms());
-  large_purge(purge, counters);
-  big_purge(purge, counters);
+  range_cache_purge(purge, counters);
   slab_pool_purge(purge);
   range_purge(purge, counters);
   if (!purge->work_remains) return;
@@ -147,7 +145,7 @@ static void trim_magazine(struct heap *heap, unsigned class, bool is_idle) {
 
 NOINLINE static void trim(struct heap *heap, bool is_idle) {
   heap_enter(heap);
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) trim_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
@@ -172,7 +170,7 @@ enum { SETTLED_SLOW_PATHS = 64 };
 
 NOINLINE static void answer_call(struct heap *heap) {
   store_relaxed(&heap->is_called, false);
-  int64_t bytes = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  int64_t bytes = capacity_cached_bytes(heap);
   trim(heap, true);
   uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
   store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);
