@@ -21,7 +21,7 @@ static uint32_t parts_of(size_t granule) {
                     bytes);
 }
 
-RESIDENT void density_note(size_t granule) {
+void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   if ((ranges + 1) % LOOK_EVERY) return; /* not at the first: a short process is not worth a look */
   uint32_t before = load_relaxed(&parts_resident), parts = parts_of(granule);

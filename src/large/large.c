@@ -77,13 +77,15 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 static bool note_freed(size_t granule, uint32_t entry) {
   unsigned class = entry & MAP_CLASS_MASK;
   /* One of two threads that free it at once is told so; orders nothing else. */
-  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | class)) return false;
+  if (!map_entry_is_live(entry) ||
+      !cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | class))
+    return false;
   fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
   density_note(granule);
   return true;
 }
 
-RESIDENT bool large_give(uintptr_t block, struct counters *counters) {
+bool large_give(uintptr_t block, struct counters *counters) {
   size_t granule = granule_of(block);
   uint32_t entry = owner_map_entry(block);
   struct range_info *info = range_info(granule);

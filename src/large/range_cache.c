@@ -15,10 +15,9 @@ static uint64_t slot_word(size_t granule) {
 
 static uint64_t bit_of(unsigned shard) { return UINT64_C(1) << shard % RANGE_CACHE_SHARDS; }
 
-/* The shard's line is read, and not written, where it is so already. */
+/* seq: the slot was filled before; pairs with purge_shard, which clears the bit before it looks at the slots. */
 static void note_nonempty(unsigned shard) {
-  if (UNLIKELY(!(load_relaxed(&nonempty) & bit_of(shard))))
-    fetch_or_relaxed(&nonempty, bit_of(shard));
+  if (UNLIKELY(!(load_seq(&nonempty) & bit_of(shard)))) fetch_or_seq(&nonempty, bit_of(shard));
 }
 
 RESIDENT size_t range_cache_take(unsigned home, unsigned class, uint32_t site) {
@@ -41,8 +40,8 @@ static bool put_into(unsigned shard, unsigned class, unsigned slots, uint64_t wo
       range_cache_shards[shard % RANGE_CACHE_SHARDS].rows[class - SLAB_CLASS_COUNT];
   for (ATOMIC(uint64_t) *slot = row; slot < row + slots; slot++) {
     uint64_t empty = 0;
-    /* release: the range's record before the range can be found; pairs with range_cache_take_from. */
-    if (load_relaxed(slot) || !cas_strong_acq_rel(slot, &empty, word)) continue;
+    /* release: the range's record before the range can be found; pairs with range_cache_take_from.  seq: note_nonempty. */
+    if (load_relaxed(slot) || !cas_strong_seq(slot, &empty, word)) continue;
     note_nonempty(shard);
     return true;
   }
@@ -63,7 +62,7 @@ RESIDENT bool range_cache_put(size_t granule, unsigned home, unsigned class) {
 
 static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *purge,
                        struct counters *counters) {
-  uint64_t word = load_relaxed(slot), empty = 0;
+  uint64_t word = load_seq(slot), empty = 0; /* seq: note_nonempty */
   /* acquire: as in range_cache_take_from. */
   if (!word || !cas_strong_acq_rel(slot, &word, 0)) return false;
   size_t granule = range_cache_granule(word);
@@ -77,8 +76,8 @@ static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *pur
 
 static void purge_shard(unsigned shard, struct purge *purge, struct counters *counters) {
   bool is_left = false;
-  fetch_and_relaxed(&nonempty,
-                    ~bit_of(shard)); /* whoever puts one there from here on sets it again */
+  fetch_and_seq(&nonempty,
+                ~bit_of(shard)); /* seq: whoever fills a slot from here on sets it again */
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
       is_left |= purge_slot(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot], class,
@@ -93,7 +92,7 @@ static bool purge_shards(uint64_t shards, struct purge *purge, struct counters *
   return shards != 0;
 }
 
-RESIDENT void range_cache_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters) {
   purge_shards(UINT64_MAX, purge, counters);
 }
 

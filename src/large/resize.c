@@ -34,7 +34,7 @@ static bool count_end(size_t granule, size_t size, size_t before, size_t after) 
   return true;
 }
 
-RESIDENT bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {
+bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {
   size_t granule = granule_of(block);
   const struct range_info *info = range_info(granule);
   uint32_t entry = owner_map_entry(block);

@@ -162,14 +162,16 @@ static const struct model_mutant purge_mutants[] = {
     {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-/* ---- two threads free one Big block ------------------------------------------------------------------------------ */
+/* ---- two threads free one Large block ------------------------------------------------------------------------------ */
 
 static uintptr_t block;
 static uint32_t block_granules;
 
 static void set_up_block(void) {
-  struct large_request request = {
-      .alignment_bytes = 1, .bytes = GRANULES * GRANULE_BYTES, .site = SITE};
+  struct large_request request = {.alignment_bytes = 1,
+                                  .tag = MAP_TAG_UNOWNED,
+                                  .bytes = GRANULES * GRANULE_BYTES,
+                                  .site = SITE};
   set_up();
   block = large_take(&request, &strays[0]);
   MODEL_REQUIRE(block);
@@ -180,12 +182,11 @@ static void free_block(void) { large_give(block, mine()); }
 
 static void check_freed_once(void) {
   require_laws();
-  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.big_live_bytes) == 0);
+  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.large_live_bytes) == 0);
 }
 
 static const struct model_mutant twice_mutants[] = {
-    {"freed in two steps", {{"big_note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
