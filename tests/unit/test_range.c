@@ -102,9 +102,11 @@ static int offset_growth(const void *unused) {
   give(large);
   REQUIRE(take(9) && measure().dirty_bytes == 11 * GRANULE_BYTES); /* nothing earned */
   os_fake.processor_ms = 10;
+  os_fake_advance_ms(16); /* it is asked now and then */
   REQUIRE(take(9) && measure().dirty_bytes == 3 * GRANULE_BYTES); /* the largest goes */
   REQUIRE(take(9) && measure().dirty_bytes == 3 * GRANULE_BYTES); /* two left, nine wanted */
   os_fake.processor_ms = 20;
+  os_fake_advance_ms(16);
   REQUIRE(take(9) != large && measure().dirty_bytes == 0);
   REQUIRE(*bytes_of(large) == 0);
   return 0;
