@@ -8,7 +8,7 @@ VENV := build/venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool run test test-kernels fuzz soak bench lab fresh install format lint clean \
-        tools-build tools-test tools-kernels tools-fuzz tools-bench
+        tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-test tools-kernels tools-fuzz tools-bench: tools-%:
+tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench: tools-%:
 	@scripts/install-tools $*
 
 # The command reaches the script through the environment, untouched by make and the shell.
@@ -55,9 +55,10 @@ soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, m
 	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
 
 # What is missing and cannot be installed is left out, and named below the tables.
-bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; ARGS='...')
-	@scripts/install-tools bench || echo "hakmem: going on without them" >&2
-	@QUICK=$(QUICK) $(VENV)/bin/python bench/run $(ARGS)
+bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
+	@for group in bench $(if $(filter new,$(PEERS)),peers); do \
+	    scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
+	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
 
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
@@ -72,8 +73,12 @@ format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
 	@$(VENV)/bin/ruff format -q
 
-lint: $(VENV)/ready ## checks the Python sources
+# With assertions: what they say is then known.
+lint: $(VENV)/ready | tools-lint ## checks the sources: src/ by clang-tidy (.clang-tidy), Python by ruff
 	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
+	@$(call quietly,cmake --preset clang)
+	@$(call quietly,run-clang-tidy -quiet -p build/clang -j$$(nproc) -extra-arg=-UHAK_DEBUG -extra-arg=-DHAK_DEBUG=1 \
+	    '/src/.*\.c$$')
 
 clean: ## removes everything that was built
 	@rm -rf build

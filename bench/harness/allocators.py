@@ -1,11 +1,15 @@
-"""The allocators on this machine: glibc's, hakmem's, and the peers from Debian's packages."""
+"""The allocators on this machine: glibc's, hakmem's, and the peers: Debian's packages, or today's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from .new_peers import NEW_PEERS, NewPeer
 from .paths import HAKMEM_LIBRARY
+from .peers import library_of
+from .recipes import PeerError
 
 LIBRARY_FOLDERS = ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib*")
 
@@ -16,7 +20,9 @@ class Allocator:
 
     name: str
     library: Path | None
-    package: str = ""
+    package: str = ""  # Debian's, whose version is told
+    origin: str = ""  # version and flags, where that is known without asking
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, beside the preload
 
     @property
     def expected_file(self) -> str:
@@ -56,18 +62,58 @@ def _find_library(files: tuple[str, ...]) -> Path | None:
     return None
 
 
-def find_allocators(added: dict[str, Path]) -> tuple[list[Allocator], list[str]]:
-    """All allocators found and those of `added` (which replace found ones of the same name), and one
-    sentence for each that is missing."""
-    found = {"hakmem": Allocator("hakmem", HAKMEM_LIBRARY)} if HAKMEM_LIBRARY.exists() else {}
-    missing = [] if found or "hakmem" in added else ["hakmem is not built: run `make`"]
-    found["glibc"] = Allocator("glibc", None, "libc6")
-    for peer in PEERS:
+DEBIAN, NEW = PEER_KINDS = ("debian", "new")
+Found = tuple[dict[str, Allocator], list[str]]
+
+
+def _find_packaged(names: Collection[str]) -> Found:
+    """Debian's packages of the peers, and one sentence for each that is missing."""
+    found, missing = {}, []
+    for peer in (peer for peer in PEERS if peer.name in names):
         library = _find_library(peer.files)
         if library is not None:
             found[peer.name] = Allocator(peer.name, library, peer.package)
-        elif peer.name not in added:
+        else:
             missing.append(f"{peer.name} is not installed: Debian package {peer.package}")
+    return found, missing
+
+
+def _make_new(names: Collection[str], library: Callable[[NewPeer], Path]) -> Found:
+    """Today's peers, built when they are not there; a peer that cannot be built holds up no other."""
+    found, missing = {}, []
+    for peer in (peer for peer in NEW_PEERS if peer.name in names):
+        try:
+            package = peer.package if peer.registry == "Debian" else ""
+            found[peer.name] = Allocator(peer.name, library(peer), package, peer.origin, peer.variables)
+        except PeerError as error:
+            missing.append(f"{peer.name} {error}")
+    return found, missing
+
+
+def peer_names(kind: str) -> list[str]:
+    """The names of all peers of a kind but glibc's malloc."""
+    return [peer.name for peer in (PEERS if kind == DEBIAN else NEW_PEERS)]
+
+
+def find_allocators(
+    added: dict[str, Path],
+    kind: str = DEBIAN,
+    wanted: Collection[str] = (),
+    tell: Callable[[str], None] | None = None,
+) -> tuple[list[Allocator], list[str]]:
+    """All allocators found and those of `added` (which replace found ones of the same name), and one
+    sentence for each that is missing.  If any are `wanted`, no other peers are looked for.  Nothing
+    is built without `tell`, which is called with a line before each."""
+    found = {"hakmem": Allocator("hakmem", HAKMEM_LIBRARY)} if HAKMEM_LIBRARY.exists() else {}
+    missing = [] if found or "hakmem" in added else ["hakmem is not built: run `make`"]
+    found["glibc"] = Allocator("glibc", None, "libc6")
+    names = [name for name in peer_names(kind) if name not in added and (not wanted or name in wanted)]
+    if kind == DEBIAN:
+        peers, without = _find_packaged(names)
+    else:
+        peers, without = _make_new(names, lambda peer: library_of(peer, tell))
+    found |= peers
+    missing += without
     for name, path in added.items():
         found[name] = Allocator(name, path)
     return sorted(found.values(), key=lambda a: a.is_peer), missing  # hakmem first

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from .allocators import Allocator
 from .budget import Budget
 from .execute import RunError, Sample
+from .progress import Step
 from .workload import Length, Workload
-
-Step = Callable[[str], None]
 
 
 @dataclass
@@ -33,7 +32,8 @@ class Plan:
     def expected_seconds(self) -> float:
         """About how long all rounds take, from what the workloads expect of themselves."""
         runs = [each for number in range(self.rounds) for each in self.in_round(number)]
-        return len(self.allocators) * sum(each.expected_seconds(self.length) for each in runs)
+        count = len(self.allocators)
+        return sum(each.expected_seconds(self.length) * (1 if each.together else count) for each in runs)
 
 
 @dataclass
@@ -50,9 +50,30 @@ class Outcome:
     costs: dict[str, float] = field(default_factory=dict)  # seconds of a workload's latest round
 
 
-def _rotated(allocators: list[Allocator], by: int) -> list[Allocator]:
-    by %= len(allocators)
-    return allocators[by:] + allocators[:by]
+def rotated(of: list[Any], by: int) -> list[Any]:
+    """The list, begun elsewhere: who comes first changes from round to round."""
+    by %= len(of)
+    return of[by:] + of[:by]
+
+
+def _run(plan: Plan, workload: Workload, allocators: list[Allocator], outcome: Outcome) -> None:
+    """One timed run on each of the allocators, at the same time if there are several."""
+
+    def run(allocator: Allocator) -> None:
+        key = (workload.name, allocator.name)
+        if key in outcome.failures:
+            return
+        try:
+            outcome.samples.setdefault(key, []).append(workload.timed(allocator, plan.length))
+        except RunError as error:
+            outcome.failures[key] = str(error)
+
+    if len(allocators) > 1:
+        with ThreadPoolExecutor(len(allocators)) as runs:
+            list(runs.map(run, allocators))  # raises what a run raised
+    else:
+        for allocator in allocators:
+            run(allocator)
 
 
 def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: Step) -> None:
@@ -62,15 +83,11 @@ def _one_round(plan: Plan, number: int, budget: Budget, outcome: Outcome, step: 
             outcome.left_out.append(workload.name)
             continue
         start = budget.elapsed()
-        for allocator in _rotated(plan.allocators, number + index):
-            key = (workload.name, allocator.name)
-            step(f"round {number + 1}: {workload.name} on {allocator.name}")
-            if key in outcome.failures:
-                continue
-            try:
-                outcome.samples.setdefault(key, []).append(workload.timed(allocator, plan.length))
-            except RunError as error:
-                outcome.failures[key] = str(error)
+        allocators = rotated(plan.allocators, number + index)
+        for group in [allocators] if workload.together else [[each] for each in allocators]:
+            for allocator in group:
+                step(f"round {number + 1}: {workload.name} on {allocator.name}")
+            _run(plan, workload, group, outcome)
         budget.note(workload.name, budget.elapsed() - start)
 
 

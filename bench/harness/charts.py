@@ -31,6 +31,10 @@ STYLES = {
     "jemalloc": ("#009e73", "^"),
     "tcmalloc": ("#cc79a7", "v"),
     "tbbmalloc": ("#56b4e9", "P"),
+    "mimalloc2": ("#003d66", "<"),
+    "snmalloc": ("#b8a500", ">"),
+    "rpmalloc": ("#7f4fc9", "*"),
+    "scudo": ("#000000", "x"),
 }
 SPARE_STYLES = (("#e69f00", "X"), ("#8c6d31", "p"), ("#6a3d9a", "h"))
 SETTINGS = {

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .allocators import Allocator, find_allocators
+from .allocators import DEBIAN, PEER_KINDS, Allocator, find_allocators, peer_names
 from .arguments import positive, positive_number
 from .build import BuildError
-from .campaign import Outcome, Plan, run_campaign, step_count
+from .campaign import Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
 from .markdown import to_markdown
 from .paths import LAST_CSV, LAST_JSON, REPORT, RESULTS
+from .progress import steps
 from .report import write_report
 from .selection import ALL, select
 from .summary import Document, summarise
-from .tables import show
+from .tables import output_console, show
 from .workload import Length
 
 EPILOGUE = """\
@@ -55,6 +55,12 @@ def _named_library(text: str) -> tuple[str, Path]:
     return name, Path(path).resolve()
 
 
+def _peer_kind(text: str) -> str:
+    if text not in PEER_KINDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {' nor '.join(PEER_KINDS)} (also PEERS=)")
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench/run",
@@ -65,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="NAME", help="only these benchmarks; larson means larson-*")
     add("--allocators", nargs="+", default=[], metavar="NAME", help="only these allocators")
+    add("--peers", type=_peer_kind, default=os.environ.get("PEERS") or DEBIAN, metavar="KIND",
+        help="debian: Debian's packages of the peers; new: today's versions, built into build/peers; also "
+        "PEERS=new in the environment")  # fmt: skip
     add("--alloc", action="append", default=[], type=_named_library, metavar="NAME=FILE",
         help="also this library (a NAME that begins with hakmem is not counted as a peer)")  # fmt: skip
     add("--rounds", type=positive, metavar="N", help=f"rounds at most ({FULL.rounds}; quick {QUICK.rounds})")
@@ -83,10 +92,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _tell(line: str) -> None:
+    print(f"bench/run: {line}", file=sys.stderr, flush=True)
+
+
 def _choose_allocators(
     parser: argparse.ArgumentParser, options: argparse.Namespace
 ) -> tuple[list[Allocator], list[str]]:
-    found, missing = find_allocators(dict(options.alloc))
+    known = {"hakmem", "glibc", *dict(options.alloc), *peer_names(options.peers)}
+    unknown = [name for name in options.allocators if name not in known]
+    if unknown:
+        parser.error(f"no such allocator: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    found, missing = find_allocators(
+        dict(options.alloc), options.peers, options.allocators, None if options.list else _tell
+    )
     unknown = [name for name in options.allocators if name not in [a.name for a in found]]
     if unknown:
         parser.error(f"no such allocator here: {', '.join(unknown)}; {'; '.join(missing)}")
@@ -96,7 +115,7 @@ def _choose_allocators(
 
 
 def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple[Plan, list[str]]:
-    workloads, unknown = select(options.only)
+    workloads, unknown = select(options.only, options.quick)
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)} (see --list)")
     allocators, missing = _choose_allocators(parser, options)
@@ -130,36 +149,6 @@ def _list(plan: Plan, missing: list[str], console: Console) -> None:
     console.print(_estimate(plan), highlight=False)
 
 
-def _run_with_lines(plan: Plan) -> Outcome:
-    """For logs: one line on standard error for each round."""
-    shown = set()
-
-    def step(description: str) -> None:
-        phase = description.partition(":")[0]
-        if phase not in shown:
-            shown.add(phase)
-            print(phase, file=sys.stderr, flush=True)
-
-    return run_campaign(plan, step)
-
-
-def _run_with_progress(plan: Plan) -> Outcome:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("building", total=step_count(plan))
-
-        def step(description: str) -> None:
-            progress.update(task, advance=1, description=description)
-
-        return run_campaign(plan, step)
-
-
-def _output_console() -> Console:
-    """A file or a pipe is as wide as the tables want to be."""
-    console = Console()
-    return console if console.is_terminal else Console(width=200)
-
-
 def _written(document: Document, targets: list[tuple[Callable[[Document, Path], None], Path]]) -> bool:
     """Writes the files; complains of each that could not be written, and returns whether all were."""
     good = True
@@ -182,7 +171,7 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
     if options.markdown:
         print(to_markdown(document))
     else:
-        show(document, _output_console())
+        show(document, output_console())
         for path in (options.report / "index.html", *(path for _, path in kept)):
             print(path)
     return 1 if document["failures"] or not good else 0
@@ -199,11 +188,12 @@ def main(arguments: list[str]) -> int:
             parser.error(f"{options.saved}: {error}")
     plan, missing = _plan(parser, options)
     if options.list:
-        _list(plan, missing, _output_console())
+        _list(plan, missing, output_console())
         return 0
     machine = describe_machine()  # first: later the load would be our own
     try:
-        outcome = _run_with_progress(plan) if sys.stderr.isatty() else _run_with_lines(plan)
+        with steps(step_count(plan)) as step:
+            outcome = run_campaign(plan, step)
     except BuildError as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False)
         return 1

@@ -40,11 +40,11 @@ def user_environment() -> dict[str, str]:
 
 
 def allocator_environment(allocator: Allocator) -> dict[str, str]:
-    """For the programs of bench/programs."""
+    """For programs that report who serves them: all of bench/support/measure.h."""
     environment = user_environment() | {"BENCH_PROVE": "1"}
     if allocator.library is not None:
         environment["LD_PRELOAD"] = str(allocator.library)
-    return environment
+    return environment | dict(allocator.variables)
 
 
 def run_for_result(command: list[str], environment: dict[str, str]) -> dict[str, str]:
@@ -66,7 +66,8 @@ def run_for_result(command: list[str], environment: dict[str, str]) -> dict[str,
     return dict(pair.split("=", 1) for pair in lines[-1].split())
 
 
-def _check_served_by(allocator: Allocator, pairs: dict[str, str]) -> None:
+def check_served_by(allocator: Allocator, pairs: dict[str, str]) -> None:
+    """Raises RunError when another allocator served the run."""
     for call in ("malloc_from", "free_from"):
         if pairs.get(call) != allocator.expected_file:
             raise RunError(f"{call} is {pairs.get(call)}, not {allocator.expected_file}")
@@ -86,7 +87,7 @@ def numbers_of(pairs: dict[str, str]) -> Sample:
 def timed_run(executable: Path, arguments: list[str], allocator: Allocator) -> Sample:
     """The numbers of one run.  Raises RunError when it failed or another allocator served it."""
     pairs = run_for_result([str(executable), *arguments], allocator_environment(allocator))
-    _check_served_by(allocator, pairs)
+    check_served_by(allocator, pairs)
     return numbers_of(pairs)
 
 
@@ -95,8 +96,11 @@ def _figures_of(report: dict[str, Any]) -> dict[str, int]:
     return report["counters"] | report["totals"]
 
 
-def _figures(path: Path) -> dict[str, int]:
-    return _figures_of(_read_json(path))
+def measured_counters(folder: Path) -> dict[str, int]:
+    """What hakmem counted between measure_start and measure_stop of a run that had BENCH_STATS_DIR=folder.
+    Raises RunError."""
+    start, stop = (_figures_of(_read_json(folder / f"{at}.json")) for at in ("start", "stop"))
+    return {key: stop[key] - start[key] for key in stop}
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -116,16 +120,15 @@ def reported_run(executable: Path, arguments: list[str], hakmem: Allocator) -> d
         environment["HAKMEM_STATS"] = f"json:{folder}/exit.json"
         environment["BENCH_STATS_DIR"] = str(folder)
         pairs = run_for_result([str(executable), *arguments], environment)
-        _check_served_by(hakmem, pairs)
+        check_served_by(hakmem, pairs)
         at_exit = _read_json(folder / "exit.json")
-        start = _figures(folder / "start.json")
-        stop = _figures(folder / "stop.json")
+        measured = measured_counters(folder)
     counters = _figures_of(at_exit)
     if sum(counters[name] for name in SERVED_COUNTERS) == 0:
         raise RunError("hakmem's counters say that it served nothing")
     return {
         "sample": numbers_of(pairs),
         "exit": counters,
-        "measured": {key: stop[key] - start[key] for key in stop},
+        "measured": measured,
         "memory": at_exit["memory"],
     }

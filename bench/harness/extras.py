@@ -17,6 +17,8 @@ Reader = Callable[[Sample], float | None]
 
 AFTER_IDLE = "RSS after idle"
 LATENCY = "Tail latency of single calls"
+WORST = "Longest single call"
+AGAIN = "What was freed is wanted again"
 MEMORY = "Memory over time, per thread, per process"
 
 
@@ -56,9 +58,14 @@ EXTRAS = (
             ("max_ns", "max"),
         )
     ),
+    Extra(WORST, "processor time", "µs", value_of("worst_cpu_ns", 1000)),
+    Extra(WORST, "wall time", "µs", value_of("worst_wall_ns", 1000)),
+    Extra(AGAIN, "processor time", "ms", value_of("again_cpu_ms")),
+    Extra(AGAIN, "page faults a buffer", "", value_of("young_faults")),
     Extra(MEMORY, "RSS / live data", "", rss_over_live),
     Extra(MEMORY, "per idle thread", "KiB", value_of("rss_per_idle_thread_bytes", 1024)),
     Extra(MEMORY, "peak of a process", "MiB", value_of("child_peak_rss_kib", 1024)),
+    Extra(MEMORY, "address space", "MiB", value_of("addresses_kib", 1024)),
 )
 
 

@@ -49,6 +49,9 @@ def describe_machine() -> dict[str, str]:
 def describe_allocators(allocators: list[Allocator]) -> dict[str, str]:
     """Each allocator's name with its package and version, or its file."""
     return {
-        a.name: f"{a.package} {_package_version(a.package)}" if a.package else str(a.library)
+        a.name: ", ".join(
+            filter(None, (a.origin, f"{a.package} {_package_version(a.package)}" if a.package else ""))
+        )
+        or str(a.library)
         for a in allocators
     }

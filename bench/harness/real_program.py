@@ -32,7 +32,7 @@ def find_program(name: str) -> str | None:
 
 def preload_variables(allocator: Allocator) -> dict[str, str]:
     """glibc is preloaded as the others are: Debian links redis-server with jemalloc."""
-    return {"LD_PRELOAD": str(allocator.library or allocator.expected_file)}
+    return {"LD_PRELOAD": str(allocator.library or allocator.expected_file), **dict(allocator.variables)}
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,16 @@ class RealProgram(ABC):
         return None
 
     @property
+    def together(self) -> bool:
+        return False
+
+    @property
     def is_real(self) -> bool:
         return True
+
+    @property
+    def is_case(self) -> bool:
+        return False
 
     def size(self, length: Length) -> int:
         return self.quick if length.quick else self.full

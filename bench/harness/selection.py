@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatch
 
+from .cases import CASES
 from .real_suite import REAL_SUITE
 from .suite import SUITE
 from .workload import Workload
 
-ALL: tuple[Workload, ...] = (*SUITE, *REAL_SUITE)
+ALL: tuple[Workload, ...] = (*SUITE, *CASES, *REAL_SUITE)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """`larson` selects every larson-…, `real` every real program; shell patterns are allowed."""
+    """`larson` selects every larson-…, `case` every case, `real` every real program; shell patterns, too."""
     return fnmatch(name, pattern) or fnmatch(name, f"{pattern}-*")
 
 
-def select(patterns: Sequence[str]) -> tuple[list[Workload], list[str]]:
-    """The workloads that any of the patterns matches (all when there is none), and the patterns that
-    match nothing."""
+def select(patterns: Sequence[str], quick: bool = False) -> tuple[list[Workload], list[str]]:
+    """The workloads that any of the patterns matches, and the patterns that match nothing.  Without a pattern
+    all, but in a quick campaign no cases: they mostly sleep, and would take the time of all others."""
     if not patterns:
-        return list(ALL), []
+        return [each for each in ALL if not (quick and each.is_case)], []
     chosen = [each for each in ALL if any(matches(each.name, pattern) for pattern in patterns)]
     unknown = [pattern for pattern in patterns if not any(matches(each.name, pattern) for each in ALL)]
     return chosen, unknown

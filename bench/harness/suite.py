@@ -28,7 +28,8 @@ class Work:
 class Benchmark:
     """One row of the tables.  Without `work` the program runs for the seconds that the harness says.
 
-    `rounds_max` is for benchmarks that mostly sleep: more rounds of them would tell nothing."""
+    `rounds_max` is for benchmarks that mostly sleep: more rounds of them would tell nothing.  `together`
+    is for those whose only figure is memory after seconds of sleep: all allocators run at the same time."""
 
     name: str
     program: str
@@ -36,6 +37,7 @@ class Benchmark:
     work: Work | None = None
     report_seconds: float | None = None  # length of hakmem's extra run; default: as the timed runs
     rounds_max: int | None = None
+    together: bool = False
     beyond_seconds: float = 0.1  # what a run takes besides the measured time: set-up, idle time
 
     def command(self, seconds: float, quick: bool) -> list[str]:
@@ -48,6 +50,10 @@ class Benchmark:
 
     @property
     def is_real(self) -> bool:
+        return False
+
+    @property
+    def is_case(self) -> bool:
         return False
 
     def command_text(self, length: Length) -> str:

@@ -136,6 +136,12 @@ def figures_table(title: str, figures: list[dict[str, Any]]) -> Table | None:
     return table if figures else None
 
 
+def output_console() -> Console:
+    """Of standard output; a file or a pipe is as wide as the tables want to be."""
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
+
+
 def show(document: Document, console: Console) -> None:
     """Everything, the footer last."""
     tables = [

@@ -54,8 +54,13 @@ def allocators_sentence(document: Document) -> str:
 
 
 def mean_rows(document: Document) -> list[tuple[str, dict[str, Any]]]:
-    """The geometric means with their labels: of all rows and, where there are such, of real programs."""
-    rows = [("all", document["geometric_means"]), ("real programs", document["geometric_means_real"])]
+    """The geometric means with their labels: of all loads and, where there are such, of real programs and
+    of cases."""
+    rows = [
+        ("all loads", document["geometric_means"]),
+        ("real programs", document["geometric_means_real"]),
+        ("cases", document["geometric_means_cases"]),
+    ]
     return [
         (f"geometric mean of {means['benchmarks']} ratios, {which}", means)
         for which, means in rows

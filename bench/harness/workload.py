@@ -28,8 +28,16 @@ class Workload(Protocol):
         """The most rounds that are worth their time."""
 
     @property
+    def together(self) -> bool:
+        """All allocators may run at the same time: nothing that is told depends on the processor."""
+
+    @property
     def is_real(self) -> bool:
         """A program as users run it, rather than one of bench/programs."""
+
+    @property
+    def is_case(self) -> bool:
+        """A single situation chosen because allocators differ much in it: not part of the means of loads."""
 
     def command_text(self, length: Length) -> str:
         """What to show as the command."""

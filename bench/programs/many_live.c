@@ -6,7 +6,7 @@
  * One operation is one malloc and one free.
  *
  *   --blocks N (1M)  --min BYTES (16)  --max BYTES (128)  --order random|forward|reverse (random)
- *   --rounds N (3)
+ *   --rounds N (3)  --threads N (1, each with so many blocks)
  */
 #include "args.h"
 #include "blocks.h"
@@ -16,14 +16,15 @@ enum { ORDER_RANDOM, ORDER_FORWARD, ORDER_REVERSE };
 static const char *const order_names[] = {"random", "forward", "reverse", NULL};
 
 static size_t order;
-static uint64_t block_count = 1 << 20, min_size = 16, max_size = 128, rounds = 3;
+static uint64_t block_count = 1 << 20, min_size = 16, max_size = 128, rounds = 3, threads = 1;
 
 static const struct arg args[] = {
-    ARG_COUNT("blocks", block_count, 1, 1 << 30, "live blocks at the peak"),
+    ARG_COUNT("blocks", block_count, 1, 1 << 30, "live blocks of a thread at the peak"),
     ARG_COUNT("min", min_size, 1, ARGS_SIZE_MAX, "bytes of the smallest block"),
     ARG_COUNT("max", max_size, 1, ARGS_SIZE_MAX, "bytes of the largest block"),
     ARG_CHOICE("order", order, order_names, "the order of the frees"),
     ARG_COUNT("rounds", rounds, 1, 1 << 20, "times that all are allocated and freed"),
+    ARG_COUNT("threads", threads, 1, ARGS_THREADS_MAX, "threads, each with its own blocks"),
 };
 
 static const struct usage usage = {"many_live",
@@ -73,7 +74,7 @@ static void work(struct worker *worker) {
 int main(int argc, char **argv) {
   args_parse(&usage, argc, argv);
   args_check_sizes(&usage, min_size, max_size);
-  struct tally tally = team_run(1, 1.0, work);
+  struct tally tally = team_run(threads, 1.0, work);
   measure_report(usage.program, &tally, "blocks=%llu min=%llu max=%llu order=%s",
                  (unsigned long long)block_count, (unsigned long long)min_size,
                  (unsigned long long)max_size, order_names[order]);

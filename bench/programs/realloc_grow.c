@@ -2,11 +2,12 @@
  *
  * realloc_grow: things that grow while others grow beside them.  A random one of a set of containers
  * grows by one step through realloc, and its new bytes are written; at its limit it is freed and
- * starts again.  A vector grows by half of its size, a string by 1 to 64 bytes.
+ * starts again.  A vector grows by half of its size, a string by 1 to 64 bytes; a buffer goes up and
+ * down between two sizes and is not written to.
  * One operation is one step, a realloc (and now and then a free).
  *
- *   --pattern vector|string|mixed (mixed: every other container)  --containers N (256)
- *   --limit BYTES (1M, vectors)  --string-limit BYTES (4K)  --ops N (400000)  --threads N (1)
+ *   --pattern vector|string|buffer|mixed (mixed: vectors and strings)  --containers N (256)
+ *   --low BYTES (20K, buffers)  --limit BYTES (1M, vectors and buffers)  --string-limit BYTES (4K)  --ops N (400000)  --threads N (1)
  */
 #include "args.h"
 #include "blocks.h"
@@ -15,8 +16,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { PATTERN_VECTOR, PATTERN_STRING, PATTERN_MIXED };
-static const char *const pattern_names[] = {"vector", "string", "mixed", NULL};
+enum { PATTERN_VECTOR, PATTERN_STRING, PATTERN_BUFFER, PATTERN_MIXED };
+static const char *const pattern_names[] = {"vector", "string", "buffer", "mixed", NULL};
 
 struct container {
   unsigned char *bytes;
@@ -25,12 +26,14 @@ struct container {
 
 static size_t pattern = PATTERN_MIXED;
 static uint64_t container_count = 256, vector_limit = 1 << 20, string_limit = 4 << 10;
-static uint64_t ops = 400000, threads = 1;
+static uint64_t low_size = 20 << 10, ops = 400000, threads = 1;
 
 static const struct arg args[] = {
     ARG_CHOICE("pattern", pattern, pattern_names, "what grows"),
     ARG_COUNT("containers", container_count, 1, 1 << 24, "containers of each thread"),
-    ARG_COUNT("limit", vector_limit, 16, ARGS_SIZE_MAX, "bytes at which a vector starts again"),
+    ARG_COUNT("low", low_size, 16, ARGS_SIZE_MAX, "bytes of a small buffer"),
+    ARG_COUNT("limit", vector_limit, 16, ARGS_SIZE_MAX,
+              "bytes of a large buffer, or at which a vector starts again"),
     ARG_COUNT("string-limit", string_limit, 16, ARGS_SIZE_MAX,
               "bytes at which a string starts again"),
     ARG_COUNT("ops", ops, 1, UINT64_MAX / 2, "steps of each thread"),
@@ -53,7 +56,11 @@ static void resize(struct container *container, size_t size) {
   if (container->size != 0 && bytes[0] != 1) {
     give_up("realloc lost the content");
   }
-  memset(bytes + container->size, 1, size - container->size);
+  if (pattern == PATTERN_BUFFER) {
+    bytes[0] = 1;
+  } else {
+    memset(bytes + container->size, 1, size - container->size);
+  }
   *container = (struct container){.bytes = bytes, .size = size};
 }
 
@@ -73,6 +80,11 @@ static void grow(struct container *container, bool string, struct rng *rng, stru
   tally->mallocs++;
 }
 
+static void swing(struct container *buffer, struct tally *tally) {
+  resize(buffer, buffer->size == low_size ? vector_limit : low_size);
+  tally->mallocs++;
+}
+
 static void work(struct worker *worker) {
   struct container *containers = own_pages(container_count * sizeof *containers);
   struct rng rng = worker->rng;
@@ -81,7 +93,11 @@ static void work(struct worker *worker) {
   team_begin(worker);
   for (uint64_t i = 0; i < ops; i++) {
     uint64_t index = rng_below(&rng, container_count);
-    grow(&containers[index], is_string(index), &rng, &tally);
+    if (pattern == PATTERN_BUFFER) {
+      swing(&containers[index], &tally);
+    } else {
+      grow(&containers[index], is_string(index), &rng, &tally);
+    }
   }
   team_end(worker);
   for (uint64_t i = 0; i < container_count; i++) {

@@ -44,6 +44,9 @@ void args_check_sizes(const struct usage *usage, uint64_t min_size, uint64_t max
   if (min_size > max_size) {
     args_refuse(usage, "--min is above --max");
   }
+  if (max_size - min_size > UINT32_MAX - 1) {
+    args_refuse(usage, "--max is more than 4 GiB above --min");
+  }
 }
 
 static unsigned suffix_shift(char suffix) {

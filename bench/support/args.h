@@ -22,8 +22,8 @@ struct arg {
 };
 
 /* Most threads any program starts, and the largest block it asks for. */
-enum { ARGS_THREADS_MAX = 1024 };
-#define ARGS_SIZE_MAX (UINT64_C(1) << 31)
+enum { ARGS_THREADS_MAX = 1 << 14 };
+#define ARGS_SIZE_MAX (UINT64_C(1) << 40)
 
 #define ARG_COUNT(name_, variable, least, most, sentence_)                              \
   {                                                                                     \
@@ -49,7 +49,8 @@ void args_parse(const struct usage *usage, int argc, char **argv);
 /* For conditions between arguments: prints the usage and `complaint`, exits 2. */
 _Noreturn void args_refuse(const struct usage *usage, const char *complaint);
 
-/* The condition that most programs have: refuses --min above --max. */
+/* The condition that most programs have: refuses --min above --max, and spans that rng_between cannot
+ * draw from. */
 void args_check_sizes(const struct usage *usage, uint64_t min_size, uint64_t max_size);
 
 #endif

@@ -34,15 +34,6 @@ static inline unsigned char *slots_make_small(uint64_t min_size, uint64_t max_si
   return block;
 }
 
-/* The same with one byte a page written. */
-static inline unsigned char *slots_make_paged(uint64_t min_size, uint64_t max_size,
-                                              struct rng *rng) {
-  size_t size = rng_between(rng, min_size, max_size);
-  unsigned char *block = block_new(size);
-  touch_pages(block, size);
-  return block;
-}
-
 static inline void slots_fill(struct slots *slots, struct rng *rng, struct tally *tally) {
   slots->blocks = own_pages(slots->count * sizeof *slots->blocks);
   for (uint64_t i = 0; i < slots->count; i++) {

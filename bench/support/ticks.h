@@ -15,6 +15,13 @@ static inline uint64_t ticks_monotonic_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Processor time of the calling thread, or of all threads of the process. */
+static inline uint64_t ticks_cpu_ns(clockid_t whose) {
+  struct timespec now;
+  clock_gettime(whose, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* The fences keep what is timed between the two readings. */
 static inline uint64_t ticks_now(void) {
 #ifdef __x86_64__

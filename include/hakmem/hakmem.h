@@ -117,7 +117,7 @@ HAK_EXPORT bool hak_owns(const void *pointer);
 /* How many bytes there are from `pointer`, which may lie anywhere inside a block, to the end of what was asked for; the
  * names and their meaning are hardened_malloc's.
  *
- *   hardened mode        exact: what was asked for less the offset; 0 in a free block, and behind what was asked for
+ *   hardened mode        exact: what was asked for less the offset; 0 in a free block, and past what was asked for
  *   guarded blocks       the same
  *   else                 up to the usable size; blocks that the library keeps for reuse cannot be told from live ones
  *

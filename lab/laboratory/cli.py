@@ -12,10 +12,11 @@ from pathlib import Path
 
 from harness.arguments import positive, positive_number
 from harness.build import BuildError
+from harness.campaign import rotated
 from harness.execute import RunError
 from harness.machine import describe_machine
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from harness.progress import steps
+from harness.tables import output_console
 from rich.table import Table
 
 from .build import OUTPUT, build
@@ -70,17 +71,13 @@ def _parse(arguments: list[str]) -> Plan:
 def _measure(program: Path, plan: Plan, subjects: list[Subject]) -> Samples:
     """Rounds are interleaved, and each begins with another subject."""
     samples: Samples = {(s.name, t): [] for s, t in product(subjects, THREADS)}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=plan.rounds * len(samples))
+    more = ("--blocks", str(plan.blocks), "--warmup", str(plan.warmup_ms))
+    with steps(plan.rounds * len(samples)) as step:
         for number, threads in product(range(plan.rounds), THREADS):
-            start = number * 5 % len(subjects)
-            for subject in subjects[start:] + subjects[:start]:
-                progress.update(task, description=f"{subject.name}, {threads} threads")
-                more = ("--blocks", str(plan.blocks), "--warmup", str(plan.warmup_ms))
+            for subject in rotated(subjects, number * 5):
+                step(f"round {number + 1}: {subject.name}, {threads} threads")
                 sample = run(program, subject, threads, plan.seconds, *more)
                 samples[subject.name, threads].append(sample)
-                progress.advance(task)
     return samples
 
 
@@ -99,8 +96,7 @@ def _table(title: str, heads: tuple[str, ...], rows: list[list[str]], numbers_fr
 
 
 def _show(rows: list[list[str]], verdicts: list[list[str]], lines: list[str]) -> None:
-    console = Console()
-    console = console if console.is_terminal else Console(width=180)
+    console = output_console()
     heads = ("strategy", *SPEED_HEADS, *COUNTER_HEADS)
     console.print(_table("Figures (/M: for a million operations)", heads, rows, 1))
     coloured = [[*r[:3], f"[{COLOURS.get(r[3], 'default')}]{r[3]}[/]", r[4]] for r in verdicts]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .build import REPOSITORY
+from harness.allocators import find_allocators
 
 EXPERIMENTS = (
     "sharded-mutex",
@@ -23,8 +22,7 @@ EXPERIMENTS = (
     "route-s",
     "route-p",
 )
-MIMALLOC_FILES = ("libmimalloc.so.2.0", "libmimalloc.so.2", "libmimalloc.so")
-LIBRARY_FOLDERS = ("usr/lib/*-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib*")
+REFERENCES = ("hakmem", "glibc", "mimalloc")
 
 
 @dataclass(frozen=True)
@@ -41,21 +39,8 @@ class Subject:
         return self.strategy == "malloc"
 
 
-def _library(files: tuple[str, ...]) -> Path | None:
-    folders = [folder for pattern in LIBRARY_FOLDERS for folder in sorted(Path("/").glob(pattern))]
-    found = (folder / file for file in files for folder in folders if (folder / file).exists())
-    return next(found, None)
-
-
-def _references() -> Iterator[Subject]:
-    hakmem, mimalloc = REPOSITORY / "build" / "libhakmem.so", _library(MIMALLOC_FILES)
-    if hakmem.exists():
-        yield Subject("hakmem", "malloc", hakmem)
-    yield Subject("glibc", "malloc")
-    if mimalloc is not None:
-        yield Subject("mimalloc", "malloc", mimalloc)
-
-
 def find_subjects() -> list[Subject]:
     """All experiments, then the references that this machine has."""
-    return [*(Subject(name, name) for name in EXPERIMENTS), *_references()]
+    found, _missing = find_allocators({}, wanted=REFERENCES)
+    references = [Subject(each.name, "malloc", each.library) for each in found if each.name in REFERENCES]
+    return [*(Subject(name, name) for name in EXPERIMENTS), *references]

@@ -1,4 +1,4 @@
-"""The command line.  Commands are loaded when they are asked for: `hakmem --help` imports none of them."""
+"""The command line.  Commands are imported on use: `hakmem --help` imports none of them."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ import importlib
 import click
 
 from hakmem import __version__
-from hakmem.errors import HakmemError
+from hakmem.base.errors import HakmemError
 
 # Name → what it does.  Each lives in commands/NAME.py as the click command `command`.
 COMMANDS = {
     "run": "Launch a program on hakmem.",
-    "ps": "Which processes run on hakmem, which on what else.",
-    "stat": "One snapshot of a process.",
-    "top": "Live view, of one process or of all.",
-    "why": "Why is RSS this high? Lines that add up to it.",
-    "record": "Snapshots over a time, into a file.",
-    "report": "Make a page with charts of a recording.",
-    "export": "Metrics of all hakmem processes for Prometheus.",
-    "doctor": "What on this machine, or in a program, is in hakmem's way.",
-    "symbolize": "Name the functions and lines of a report's call stacks.",
-    "core": "The snapshot of a program that died, out of its core dump.",
+    "ps": "List processes by allocator: hakmem, glibc, jemalloc …",
+    "stat": "Print one snapshot of a process.",
+    "top": "Watch one process, or choose among all, live.",
+    "why": "Explain RSS in lines that add up to it.",
+    "record": "Record snapshots at an interval into a file.",
+    "report": "Turn a recording into a page with charts.",
+    "export": "Export metrics of all hakmem processes for Prometheus.",
+    "doctor": "Check a machine, a process or a program for what hinders hakmem.",
+    "symbolize": "Resolve the call stacks of a report to functions and lines.",
+    "core": "Print the snapshot in a core dump.",
     "completion": "Print the completion script for a shell.",
 }
 
 EPILOG = """\b
 Examples:
   hakmem run -- ./server --port 80     launch it on hakmem
-  hakmem why $(pgrep server)           where is its memory, and what can be done?
-  hakmem top                           all of hakmem's processes, live
-  hakmem doctor -- ./server            would it work here?
+  hakmem why $(pgrep server)           where is its memory?
+  hakmem top                           choose a hakmem process, watch it live
+  hakmem doctor -- ./server            would hakmem work here?
 
 \b
 Exit status:
   0  success
-  1  it failed, the program does not run on hakmem, or doctor found a problem
-  2  wrong command line
-  3  the kernel refuses access to the process
+  1  failure: the program does not run on hakmem, or doctor found a problem
+  2  invalid command line
+  3  the kernel denies access to the process
   4  no such process, or it ended while it was being read
-  5  tool and library are of versions that do not understand each other
-  128 + N  signal N ended it: 130 after Ctrl-C, 141 when a pipe's reader left
-  `hakmem run` ends with the program's own status; 126 and 127 as in shells.
+  5  the versions of tool and library do not match
+  128 + N  killed by signal N: 130 after Ctrl-C, 141 when a pipe was closed
+  `hakmem run` exits with the program's own status; 126 and 127 as in shells.
 """
 
 
 class Told(click.ClickException):
-    """A HakmemError as click ends with it: one sentence on standard error."""
+    """A HakmemError as click reports it: one sentence on standard error."""
 
     def __init__(self, error: HakmemError) -> None:
         super().__init__(str(error))
@@ -84,5 +84,5 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
-    Nothing is changed, restarted or stopped: the tool reads the process's memory as the kernel allows it.
+    The process is neither changed, restarted nor stopped: its memory is read, as far as the kernel permits.
     """

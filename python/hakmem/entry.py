@@ -1,25 +1,23 @@
-"""Where the tool begins: what the console script calls.
+"""The entry point of the console script.
 
-Nothing is imported here that the interpreter has not loaded anyway before signals are set: until then a
-Ctrl-C would be a traceback.  `main` is the one place where an error becomes a line and an exit status."""
+Before the signal handlers are set, nothing is imported that the interpreter has not loaded anyway: until then
+Ctrl-C would print a traceback.  `main` is the one place where an error becomes a line and an exit status."""
 
 import _signal
 import sys
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-_signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)  # `| head` ends us, quietly, as it ends other tools
+_signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)  # `| head` ends it quietly, as it ends other tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DEBUG_VARIABLE = "HAKMEM_TOOL_DEBUG"
-
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Runs the tool; its exit status."""
-    from hakmem.signals import Stopped, die_of
+    from hakmem.base.signals import Stopped, die_of
 
     try:
         return guarded(lambda: command_line(arguments))
@@ -40,7 +38,7 @@ def command_line(arguments: "Sequence[str] | None") -> int:
 
 def guarded(run: "Callable[[], int]") -> int:
     """The status of `run`; every error is a line on standard error."""
-    from hakmem import streams
+    from hakmem.base import streams
 
     streams.set_up()
     try:
@@ -54,10 +52,10 @@ def guarded(run: "Callable[[], int]") -> int:
 
 
 def told(error: Exception) -> int:
-    """Says what went wrong: our own errors are sentences, others are bugs or a machine without memory."""
+    """Reports what went wrong: our own errors are sentences; others are bugs, or a lack of memory."""
     import os
 
-    from hakmem.errors import ExitCode, HakmemError
+    from hakmem.base.errors import DEBUG_VARIABLE, ExitCode, HakmemError
 
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
@@ -70,22 +68,22 @@ def told(error: Exception) -> int:
 def sentence_of(error: Exception) -> str:
     """What is wrong, then what to do about it."""
     from hakmem import __version__
-    from hakmem.errors import HakmemError
+    from hakmem.base.errors import DEBUG_VARIABLE, HakmemError
 
     if isinstance(error, HakmemError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this; raise the limit (ulimit -v), or free some"
+        return "out of memory; raise the limit (ulimit -v), or free some memory"
     if isinstance(error, ImportError):
-        return f"a part of the tool cannot be loaded: {error}; install it again: pipx install ./python"
+        return f"cannot load a part of the tool: {error}; reinstall it: pipx install ./python"
     return (
         f"this is a bug in the tool (hakmem {__version__}, {place_of(error)}): {type(error).__name__}: "
-        f"{error}. Please report it with the command line; {DEBUG_VARIABLE}=1 shows more"
+        f"{error}. Please report it with the command line; {DEBUG_VARIABLE}=1 shows the traceback"
     )
 
 
 def place_of(error: Exception) -> str:
-    """The innermost line of ours that the error came through."""
+    """The innermost line of the tool in the traceback."""
     trace, place = error.__traceback__, "?"
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename

@@ -11,7 +11,7 @@
 #include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
@@ -38,10 +38,10 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
 void *hak_aligned_alloc(size_t alignment, size_t size) {
   return family_aligned_alloc(alignment, size, SITE());
 }
-RESIDENT int hak_posix_memalign(void **out, size_t alignment, size_t size) {
+int hak_posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-RESIDENT void *hak_memalign(size_t alignment, size_t size) {
+void *hak_memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }
@@ -73,7 +73,10 @@ void *hak_expand(void *block, size_t size) {
   return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
 }
 
-size_t hak_purge(bool force) { return library_ready() ? scavenge_now(heap_of_thread, force) : 0; }
+size_t hak_purge(bool force) {
+  if (!library_ready()) return 0;
+  return reclaim(heap_of_thread, force ? RECLAIM_TRIM : RECLAIM_OLD).purged_bytes;
+}
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
 

@@ -103,7 +103,7 @@ RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site
 }
 
 /* As in glibc: what is no power of two is rounded up to one, and invalid where there is none. */
-RESIDENT void *family_memalign(size_t alignment, size_t size, uint32_t site) {
+void *family_memalign(size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) {
     errno = EINVAL;
     return NULL;
@@ -132,9 +132,14 @@ void *family_pvalloc(size_t size, uint32_t site) {
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
-RESIDENT size_t family_usable_size(const void *block) {
+NOINLINE static size_t ask_usable_size(const void *block) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
   if (LIKELY(kind == BLOCK_OWN)) return usable_bytes;
   return kind == BLOCK_FOREIGN ? os_libc_malloc()->usable_size((void *)(uintptr_t)block) : 0;
+}
+
+RESIDENT size_t family_usable_size(const void *block) {
+  size_t usable_bytes = heap_ask_quickly(block);
+  return LIKELY(usable_bytes) ? usable_bytes : ask_usable_size(block);
 }

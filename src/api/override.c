@@ -26,7 +26,7 @@ RESIDENT EXPORT void *aligned_alloc(size_t alignment, size_t size) {
 RESIDENT EXPORT int posix_memalign(void **out, size_t alignment, size_t size) {
   return family_posix_memalign(out, alignment, size, SITE());
 }
-RESIDENT EXPORT void *memalign(size_t alignment, size_t size) {
+EXPORT void *memalign(size_t alignment, size_t size) {
   return family_memalign(alignment, size, SITE());
 }
 EXPORT void *valloc(size_t size) { return family_valloc(size, SITE()); }

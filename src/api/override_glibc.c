@@ -31,7 +31,7 @@ EXPORT struct mallinfo2 mallinfo2(void) {
   return (struct mallinfo2){
       .arena = figures.system_bytes,
       .ordblks = figures.cached_blocks + figures.free_blocks +
-                 1, /* and the fresh memory behind: glibc's top chunk */
+                 1, /* and the fresh memory after it: glibc's top chunk */
       .hblks = figures.mmap_blocks,
       .hblkhd = figures.mmap_bytes,
       .uordblks = figures.in_use_bytes,

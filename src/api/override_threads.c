@@ -3,7 +3,7 @@
  *
  * In a forked child handlers run in the order of their registration, and until ours has run nobody may allocate: a lock may
  * be held by a thread that did not come along.  So ours must be registered first.  At load is too late: libraries that
- * the program is linked with are initialised before.  It is also dear: a page of the C library that small processes
+ * the program is linked with are initialised before.  It is also expensive: a page of the C library that small processes
  * have no other need of (docs/decisions/0012).  So ours are registered when another's are, and at the latest when the first thread is started.  A process that never does either
  * has nothing to guard at a fork. */
 #include <stdlib.h>
@@ -43,7 +43,7 @@ int pthread_create(void *thread, const void *attributes, void *(*body)(void *), 
     EXPORT_ALIAS_OF(hak_start_thread);
 
 int thrd_create(void *thread, int (*body)(void *), void *argument);
-RESIDENT EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
+EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
   start_c11_function *start;
   heaps_at_fork();
   *(void **)&start = os_next_symbol("thrd_create");
@@ -51,7 +51,7 @@ RESIDENT EXPORT int thrd_create(void *thread, int (*body)(void *), void *argumen
 }
 
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
-RESIDENT static int call_alone(const char *name, int first, int second) {
+static int call_alone(const char *name, int first, int second) {
   int (*next)(int, int);
   *(void **)&next = os_next_symbol(name); /* first: it may allocate, and start a helper */
   helper_stop(false);
@@ -60,11 +60,9 @@ RESIDENT static int call_alone(const char *name, int first, int second) {
   return -1;
 }
 int unshare(int flags);
-RESIDENT EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
+EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
 int setns(int descriptor, int type);
-RESIDENT EXPORT int setns(int descriptor, int type) {
-  return call_alone("setns", descriptor, type);
-}
+EXPORT int setns(int descriptor, int type) { return call_alone("setns", descriptor, type); }
 
 /* What pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),

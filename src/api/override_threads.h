@@ -4,7 +4,7 @@
 
 #include "base/compiler.h"
 
-/* Who asks for the name gets this one, hakmem's or another; its types are opaque here. */
+/* A lookup of the name finds this one, hakmem's or another; its types are opaque here. */
 int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument);
 
 /* Hakmem's, which only libhakmem.so has. */

@@ -51,7 +51,8 @@
  * elsewhere: LONG_LIVED that of processes which live for seconds, unmarked what few processes run. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
-#define RESIDENT_IN_PART __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
+#define RESIDENT_IN_PART \
+  __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
 #define LONG_LIVED __attribute__((section(".text.long_lived")))
 /* malloc and free: their speed depends on where they lie by up to a fifth, so every build puts them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
@@ -62,7 +63,7 @@
 #define CACHE_LINE_BYTES 64
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
-/* The address this function returns to: who called it. */
+/* The address this function returns to: its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
 
 /* Tells the processor that this is a spin loop. */
@@ -81,7 +82,7 @@ INLINE void *opaque_pointer(void *pointer) {
   return pointer;
 }
 
-/* Two levels of assertion: ASSERT is checked in debug builds only and may be dear; the release
+/* Two levels of assertion: ASSERT is checked in debug builds only and may be expensive; the release
  * build keeps no check that a user pays for, misuse by callers is src/guard's business. */
 #if HAK_DEBUG
 void assertion_failed(const char *expression, const char *file, int line);

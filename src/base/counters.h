@@ -1,6 +1,6 @@
 /* counters.h: what is counted, and where.
  *
- * Each heap has a block of counters, written by its thread with relaxed stores, and now and then by who
+ * Each heap has a block of counters, written by its thread with relaxed stores, and now and then by a thread that
  * sweeps it under its latch; a step may be lost when both count at once, none is torn.  A reader sums
  * them all.  What happens seldom, or belongs to nobody, is counted once for the process, atomically.
  * Nothing on the two fast paths counts.  base/counters.def says what each figure means. */

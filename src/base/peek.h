@@ -1,6 +1,6 @@
 /* peek.h: a look at what other threads may be writing.
  *
- * For reports, which stop nobody and make no call of the system: a sandbox may forbid every one that
+ * For reports, which stop nobody and make no system call: a sandbox may forbid every one that
  * malloc itself does not need. */
 #ifndef HAK_BASE_PEEK_H
 #define HAK_BASE_PEEK_H

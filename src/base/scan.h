@@ -10,7 +10,7 @@
 
 #include "base/compiler.h"
 
-/* The first place of a character at or behind `text`, or NULL. */
+/* The first place of a character at or after `text`, or NULL. */
 INLINE const char *scan_for(const char *text, char wanted) {
   for (; *text; text++)
     if (*text == wanted) return text;

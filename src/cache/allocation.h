@@ -1,4 +1,4 @@
-/* allocation.h: what a request is, for all who serve it. */
+/* allocation.h: what a request is, for all that serve it. */
 #ifndef HAK_CACHE_ALLOCATION_H
 #define HAK_CACHE_ALLOCATION_H
 

@@ -1,4 +1,4 @@
-/* capacity.h: how many blocks a magazine may hold (T2).
+/* capacity.h: how many blocks a magazine may hold.
  *
  * The rule follows the program.  A magazine that misses on both sides in turn (a refill after a flush,
  * or the reverse) was too small for the load's swing: it doubles, as long as all magazines together

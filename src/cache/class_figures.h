@@ -2,7 +2,7 @@
  * its magazines and what lies below, and what the requests that missed asked for.
  *
  * A thread that the starter heap serves has no counters: most threads of a program with very many do little.
- * Called on slow paths, by the heap's thread and by who sweeps it under its latch. */
+ * Called on slow paths, by the heap's thread and by a thread that sweeps it under its latch. */
 #ifndef HAK_CACHE_CLASS_FIGURES_H
 #define HAK_CACHE_CLASS_FIGURES_H
 

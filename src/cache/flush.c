@@ -6,6 +6,7 @@
 #include "cache/class_figures.h"
 #include "cache/reuse.h"
 #include "pool/purge.h"
+#include "slab/adopt.h"
 #include "slab/batch_free.h"
 
 static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned block_count) {
@@ -40,5 +41,19 @@ RESIDENT void batch_flush_whole(struct heap *heap, unsigned class) {
   if (!block_count) return;
   owner_begin_work(&heap->owner);
   flush_oldest(heap, class, block_count);
+  latch_give(&heap->owner);
+}
+
+/* ---- before the process grows ---------------------------------------------------------------------------------- */
+
+RESIDENT void flush_resting(struct heap *heap) {
+  count(&heap->owner.counters, COUNT_reliefs);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    struct bin *bin = &heap->owner.bins[class];
+    if (!bin->has_served) batch_flush_whole(heap, class);
+    bin->has_served = false;
+  }
+  latch_take(&heap->owner);
+  owner_drain_all(&heap->owner);
   latch_give(&heap->owner);
 }

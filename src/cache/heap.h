@@ -1,4 +1,4 @@
-/* heap.h: a thread's heap: magazines in front, an owner of slabs behind, a remote-free buffer for other heaps'
+/* heap.h: a thread's heap: magazines in front, an owner of slabs below, a remote-free buffer for other heaps'
  * blocks.
  *
  * A thread finds its heap through one initial-exec TLS pointer.  Before its first allocation the
@@ -45,12 +45,14 @@ struct heap {
   int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
-  uint64_t next_trim_ms;         /* when its own idle caches are looked at again */
-  uint64_t next_look_ms;         /* when free pages in its own slabs are (slab/pages.h) */
+  uint64_t next_flush_ms;        /* when its own idle caches are looked at again */
+  uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */
   bool has_waiting_pages;        /* that look left some */
   ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
   ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
-  struct heap *next_parked;      /* under the lock of the list of heaps */
+  ATOMIC(uint32_t)
+  taken_in; /* cache/parked.c: by which of a line of forked children it was taken over */
+  struct heap *next_parked; /* under the lock of the list of heaps */
   struct guard_sampler guard_sampler;
 
   struct owner owner;

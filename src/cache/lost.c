@@ -1,15 +1,14 @@
 #include "cache/lost.h"
 
 #include "cache/caches.h"
-#include "cache/new_heap.h"
 #include "cache/parked.h"
 #include "os/lock.h"
 #include "slab/adopt.h"
 
-/* In a child, until somebody parked the heaps of the threads that did not come along. */
+/* In a child, until all heaps were looked at that the parent had. */
 static ATOMIC(uint32_t) has_lost_threads;
 static struct lock lost_lock = {.rank = LOCK_RANK_LOST};
-static uint32_t numbers_at_fork; /* written while the child has one thread */
+static struct owner *next_owner; /* under the lock */
 static struct heap *survivor;    /* the heap of the thread that forked */
 
 /* A thread cut off inside a slow path, or with another's latch, left lists as they happened to be: nobody
@@ -33,26 +32,30 @@ static void give_up_broken_heaps(void) {
   }
 }
 
-/* Heaps that were made since are the child's own. */
-static void park_lost_thread(struct heap *heap) {
-  uint32_t state = load_relaxed(&heap->owner.state);
-  bool is_lost = heap != survivor && heap->owner.number <= numbers_at_fork;
-  if (is_lost && state != OWNER_PARKED && state != OWNER_LOST) caches_park(heap);
+/* Heaps that were made or taken over since are the child's own. */
+static void park_if_lost(struct heap *heap) {
+  uint32_t state =
+      load_acquire(&heap->owner.state); /* pairs with parked_take, which has noted it before */
+  if (state == OWNER_PARKED || state == OWNER_LOST || heap == survivor) return;
+  if (!parked_was_taken_here(heap)) caches_park(heap);
 }
 
-/* Nobody gets a heap before all are parked: one that is taken over meanwhile would look like a lost one. */
-COLD static void park_lost_threads(void) {
+COLD static bool park_some(size_t most) {
   lock_take(&lost_lock, &stray_counters);
-  if (load_relaxed(&has_lost_threads)) {
-    for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-      park_lost_thread(heap_of_owner(owner));
-    store_release(&has_lost_threads, 0); /* what was parked before; pairs with the acquire below */
+  for (; next_owner && most; most--) {
+    struct heap *heap = heap_of_owner(next_owner);
+    next_owner = next_owner->next_of_all;
+    park_if_lost(heap);
   }
+  bool has_more = next_owner != NULL;
+  store_release(&has_lost_threads,
+                has_more); /* what was parked before; pairs with the acquire below */
   lock_give(&lost_lock);
+  return has_more;
 }
 
-RESIDENT void heaps_park_lost_threads(void) {
-  if (UNLIKELY(load_acquire(&has_lost_threads))) park_lost_threads();
+RESIDENT bool lost_park(size_t most) {
+  return UNLIKELY(load_acquire(&has_lost_threads)) && park_some(most);
 }
 
 void lost_after_fork(struct heap *own) {
@@ -60,6 +63,6 @@ void lost_after_fork(struct heap *own) {
   give_up_broken_heaps();
   parked_after_fork(); /* somebody was changing the list: what is parked says so itself */
   lock_reset_in_child(&lost_lock);
-  numbers_at_fork = heaps_made();
+  next_owner = owners_first();
   store_relaxed(&has_lost_threads, 1); /* relaxed: the child has one thread */
 }

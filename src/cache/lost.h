@@ -4,8 +4,10 @@
 
 #include "cache/heap.h"
 
-/* Parks them, if nobody has.  Cheap when there are none. */
-void heaps_park_lost_threads(void);
+/* Looks at `most` heaps, going on where the last look ended, and parks those of such threads.  True when there may be more.
+ * Cheap when there are none. */
+bool lost_park(size_t most);
+enum { LOST_A_STEP = 16 };
 
 /* While the child has one thread: `survivor` is that thread's heap. */
 void lost_after_fork(struct heap *survivor);

@@ -1,4 +1,4 @@
-/* magazine.h: a thread's stack of free blocks of one class (T1).
+/* magazine.h: a thread's stack of free blocks of one class.
  *
  *      base                  top              end
  *       ▼                     ▼                ▼

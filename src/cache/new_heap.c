@@ -18,8 +18,6 @@ RESIDENT bool new_heap_init(void) {
 
 static ATOMIC(uint32_t) heap_numbers; /* given so far; relaxed: each is given once */
 
-uint32_t heaps_made(void) { return load_relaxed(&heap_numbers); }
-
 RESIDENT struct heap *heap_make(void) {
   struct heap *heap = take_record();
   if (!heap) return NULL;

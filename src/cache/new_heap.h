@@ -10,7 +10,4 @@ bool new_heap_init(void);
 /* A new heap, of nobody yet; NULL without memory. */
 struct heap *heap_make(void);
 
-/* The number of the heap made last. */
-uint32_t heaps_made(void);
-
 #endif

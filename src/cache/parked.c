@@ -5,6 +5,7 @@
 
 static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
 static struct heap *parked_heaps; /* under the lock */
+static uint32_t forks; /* between the first process and this one; written while it has one thread */
 
 static void push_parked(struct heap *heap) {
   lock_take(&heaps_lock, &stray_counters);
@@ -25,7 +26,8 @@ RESIDENT struct heap *parked_take(void) {
   struct heap *heap = pop_parked();
   while (heap && load_relaxed(&heap->owner.state) == OWNER_LOST) heap = pop_parked();
   if (!heap) return NULL;
-  latch_take(&heap->owner); /* somebody may be adopting from it */
+  latch_take(&heap->owner);              /* somebody may be adopting from it */
+  store_relaxed(&heap->taken_in, forks); /* before the state: pairs with park_if_lost */
   store_seq(&heap->owner.state, OWNER_RUNNING);
   latch_give(&heap->owner);
   store_relaxed(&heap->tag, heap->owner.tag); /* the ticker may have come too late */
@@ -41,7 +43,12 @@ RESIDENT void parked_add(struct heap *heap) {
   push_parked(heap);
 }
 
+bool parked_was_taken_here(const struct heap *heap) {
+  return load_relaxed(&heap->taken_in) == forks;
+}
+
 void parked_after_fork(void) {
+  forks++;
   if (!lock_reset_in_child(&heaps_lock)) return;
   parked_heaps = NULL;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)

@@ -9,6 +9,9 @@ void parked_add(struct heap *heap);
 /* One that is taken over; NULL when there is none. */
 struct heap *parked_take(void);
 
+/* In a forked child: whether the heap, which is not parked, has been taken over since. */
+bool parked_was_taken_here(const struct heap *heap);
+
 /* In a forked child, while it has one thread, and it is known which heaps are lost. */
 void parked_after_fork(void);
 

@@ -12,12 +12,13 @@
 #include "slab/slab.h"
 
 /* How many blocks of a class may be ready: few of those that are large. */
-#define READY_BYTES ((size_t)32 << 10)
+#define READY_BYTES ((size_t)128 << 10)
 
 struct quarantine *quarantine_make(struct heap *heap) {
   struct quarantine *quarantine = metadata_allocate(sizeof *quarantine);
   if (!quarantine) return NULL;
   quarantine->random = os_random() | 1;
+  quarantine->block_most = QUARANTINE_BLOCKS;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     size_t most = READY_BYTES / class_block_bytes[class];
     quarantine->ready_most[class] = (uint8_t)(most < READY_BLOCKS ? most : READY_BLOCKS);
@@ -36,6 +37,22 @@ void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   struct block_description description = slab_describe(slab_of_block(block), block);
   report_write_after_free(block, offset, &description);
   wipe_block(block, block_bytes); /* as all free blocks are */
+}
+
+/* The blocks that wait are smaller now: more of them. */
+static void let_more_wait(struct quarantine *quarantine) {
+  if (quarantine->bytes > options.quarantine_bytes / 4 * 3) return;
+  uint32_t most = quarantine->block_most + quarantine->block_most / 8 + 1;
+  quarantine->block_most = most < QUARANTINE_BLOCKS ? most : QUARANTINE_BLOCKS;
+}
+
+bool quarantine_plan_look(struct quarantine *quarantine) {
+  let_more_wait(quarantine);
+  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
+    quarantine->looks++;
+  else
+    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
+  return true;
 }
 
 /* ---- on the way home --------------------------------------------------------------------------------------- */
@@ -89,8 +106,8 @@ static unsigned take_from_slabs(struct heap *heap, struct quarantine *quarantine
                                 unsigned wanted) {
   struct owner *owner = &heap->owner;
   ATOMIC(uintptr_t) *places = quarantine_ready(quarantine, class);
-  struct slab *slab = owner->bins[class].current;
-  if (!slab || !slab->free_local) slab = supply_pass(owner, class);
+  struct supply supply = {.owner = owner, .class = class, .users = FOR_HARDENED};
+  struct slab *slab = supply_climb(&supply);
   unsigned taken = 0;
   for (; slab && slab->free_local && taken < wanted; taken++) {
     void *block = slab_take_at_random(slab, owner, random_next(&quarantine->random));
@@ -115,20 +132,38 @@ bool quarantine_refill(struct heap *heap, struct quarantine *quarantine, unsigne
 
 INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t block,
                     uint32_t entry) {
-  uint32_t class = entry ^ heap->owner.tag;
-  if (options.harden > 1) quarantine_check_untouched(block, entry & MAP_CLASS_MASK);
-  if (class >= SLAB_CLASS_COUNT || quarantine->ready_count[class] >= quarantine->ready_most[class])
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (options.harden > 1) quarantine_check_untouched(block, class);
+  bool is_kept = (entry ^ heap->owner.tag) == class || class >= TINY_CLASS_COUNT;
+  if (!is_kept || quarantine->ready_count[class] >= quarantine->ready_most[class])
     return send_home(heap, quarantine, block);
   store_relaxed(&quarantine_ready(quarantine, class)[quarantine->ready_count[class]++], block);
   return false;
 }
 
-/* Puts the last one that waits, or `instead`, in the place of a random one, which leaves. */
+/* The place that the next one to leave is in.  It is drawn a call before it leaves, so that nobody waits for what is known
+ * of it, and its first line is there when malloc looks. */
+INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
+  ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
+  uintptr_t block = load_relaxed(place);
+  PREFETCH((void *)next);
+  store_relaxed(place, next);
+  return block;
+}
+
+INLINE bool let_go(struct heap *heap, struct quarantine *quarantine, uintptr_t block) {
+  if (UNLIKELY(!block)) return false;
+  uint32_t entry = owner_map_entry(block);
+  quarantine->bytes -= class_block_bytes[entry & MAP_CLASS_MASK];
+  if (UNLIKELY(block == quarantine->latest)) quarantine->latest = 0;
+  return release(heap, quarantine, block, entry);
+}
+
+/* Puts the last one that waits, or `instead`, in the place of a random one, which leaves next. */
 INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr_t instead) {
   uint32_t count = load_relaxed(&quarantine->block_count);
   ATOMIC(uintptr_t) *place = &quarantine->blocks[quarantine_draw(quarantine, count)];
-  uintptr_t block = load_relaxed(place);
-  uint32_t entry = owner_map_entry(block);
+  uintptr_t next = load_relaxed(place);
   if (!instead) {
     ATOMIC(uintptr_t) *last = &quarantine->blocks[count - 1];
     instead = load_relaxed(last);
@@ -137,15 +172,18 @@ INLINE bool let_one_go(struct heap *heap, struct quarantine *quarantine, uintptr
     if (place == last) instead = 0;
   }
   store_relaxed(place, instead);
-  quarantine->bytes -= class_block_bytes[entry & MAP_CLASS_MASK];
-  if (UNLIKELY(block == quarantine->latest)) quarantine->latest = 0;
-  return release(heap, quarantine, block, entry);
+  return let_go(heap, quarantine, exchange_leaving(quarantine, next));
 }
 
-/* Until what waits is within its bounds. */
-static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
+/* What waits is beyond its bounds: an eighth of it goes, and as many blocks wait from now on as are left.  So it is one in
+ * and one out most of the time, whatever their sizes: a comparison that nobody can predict costs as much as a cache miss. */
+NOINLINE static bool let_more_go(struct heap *heap, struct quarantine *quarantine) {
+  size_t most = options.quarantine_bytes - options.quarantine_bytes / 8;
   bool went_home = false;
-  while (quarantine->bytes > options.quarantine_bytes) went_home |= let_one_go(heap, quarantine, 0);
+  while (quarantine->bytes > most && load_relaxed(&quarantine->block_count))
+    went_home |= let_one_go(heap, quarantine, 0);
+  uint32_t left = load_relaxed(&quarantine->block_count);
+  quarantine->block_most = left ? left : 1;
   return went_home;
 }
 
@@ -167,8 +205,7 @@ bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
     return release(heap, quarantine, block, owner_map_entry(block));
   uint32_t count = load_relaxed(&quarantine->block_count);
   quarantine->bytes += block_bytes;
-  bool is_full = quarantine->bytes > options.quarantine_bytes || count == QUARANTINE_BLOCKS;
-  if (LIKELY(is_full && count)) {
+  if (LIKELY(count >= quarantine->block_most)) {
     went_home = let_one_go(heap, quarantine, block);
   } else {
     store_relaxed(&quarantine->blocks[count], block);
@@ -212,6 +249,7 @@ static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
 
 NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
   while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
+  let_go(heap, quarantine, exchange_leaving(quarantine, 0));
   empty_ready(heap, quarantine);
   flush_outgoing(heap, quarantine);
   while (quarantine->range_count) release_oldest_range(heap);

@@ -4,7 +4,7 @@
  *                   └──▶ outgoing ──▶ slabs                others', and what ready has no room for
  *
  * What waits in a heap is bounded in bytes (HAKMEM_QUARANTINE_BYTES) and blocks.  A block that comes takes the place of a
- * random one, so nobody can tell when it leaves.  All of them read as zero: one that does not, when it is
+ * random one, which leaves with the next call, so nobody can tell when.  All of them read as zero: one that does not, when it is
  * used again (HAKMEM_HARDEN=2: while it waits, too), was written to after its free.  What is ready came from there, or from
  * random places of a slab.
  *
@@ -16,20 +16,26 @@
 #include "cache/heap.h"
 #include "guard/wipe.h"
 
-enum { QUARANTINE_BLOCKS = 2048, QUARANTINE_RANGES = 64 };
+enum { QUARANTINE_BLOCKS = 1024, QUARANTINE_RANGES = 64 };
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
-enum { QUARANTINE_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS + SLAB_CLASS_COUNT * READY_BLOCKS };
+enum {
+  READY_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS,
+  LEAVING_PLACE = READY_PLACES + SLAB_CLASS_COUNT * READY_BLOCKS,
+  QUARANTINE_PLACES
+};
 
 struct quarantine {
   ATOMIC(uint32_t) block_count; /* that wait; read by reports */
   uint32_t range_count, oldest_range;
   uint32_t outgoing_count, outgoing_bytes;
-  size_t bytes;     /* that wait */
-  uint64_t random;  /* state of random_next */
+  uint32_t block_most; /* of those that wait, so that their bytes are within their bounds */
+  size_t bytes;        /* that wait */
+  uint64_t random; /* state of random_next */
   uintptr_t latest; /* of them; 0 when it has left */
+  uint32_t frees_until_look, looks; /* at what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
-  /* Waiting, outgoing, ready; 0 is an empty place.  All in one, as they are read from outside. */
+  /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  All in one, as they are read from outside. */
   ATOMIC(uintptr_t) blocks[QUARANTINE_PLACES];
 };
 
@@ -45,7 +51,7 @@ INLINE uint32_t quarantine_draw(struct quarantine *quarantine, uint32_t count) {
 }
 
 INLINE ATOMIC(uintptr_t) *quarantine_ready(struct quarantine *quarantine, unsigned class) {
-  return &quarantine->blocks[QUARANTINE_BLOCKS + OUTGOING_BLOCKS + class * READY_BLOCKS];
+  return &quarantine->blocks[READY_PLACES + class * READY_BLOCKS];
 }
 
 /* A block that is ready, not looked at yet; or 0. */
@@ -67,6 +73,16 @@ INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
   if (UNLIKELY(!wipe_is_whole(block, class_block_bytes[class])))
     quarantine_fail_untouched(block, class);
 }
+/* Whether a free looks at what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
+ * in LOOK_PERIOD, at random.  That is also when more blocks are let wait. */
+enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 64 };
+bool quarantine_plan_look(struct quarantine *quarantine);
+INLINE bool quarantine_is_time_to_look(struct quarantine *quarantine) {
+  if (UNLIKELY(!quarantine->frees_until_look)) return quarantine_plan_look(quarantine);
+  quarantine->frees_until_look--;
+  return false;
+}
+
 /* The same of the block that came last, which most such writes go to. */
 INLINE void quarantine_look(const struct quarantine *quarantine) {
   uintptr_t block = quarantine->latest;

@@ -1,4 +1,4 @@
-/* refill.h: blocks on their way from slabs to a magazine, many at a time (T3). */
+/* refill.h: blocks on their way from slabs to a magazine, many at a time. */
 #ifndef HAK_CACHE_REFILL_H
 #define HAK_CACHE_REFILL_H
 

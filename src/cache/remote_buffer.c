@@ -1,5 +1,7 @@
 #include "cache/remote_buffer.h"
 
+#include "slab/pending.h"
+
 #include "guard/pointer.h"
 #include "map/metadata.h"
 #include "slab/batch_free.h"

@@ -2,7 +2,7 @@
 
 #include "cache/new_heap.h"
 #include "cache/parked.h"
-#include "cache/supply.h"
+#include "slab/adopt.h"
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
@@ -21,7 +21,7 @@ static struct heap *make_starter(void) {
   return first;
 }
 
-/* acquire: the heap behind the pointer; pairs with make_starter. */
+/* acquire: the heap that the pointer leads to; pairs with make_starter. */
 static struct heap *starter_if_any(void) { return load_acquire(&starter); }
 
 static bool is_new_to(const struct heap *heap, unsigned class) {
@@ -41,19 +41,16 @@ RESIDENT static bool enter(struct heap *shared) {
   return false;
 }
 
-RESIDENT unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room) {
-  if (!is_new_to(heap, class)) return 0;
+RESIDENT struct heap *starter_enter(const struct heap *heap, unsigned class) {
+  if (!is_new_to(heap, class)) return NULL;
   struct heap *shared = starter_if_any();
   if (!shared) shared = make_starter();
-  if (!shared || !enter(shared)) return 0;
-  struct slab *slab = shared->owner.bins[class].current;
-  if (!slab || !slab->free_local) slab = supply_pass(&shared->owner, class);
-  unsigned wanted = 1u << heap->starter_batches[class] / 2;
-  if (wanted > room) wanted = room;
-  unsigned taken = slab ? slab_take(slab, &shared->owner, blocks, wanted) : 0;
-  latch_give(&shared->owner);
-  heap->starter_batches[class]++;
-  return taken;
+  return shared && enter(shared) ? shared : NULL;
+}
+
+RESIDENT unsigned starter_share(struct heap *heap, unsigned class, unsigned room) {
+  unsigned wanted = 1u << heap->starter_batches[class]++ / 2;
+  return wanted < room ? wanted : room;
 }
 
 static bool has_outgrown(const struct heap *heap, unsigned class) {
@@ -63,7 +60,10 @@ static bool has_outgrown(const struct heap *heap, unsigned class) {
 
 RESIDENT struct slab *starter_take_along(struct heap *heap, unsigned class) {
   struct heap *shared = has_outgrown(heap, class) ? starter_if_any() : NULL;
-  return shared ? supply_take_along(&heap->owner, &shared->owner, class) : NULL;
+  if (!shared || !latch_try(&shared->owner)) return NULL;
+  struct slab *slab = adopt_from_shared(&shared->owner, &heap->owner, class);
+  latch_give(&shared->owner);
+  return slab;
 }
 
 RESIDENT bool starter_give(uint32_t entry, void *block) {
@@ -74,6 +74,4 @@ RESIDENT bool starter_give(uint32_t entry, void *block) {
   return true;
 }
 
-RESIDENT void starter_after_fork(void) {
-  store_relaxed(&starter, NULL);
-} /* the child has one thread */
+void starter_after_fork(void) { store_relaxed(&starter, NULL); } /* the child has one thread */

@@ -3,7 +3,7 @@
  * A slab of its own for each class that a thread touches costs a page each, whether the thread goes on or
  * sleeps for ever: a thousand threads that did a little cost 89 KiB each (docs/decisions/0011).  So a new
  * thread's first blocks of a class, 14 at most, come from slabs that all threads share, and go back
- * there one by one; who asks for more gets its own slab, the shared one if that has room.  The process's
+ * there one by one; a thread that asks for more gets its own slab, the shared one if that has room.  The process's
  * first thread always does.
  *
  * A thread that finds the latch taken for long is served as if there were no starter heap. */
@@ -12,9 +12,10 @@
 
 #include "cache/heap.h"
 
-/* A batch of at most `room` blocks for a heap that is new to the class, in blocks[0] … ; how many, 0 when
- * the heap shall take from slabs of its own. */
-unsigned starter_take(struct heap *heap, unsigned class, void **blocks, unsigned room);
+/* The starter heap, with its latch, for a heap that is new to the class; NULL when it shall take from slabs of its own. */
+struct heap *starter_enter(const struct heap *heap, unsigned class);
+/* How many blocks the heap gets there this time, `room` at most. */
+unsigned starter_share(struct heap *heap, unsigned class, unsigned room);
 
 /* Takes a block back if its owner map entry says that it is the starter heap's. */
 bool starter_give(uint32_t entry, void *block);

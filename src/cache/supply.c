@@ -1,25 +1,28 @@
 #include "cache/supply.h"
 
+#include "cache/flush.h"
+#include "cache/starter.h"
 #include "config/options.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other classes' queued slabs drained before a new slab is made: some may be wholly free. */
-enum { OTHER_CLASSES_BUDGET = 8 };
-
-RESIDENT static struct slab *make_current(struct owner *owner, struct slab *slab) {
-  struct bin *bin = &owner->bins[slab->class];
-  struct slab *before = bin->current;
-  if (slab->is_listed) slab_unlist(slab, owner);
-  bin->current = slab;
-  if (before && before != slab && before->free_local) slab_list(before, owner);
-  return slab;
+static struct bin *bin_of(const struct supply *supply) {
+  return &supply->owner->bins[supply->class];
 }
 
 static bool has_reusable(const struct slab *slab) { return slab && slab_reusable(slab); }
+
+/* ---- the owner's slabs ------------------------------------------------------------------------------------- */
+
+/* Whose blocks' order is drawn, or who takes a few for a moment, has no use for the difference between fresh blocks and others. */
+INLINE struct slab *find_current(struct supply *supply) {
+  struct slab *slab = bin_of(supply)->current;
+  if (!slab) return NULL;
+  unsigned blocks = supply->users == FOR_MAGAZINE ? slab_reusable(slab) : slab->free_local;
+  return blocks ? slab : NULL;
+}
 
 /* The first listed slab, or the second when the first has fresh blocks only. */
 RESIDENT static struct slab *choose_partial(const struct bin *bin) {
@@ -27,61 +30,65 @@ RESIDENT static struct slab *choose_partial(const struct bin *bin) {
   return first && !has_reusable(first) && has_reusable(first->next) ? first->next : first;
 }
 
-/* Which rung of Route S has blocks that came back; COUNTER_COUNT for none. */
-static enum counter route_s(struct owner *owner, unsigned class) {
-  struct bin *bin = &owner->bins[class];
-  unsigned drained = pending_drain_class(owner, class, options.pending_budget_slabs);
-  if (has_reusable(bin->current)) return COUNT_refill_pending;
-  if (drained && has_reusable(choose_partial(bin))) return COUNT_refill_pending;
-  if (bin->current && os_is_multi_threaded()) { /* else nobody has freed into it */
-    count(&owner->counters, COUNT_active_drain_tries);
-    if (slab_collect(bin->current, owner)) return COUNT_refill_active_drain;
-  }
-  return has_reusable(choose_partial(bin)) ? COUNT_refill_partial : COUNTER_COUNT;
+INLINE struct slab *find_partial(struct supply *supply) {
+  struct slab *slab = choose_partial(bin_of(supply));
+  return has_reusable(slab) ? slab : NULL;
 }
 
-RESIDENT static void count_reuse(struct owner *owner, enum counter stage) {
-  count(&owner->counters, COUNT_must_reuse_hits);
-  count(&owner->counters, COUNT_page_reuses);
-  count(&owner->counters, stage);
+INLINE struct slab *find_pending(struct supply *supply) {
+  unsigned useful = pending_drain_class(supply->owner, supply->class, options.pending_budget_slabs);
+  struct slab *current = bin_of(supply)->current;
+  if (has_reusable(current)) return current;
+  return useful ? find_partial(supply) : NULL;
 }
 
-RESIDENT struct slab *supply_reuse(struct owner *owner, unsigned class) {
-  enum counter stage = route_s(owner, class);
-  if (stage == COUNTER_COUNT) return NULL;
-  struct bin *bin = &owner->bins[class];
-  count_reuse(owner, stage);
-  if (stage == COUNT_refill_active_drain) count(&owner->counters, COUNT_active_drain_hits);
-  if (has_reusable(bin->current)) return bin->current;
-  return make_current(owner, choose_partial(bin));
+/* In a process with one thread nobody has freed into it. */
+INLINE struct slab *find_active_drain(struct supply *supply) {
+  struct slab *current = bin_of(supply)->current;
+  if (!current || !os_is_multi_threaded()) return NULL;
+  count(&supply->owner->counters, COUNT_active_drain_tries);
+  if (!slab_collect(current, supply->owner)) return NULL;
+  count(&supply->owner->counters, COUNT_active_drain_hits);
+  return current;
 }
 
-RESIDENT unsigned supply_borrow(struct owner *owner, unsigned class, void **blocks,
-                                unsigned wanted) {
-  unsigned borrowed = borrow_blocks(owner, class, blocks, wanted);
-  if (borrowed) count_reuse(owner, COUNT_refill_borrowed);
-  return borrowed;
+INLINE struct slab *find_fresh(struct supply *supply) {
+  struct slab *current = bin_of(supply)->current;
+  return current && current->free_local ? current : NULL;
 }
 
-/* A slab of ours with fresh blocks only. */
-static struct slab *use_fresh(struct owner *owner, unsigned class) {
-  struct bin *bin = &owner->bins[class];
-  if (bin->current && bin->current->free_local) {
-    count(&owner->counters, COUNT_refill_current);
-    return bin->current;
-  }
-  if (!bin->partial) return NULL;
-  count_reuse(owner, COUNT_refill_partial);
-  return make_current(owner, bin->partial);
+INLINE struct slab *find_fresh_listed(struct supply *supply) { return bin_of(supply)->partial; }
+
+/* ---- others' ----------------------------------------------------------------------------------------------- */
+
+/* Mid ones only: to free them costs the same whose they are, a Tiny one would take the long way
+ * at each free (docs/decisions/0002). */
+INLINE struct slab *find_borrowed(struct supply *supply) {
+  enum { MOST = 8 };
+  if (supply->class < TINY_CLASS_COUNT) return NULL;
+  unsigned wanted = supply->wanted < MOST ? supply->wanted : MOST;
+  supply->taken = borrow_blocks(supply->owner, supply->class, supply->blocks, wanted);
+  return NULL;
 }
 
-/* A slab that was adopted just now. */
-static struct slab *use_adopted(struct owner *owner, struct slab *slab, enum counter stage) {
-  count_reuse(owner, stage);
-  return make_current(owner, slab);
+INLINE struct slab *find_starter(struct supply *supply) {
+  return supply->heap ? starter_take_along(supply->heap, supply->class) : NULL;
 }
 
-/* Slabs of other classes that others have freed wholly are of use to every class. */
+INLINE struct slab *find_ended(struct supply *supply) {
+  return adopt_from_ended(supply->owner, supply->class);
+}
+
+INLINE struct slab *find_route_p(struct supply *supply) {
+  bool may_be = options.route_p && os_is_multi_threaded();
+  return may_be ? adopt_route_p(supply->owner, supply->class) : NULL;
+}
+
+/* ---- the pool ---------------------------------------------------------------------------------------------- */
+
+/* Other classes' queued slabs drained before a new slab is made: some may be wholly free. */
+enum { OTHER_CLASSES_BUDGET = 8 };
+
 static void drain_other_classes(struct owner *owner) {
   unsigned budget = OTHER_CLASSES_BUDGET;
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready && budget;
@@ -89,10 +96,21 @@ static void drain_other_classes(struct owner *owner) {
     pending_drain_class(owner, lowest_bit(ready), 1);
 }
 
-/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their begin,
+static struct slab *own(struct supply *supply, struct slab *slab) {
+  if (slab) slab_own(slab, supply->owner);
+  return slab;
+}
+
+RESIDENT static struct slab *find_touched(struct supply *supply) {
+  drain_other_classes(supply->owner);
+  borrow_release_slab(supply->owner, supply->class);
+  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
+}
+
+/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their start,
  * where the last freed into are. */
 enum { KEPT_PROBES = 64 };
-static struct slab *find_kept(const struct owner *owner, unsigned class) {
+RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned class) {
   for (unsigned other = 0; other < SLAB_CLASS_COUNT; other++) {
     const struct bin *bin = &owner->bins[other];
     if (slots_of_class(other) < slots_of_class(class)) continue;
@@ -104,46 +122,79 @@ static struct slab *find_kept(const struct owner *owner, unsigned class) {
   return NULL;
 }
 
-static struct slab *acquire(struct owner *owner, unsigned class, enum supply_reach reach) {
-  struct slab *slab = acquire_touched_slab(class, &owner->counters);
-  struct slab *kept = slab ? NULL : find_kept(owner, class);
-  if (kept && slab_try_release(kept, owner)) slab = acquire_touched_slab(class, &owner->counters);
-  if (slab) return slab;
-  return reach == WITHIN_POOL ? acquire_slab_within_pool(class, &owner->counters)
-                              : acquire_slab(class, &owner->counters);
+RESIDENT static struct slab *find_kept(struct supply *supply) {
+  struct slab *kept = choose_kept(supply->owner, supply->class);
+  if (!kept || !slab_try_release(kept, supply->owner)) return NULL;
+  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
 }
 
-static struct slab *make_new(struct owner *owner, unsigned class, enum supply_reach reach) {
-  drain_other_classes(owner);
-  borrow_release_slab(owner, class);
-  struct slab *slab = acquire(owner, class, reach);
-  if (!slab) return NULL;
-  count(&owner->counters, COUNT_new_pages_forced);
-  count(&owner->counters, COUNT_refill_new);
-  slab_own(slab, owner);
-  return make_current(owner, slab);
+RESIDENT static struct slab *find_untouched(struct supply *supply) {
+  return own(supply, acquire_slab(supply->class, POOL_FRESH, &supply->owner->counters));
 }
 
-RESIDENT struct slab *supply_take_along(struct owner *owner, struct owner *shared, unsigned class) {
-  if (!latch_try(shared)) return NULL;
-  struct slab *slab = adopt_from_shared(shared, owner, class);
-  latch_give(shared);
-  return slab ? use_adopted(owner, slab, COUNT_refill_starter) : NULL;
+/* Before the system is asked. */
+RESIDENT static struct slab *find_relieved(struct supply *supply) {
+  struct heap *heap = supply->heap;
+  if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
+  supply->is_relieved = true;
+  latch_give(supply->owner);
+  flush_resting(heap);
+  owner_begin_work(supply->owner);
+  return supply_climb(supply);
 }
 
-RESIDENT struct slab *supply_touch(struct owner *owner, unsigned class, enum supply_reach reach) {
-  struct slab *slab = adopt_from_ended(owner, class);
-  if (slab) return use_adopted(owner, slab, COUNT_refill_orphan);
-  if (options.route_p && os_is_multi_threaded()) {
-    slab = adopt_route_p(owner, class);
-    if (slab) return use_adopted(owner, slab, COUNT_refill_route_p);
+RESIDENT static struct slab *find_system(struct supply *supply) {
+  return own(supply, acquire_slab(supply->class, POOL_SYSTEM, &supply->owner->counters));
+}
+
+/* ---- the climb --------------------------------------------------------------------------------------------- */
+
+RESIDENT static struct slab *make_current(struct supply *supply, struct slab *slab) {
+  struct bin *bin = bin_of(supply);
+  struct slab *before = bin->current;
+  if (slab == before) return slab;
+  if (slab->is_listed) slab_unlist(slab, supply->owner);
+  bin->current = slab;
+  if (before && before->free_local) slab_list(before, supply->owner);
+  return slab;
+}
+
+INLINE struct slab *note_hit(struct supply *supply, struct slab *slab, enum counter counter,
+                             enum supply_kind kind) {
+  struct counters *counters = &supply->owner->counters;
+  if (kind == SUPPLY_AGAIN) return slab;
+  count(counters, counter);
+  if (kind == SUPPLY_REUSE || kind == SUPPLY_LOAN) {
+    count(counters, COUNT_must_reuse_hits);
+    count(counters, COUNT_page_reuses);
   }
-  slab = use_fresh(owner, class);
-  if (slab) return slab;
-  return make_new(owner, class, reach);
+  if (kind == SUPPLY_NEW) count(counters, COUNT_new_pages_forced);
+  return kind == SUPPLY_OWN || kind == SUPPLY_LOAN ? slab : make_current(supply, slab);
 }
 
-RESIDENT struct slab *supply_pass(struct owner *owner, unsigned class) {
-  struct slab *slab = supply_reuse(owner, class);
-  return slab ? slab : supply_touch(owner, class, AS_FAR_AS_THE_SYSTEM);
+RESIDENT struct slab *supply_climb(struct supply *supply) {
+  const unsigned before = supply->taken;
+  struct slab *slab;
+#define RUNG(name, counter, kind, who, touches, what)                   \
+  if ((touches || SUPPLY_##kind == SUPPLY_LOAN) && before) return NULL; \
+  if (who == FOR_ALL || supply->users & (who)) {                        \
+    slab = find_##name(supply);                                         \
+    if (slab || (SUPPLY_##kind == SUPPLY_LOAN && supply->taken)) {      \
+      supply->is_alone = touches;                                       \
+      return note_hit(supply, slab, COUNT_##counter, SUPPLY_##kind);    \
+    }                                                                   \
+  }
+  SUPPLY_LADDER
+#undef RUNG
+  return NULL;
+}
+
+RESIDENT unsigned supply_fill(struct supply *supply) {
+  do {
+    struct slab *slab = supply_climb(supply);
+    if (!slab) break;
+    unsigned wanted = slab_batch(slab, supply->wanted - supply->taken);
+    supply->taken += slab_take(slab, supply->owner, supply->blocks + supply->taken, wanted);
+  } while (supply->taken * 2 < supply->wanted && !supply->is_alone);
+  return supply->taken;
 }

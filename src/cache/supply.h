@@ -1,34 +1,60 @@
-/* supply.h: the supply ladder (M3): where free blocks of a class come from before a new slab is made.
- *
- *   Route S     own pending queue (a budget of slabs per visit)
- *               → remote frees of the current slab
- *               → the class's partial list
- *   borrowed    blocks that wait in other owners' pending queues (slab/borrow.h)
- *   ended       slabs of owners that ended or are dormant (M5)
- *   Route P     slabs of owners that are alive but idle (M4)
- *   fresh       blocks of our slabs that nobody has had yet
- *   acquire     the shared pool
- *
- * All want the latch of `owner`. */
+/* supply.h: the supply ladder: where free blocks of a class come from, one rung after the other. */
 #ifndef HAK_CACHE_SUPPLY_H
 #define HAK_CACHE_SUPPLY_H
 
-#include "slab/owner.h"
+#include "cache/heap.h"
 
-/* A slab of the class with free blocks in `local`, made the bin's current one; NULL when there is no
- * memory.  Call it when the current slab's `local` is empty. */
-struct slab *supply_pass(struct owner *owner, unsigned class);
+/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine. */
+enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_ALL = 7 };
 
-/* The same in steps, for who takes blocks of others, too.  First Route S: a slab with blocks that have
- * been out before, or NULL. */
-struct slab *supply_reuse(struct owner *owner, unsigned class);
-/* Then blocks[0] … of other owners' slabs, up to `wanted`; returns how many. */
-unsigned supply_borrow(struct owner *owner, unsigned class, void **blocks, unsigned wanted);
-/* Then, if the owner has no slab of the class, one of `shared`, whose blocks several threads had first. */
-struct slab *supply_take_along(struct owner *owner, struct owner *shared, unsigned class);
-/* Then all that may touch new pages: fresh blocks, and slabs that become ours.  Within the pool, NULL as well when it
- * would have to ask the system for a SuperSlab. */
-enum supply_reach { WITHIN_POOL, AS_FAR_AS_THE_SYSTEM };
-struct slab *supply_touch(struct owner *owner, unsigned class, enum supply_reach reach);
+/* What a rung's hits count as, beside its own counter. */
+enum supply_kind {
+  SUPPLY_OWN,   /* the slab at hand: nothing more */
+  SUPPLY_REUSE, /* a must-reuse hit */
+  SUPPLY_LOAN,  /* the same, of blocks whose slab stays another owner's */
+  SUPPLY_NEW,   /* a new slab forced */
+  SUPPLY_AGAIN, /* the ladder climbed once more: what that finds */
+};
+
+/* RUNG(name, counter, kind, users, touches, "what it gives"): the first that has something serves.  `touches`: it may touch pages
+ * that nobody has touched.  Neither that nor a loan completes what rungs above gave: a smaller batch is better. */
+#define SUPPLY_LADDER                                                                              \
+  RUNG(current, refill_current, OWN, FOR_ALL, false, "blocks that came back to the current slab")  \
+  RUNG(pending, refill_pending, REUSE, FOR_ALL, false, "slabs of the own pending queue")           \
+  RUNG(active_drain, refill_active_drain, REUSE, FOR_ALL, false,                                   \
+       "remote frees of the current slab")                                                         \
+  RUNG(partial, refill_partial, REUSE, FOR_ALL, false, "the class's partial list")                 \
+  RUNG(borrowed, refill_borrowed, LOAN, FOR_MAGAZINE, false,                                       \
+       "Mid: blocks in others' pending queues")                                                    \
+  RUNG(starter, refill_starter, REUSE, FOR_MAGAZINE, true, "the starter heap's slab, taken along") \
+  RUNG(ended, refill_orphan, REUSE, FOR_ALL, true, "a slab of an owner that ended or is dormant")  \
+  RUNG(route_p, refill_route_p, REUSE, FOR_ALL, true, "a slab of an owner that is alive but idle") \
+  RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
+  RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
+  RUNG(touched, refill_new, NEW, FOR_ALL, true, "the pool: slots that have been used before")      \
+  RUNG(kept, refill_new, NEW, FOR_ALL, true, "a wholly free slab that is kept for another class")  \
+  RUNG(untouched, refill_new, NEW, FOR_ALL, true, "the pool: clean slots, a SuperSlab of the LRU") \
+  RUNG(relieved, reliefs, AGAIN, FOR_MAGAZINE, true, "what rests in the thread's own caches")      \
+  RUNG(system, refill_new, NEW, FOR_ALL, true, "a SuperSlab from the system")
+
+struct supply { /* one visit; wants the owner's latch */
+  struct owner *owner;
+  struct heap *heap; /* the owner's, when it may be asked for more than its slabs */
+  unsigned class;
+  unsigned users; /* who climbs */
+  void **blocks;  /* room for `wanted` */
+  unsigned wanted;
+  unsigned taken;
+  bool is_relieved;
+  bool is_alone; /* from a rung that touches pages: nothing is added */
+};
+
+/* A slab of the class with free blocks in `local`, made the bin's current one.  NULL when there is no memory, and when blocks were
+ * borrowed: those are in blocks[taken] … then. */
+struct slab *supply_climb(struct supply *supply);
+
+/* Half of the blocks that are wanted at least, from several slabs when the first have but a few; fewer when there are none that
+ * have been out before; how many. */
+unsigned supply_fill(struct supply *supply);
 
 #endif

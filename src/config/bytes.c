@@ -26,7 +26,7 @@ static uint64_t worth_of(const char *unit) {
 /* More digits than anybody writes. */
 enum { FRACTION_DIGITS_MAX = 9 };
 
-/* The digits behind the point, in parts of 10^digits; what follows them, or NULL. */
+/* The digits after the point, in parts of 10^digits; what follows them, or NULL. */
 static const char *parse_fraction(const char *text, uint64_t *fraction, uint64_t *whole) {
   unsigned digits = 0;
   for (; is_digit(*text); text++) {

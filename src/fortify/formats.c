@@ -79,7 +79,7 @@ EXPORT int __vsnprintf_chk(char *target, size_t most, int flag, size_t room, con
                arguments);
 }
 
-/* The result of print() with the arguments behind `format`. */
+/* The result of print() with the arguments after `format`. */
 #define PRINT(...)                                                              \
   va_list arguments;                                                            \
   va_start(arguments, format);                                                  \

@@ -1,4 +1,4 @@
-/* output.c: what is written out of a block: what is behind it is nobody's to see. */
+/* output.c: what is written out of a block: nobody may see what lies past its end. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 /* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last four. */
 enum { PATTERN = 0xA5, USUAL_ALIGNMENT = 16 };
 
-/* Who moves a slot from one state to another by CAS may write the rest of its record. */
+/* A thread that moves a slot from one state to another by CAS may write the rest of its record. */
 enum guard_phase { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
 
 struct guard_slot {
@@ -75,7 +75,7 @@ static unsigned pop_slot(void) {
   return index;
 }
 
-RESIDENT static void push_slot(unsigned index) {
+static void push_slot(unsigned index) {
   lock_take(&lock, &lock_counters);
   unsigned count = load_relaxed(&free_count);
   ring[(ring_first + count) % guarded_region.slot_count] = (uint16_t)index;

@@ -2,7 +2,7 @@
  *
  *   | closed | slot 0 | closed | slot 1 | closed | …      slots are closed too while no block lives there
  *
- * Half of the blocks end at the end of their slot, half begin at its begin: the first byte beyond on that
+ * Half of the blocks end at the end of their slot, half begin at its start: the first byte beyond on that
  * side faults.  On the other side the rest of the page is filled with a pattern, which free looks at.  A
  * freed slot stays closed until all others that are free have been used: whoever touches it faults.
  *
@@ -18,7 +18,7 @@
 struct guarded_region {
   ATOMIC(uintptr_t) begin; /* 0 until there is one; then all other fields are constant */
   size_t bytes;
-  size_t slot_bytes; /* of each slot, without the closed page behind it */
+  size_t slot_bytes; /* of each slot, without the closed page after it */
   unsigned slot_count;
 };
 extern struct guarded_region guarded_region;

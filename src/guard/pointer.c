@@ -2,7 +2,7 @@
 
 #include "os/os.h"
 #include "pool/range.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 #include "slab/slab.h"
 
 /* ---- the C library's blocks ------------------------------------------------------------------------ */

@@ -1,11 +1,11 @@
-/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for, and by whom.
+/* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for, and by which function.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
  *   trailer                                          | slack bytes : 16 | maker : 2 | check : 46 |
  *
  * The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
- * copied from another block.  A write behind the requested bytes, of a single zero too, is seen when
- * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: who looks at
+ * copied from another block.  A write past the requested bytes, of a single zero too, is seen when
+ * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that looks at
  * another's block sees it whole or sees 0, which no trailer is. */
 #ifndef HAK_GUARD_TRAILER_H
 #define HAK_GUARD_TRAILER_H
@@ -112,15 +112,22 @@ INLINE enum maker trailer_maker(uintptr_t block, size_t capacity_bytes) {
   return (enum maker)(word >> TRAILER_MAKER_SHIFT & low_bits(MAKER_BITS));
 }
 
-/* Of a block that is freed. */
+/* Of a block that is freed, when all else is wiped. */
 INLINE void trailer_erase(uintptr_t block, size_t capacity_bytes) {
-  store_relaxed(trailer_of(block, capacity_bytes), 0);
+  /* release: the block was wiped before; pairs with trailer_is_there. */
+  store_release(trailer_of(block, capacity_bytes), 0);
+}
+/* Whether the block is still on its way: live, or not wiped yet. */
+INLINE bool trailer_is_there(uintptr_t block, size_t capacity_bytes) {
+  /* acquire: without a trailer the wiped block; pairs with trailer_erase. */
+  uint64_t word = load_acquire(trailer_of(block, capacity_bytes));
+  return word == trailer_word(block, word >> TRAILER_MAKER_SHIFT);
 }
 INLINE bool trailer_is_absent(uintptr_t block, size_t capacity_bytes) {
   return load_relaxed(trailer_of(block, capacity_bytes)) == 0;
 }
 
-/* The first byte behind the requested ones that was written, counted from the block's begin; 0 when none. */
+/* The first byte past the requested ones that was written, counted from the block's start; 0 when none. */
 INLINE size_t trailer_find_overflow(uintptr_t block, size_t capacity_bytes,
                                     size_t requested_bytes) {
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;

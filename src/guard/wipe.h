@@ -1,7 +1,7 @@
 /* wipe.h: a freed block of a slab reads as zero, and is looked at when it is used again (hardened mode).
  *
- * What has more than WIPED_WHOLLY_BYTES is wiped at both ends only at HAKMEM_HARDEN=1: 32 KiB cost as much as 100 calls of
- * malloc. */
+ * What has more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc
+ * and free need anyway: each line more is a miss. */
 #ifndef HAK_GUARD_WIPE_H
 #define HAK_GUARD_WIPE_H
 
@@ -11,11 +11,30 @@
 #include "config/options.h"
 #include "guard/trailer.h"
 
-enum { WIPED_WHOLLY_BYTES = 256, WIPED_END_BYTES = 64 };
+enum { WIPED_WHOLLY_BYTES = 192, WIPED_LINE_BYTES = 64 };
 
 INLINE bool is_wiped_wholly(size_t block_bytes) {
   return block_bytes <= WIPED_WHOLLY_BYTES || options.harden > 1;
 }
+
+/* Where the first bytes end and the last begin, at HAKMEM_HARDEN=1: at most 64 each, and where the block is not wiped wholly
+ * no more than what is in the cache line of the first byte, and in that of the last. */
+INLINE uintptr_t wiped_front_end(uintptr_t block, size_t block_bytes) {
+  uintptr_t line_end = round_down(block, WIPED_LINE_BYTES) + WIPED_LINE_BYTES;
+  uintptr_t end = block_bytes < WIPED_LINE_BYTES ? block + block_bytes : block + WIPED_LINE_BYTES;
+  return block_bytes > WIPED_WHOLLY_BYTES ? line_end : end;
+}
+INLINE uintptr_t wiped_tail_begin(uintptr_t end, size_t block_bytes) {
+  uintptr_t line = round_down(end - 1, WIPED_LINE_BYTES);
+  uintptr_t begin = block_bytes < WIPED_LINE_BYTES ? end - block_bytes : end - WIPED_LINE_BYTES;
+  return block_bytes > WIPED_WHOLLY_BYTES ? line : begin;
+}
+
+/* Something is between those of a block that is wiped wholly: a line at most. */
+INLINE bool has_middle(size_t block_bytes) {
+  return block_bytes > 2 * WIPED_LINE_BYTES && block_bytes <= WIPED_WHOLLY_BYTES;
+}
+_Static_assert((int)WIPED_WHOLLY_BYTES == 3 * WIPED_LINE_BYTES, "the ends and the middle");
 
 /* A call of memset is worth its while from here on. */
 enum { WIPED_INLINE_BYTES = 512 };
@@ -27,14 +46,17 @@ INLINE void wipe_bytes(uintptr_t begin, size_t bytes) {
     memset((void *)begin, 0, bytes);
 }
 
-/* The trailer last, and in one store: others may be looking at it. */
+/* The trailer last, and in one store: others may be looking (live.h). */
 INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
-  uintptr_t last = block + block_bytes - WIDE_BYTES;
-  if (LIKELY(is_wiped_wholly(block_bytes))) {
+  uintptr_t end = block + block_bytes, last = end - WIDE_BYTES;
+  if (UNLIKELY(options.harden > 1)) {
     wipe_bytes(block, last - block);
-  } else {
-    wide_clear(block, block + WIPED_END_BYTES);
-    wide_clear(block + block_bytes - WIPED_END_BYTES, last);
+  } else if (LIKELY(block < last)) {
+    uintptr_t front_end = wiped_front_end(block, block_bytes), most = last - WIDE_BYTES;
+    uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
+    if (has_middle(block_bytes)) wide_clear_line(front_end, front_end + WIPED_LINE_BYTES);
+    wide_clear_line(block, front_end < last ? front_end : last);
+    wide_clear_line(tail_begin < most ? tail_begin : most, last);
   }
   *(uint64_t *)last = 0; /* NOLINT: blocks are made of addresses */
   trailer_erase(block, block_bytes);
@@ -43,16 +65,22 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
 /* Whether all that was wiped still reads as 0. */
 INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes;
-  if (LIKELY(is_wiped_wholly(block_bytes))) return wide_are_zero(block, end);
-  return wide_are_zero(block, block + WIPED_END_BYTES) && wide_are_zero(end - WIPED_END_BYTES, end);
+  if (UNLIKELY(options.harden > 1)) return wide_are_zero(block, end);
+  uintptr_t front_end = wiped_front_end(block, block_bytes);
+  uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
+  wide any = wide_any_of_line(block, front_end) | wide_any_of_line(tail_begin, end);
+  if (has_middle(block_bytes)) any |= wide_any_of_line(front_end, front_end + WIPED_LINE_BYTES);
+  return wide_is_zero(any);
 }
 
 /* The first byte that is not; `block_bytes` when there is none. */
 INLINE size_t wipe_find_written(uintptr_t block, size_t block_bytes) {
   if (is_wiped_wholly(block_bytes)) return find_nonzero(block, block_bytes);
-  size_t written = find_nonzero(block, WIPED_END_BYTES), end = block_bytes - WIPED_END_BYTES;
-  if (written < WIPED_END_BYTES) return written;
-  return end + find_nonzero(block + end, WIPED_END_BYTES);
+  size_t front_bytes = wiped_front_end(block, block_bytes) - block;
+  size_t written = find_nonzero(block, front_bytes);
+  if (written < front_bytes) return written;
+  size_t tail = wiped_tail_begin(block + block_bytes, block_bytes) - block;
+  return tail + find_nonzero(block + tail, block_bytes - tail);
 }
 
 #endif

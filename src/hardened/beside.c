@@ -21,6 +21,9 @@ static void look_at_trailer(uintptr_t block, size_t block_bytes) {
 
 /* ---- one that does not ------------------------------------------------------------------------------------- */
 
+static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
+static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
+
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
   bool is_before = written < freed;
@@ -28,22 +31,34 @@ static void report(uintptr_t freed, uintptr_t written) {
   report_write_beside("free", freed, distance, is_before, &block);
 }
 
-/* Something in [begin, end) of a free block is not 0.  It may have been taken just now: we take it ourselves, and look
- * again (live.h). */
+/* Where it reads as zero: from here to its end, and from its begin to here, as far as it is looked at. */
+static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
+  if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
+  return end - smallest(block_bytes, BESIDE_BYTES);
+}
+static uintptr_t zero_until(uintptr_t block, size_t block_bytes) {
+  if (options.harden < 2) return wiped_front_end(block, block_bytes);
+  return block + smallest(block_bytes, BESIDE_BYTES);
+}
+
+/* Something in [begin, end) of a free block is not 0.  It may have been taken just now, or not be wiped yet: we take it
+ * ourselves, and look again (live.h). */
 COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uintptr_t end,
                        uintptr_t freed) {
   ATOMIC(uint64_t) *word = live_word(block);
   unsigned index;
-  if (!live_begin(word, block)) return;
+  bool is_shared = os_is_multi_threaded();
+  if (!live_begin(word, block, is_shared)) return;
   const struct slab *slab = slab_of_block(block);
-  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index);
+  bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
+                  !trailer_is_there(block, block_bytes);
   size_t at =
-      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's by now */
+      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's */
   if (at < end - begin) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);
   }
-  live_end(word, block);
+  live_end(word, block, is_shared);
 }
 
 /* ---- beyond the slab --------------------------------------------------------------------------------------- */
@@ -62,13 +77,9 @@ static void look_at_tail(uintptr_t begin, uintptr_t end, uintptr_t freed) {
   if (UNLIKELY(!wide_are_zero(begin, end))) report(freed, begin + find_nonzero(begin, end - begin));
 }
 
-static uintptr_t largest(uintptr_t one, uintptr_t other) { return one > other ? one : other; }
-static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ? one : other; }
-
 static bool is_untouched(size_t granule) {
-  const struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
-  uint32_t bit = UINT32_C(1) << granule % GRANULES_PER_CHUNK;
-  return load_relaxed(&superslab->unused) & ~load_relaxed(&superslab->dirty) & bit;
+  uint64_t slots = load_relaxed(&superslab_of_granule(granule)->slots);
+  return slots_unused(slots) & ~slots_dirty(slots) & run_mask(granule % GRANULES_PER_CHUNK, 1);
 }
 
 static void look_at_untouched(size_t granule, uintptr_t begin, uintptr_t freed) {
@@ -89,7 +100,7 @@ static void look_at_slot_before(uintptr_t freed) {
   size_t block_bytes = class_block_bytes[class];
   if (edges.end != freed) return;
   uintptr_t begin = largest(edges.blocks_end, freed - BESIDE_BYTES);
-  if (edges.blocks_end == edges.end) begin = largest(edges.end - block_bytes, freed - BESIDE_BYTES);
+  if (edges.blocks_end == edges.end) begin = zero_from(edges.end, block_bytes);
   if (edges.blocks_end < edges.end) {
     if (UNLIKELY(!wide_are_zero(begin, freed)) && load_relaxed(&window.owner_map[granule]) == entry)
       look_at_tail(begin, freed, freed);
@@ -101,8 +112,8 @@ static void look_at_slot_before(uintptr_t freed) {
   }
 }
 
-/* The same of the slot behind a slab whose last block ends with it. */
-static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
+/* The same of the slot after a slab whose last block ends with it. */
+static void look_at_slot_after(uintptr_t freed, uintptr_t end) {
   size_t granule = granule_of(end);
   if (granule % GRANULES_PER_CHUNK >= GRANULES_PER_CHUNK / 2) return; /* what is there is closed */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
@@ -110,7 +121,7 @@ static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
   if (!map_entry_is_live(entry)) look_at_untouched(granule, end, freed);
   if (!map_entry_is_live(entry) || class >= SLAB_CLASS_COUNT || is_live(end)) return;
   size_t block_bytes = class_block_bytes[class];
-  uintptr_t looked_at = smallest(end + BESIDE_BYTES, end + block_bytes);
+  uintptr_t looked_at = zero_until(end, block_bytes);
   if (UNLIKELY(!wide_are_zero(end, looked_at)) && load_relaxed(&window.owner_map[granule]) == entry)
     judge(end, block_bytes, end, looked_at, freed);
 }
@@ -118,7 +129,7 @@ static void look_at_slot_behind(uintptr_t freed, uintptr_t end) {
 /* Behind the last block. */
 static void look_behind_last(uintptr_t freed, const struct edges *edges) {
   if (edges->blocks_end == edges->end)
-    look_at_slot_behind(freed, edges->end);
+    look_at_slot_after(freed, edges->end);
   else
     look_at_tail(edges->blocks_end, smallest(edges->blocks_end + BESIDE_BYTES, edges->end), freed);
 }
@@ -131,27 +142,27 @@ static bool lives(ATOMIC(uint64_t) *words, uintptr_t block) {
 
 _Static_assert((int)BESIDE_BYTES == (int)WIDE_LINE_BYTES, "looked at in one");
 
-/* The end of a live block behind is not where this one's overflow ends: for who wants to know all. */
-static void look_behind(uintptr_t block, size_t block_bytes) {
+/* The end of the live block after it is not where this one's overflow ends: for those that want to know all. */
+static void look_after(uintptr_t block, size_t block_bytes) {
   if (options.harden > 1) look_at_trailer(block, block_bytes);
 }
 
 /* Blocks that are larger than what is looked at: one on each side. */
 static void check_large(uintptr_t block, size_t block_bytes, const struct edges *edges,
                         ATOMIC(uint64_t) *words) {
-  uintptr_t before = block - block_bytes, behind = block + block_bytes;
+  uintptr_t before = block - block_bytes, after = block + block_bytes;
   if (UNLIKELY(block == edges->begin))
     look_at_slot_before(block);
   else if (lives(words, before))
     look_at_trailer(before, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(block - BESIDE_BYTES)))
-    judge(before, block_bytes, block - BESIDE_BYTES, block, block);
-  if (UNLIKELY(behind >= edges->blocks_end))
+  else if (UNLIKELY(!wide_are_zero(zero_from(block, block_bytes), block)))
+    judge(before, block_bytes, zero_from(block, block_bytes), block, block);
+  if (UNLIKELY(after >= edges->blocks_end))
     look_behind_last(block, edges);
-  else if (lives(words, behind))
-    look_behind(behind, block_bytes);
-  else if (UNLIKELY(!wide_is_zero_line(behind)))
-    judge(behind, block_bytes, behind, behind + BESIDE_BYTES, block);
+  else if (lives(words, after))
+    look_after(after, block_bytes);
+  else if (UNLIKELY(!wide_are_zero(after, zero_until(after, block_bytes))))
+    judge(after, block_bytes, after, zero_until(after, block_bytes), block);
 }
 
 static void check_small(uintptr_t block, size_t block_bytes, const struct edges *edges,

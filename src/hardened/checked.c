@@ -11,7 +11,7 @@
 #include "hardened/checked_range.h"
 #include "hardened/live.h"
 #include "pool/range.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
 #include "report/report.h"
 #include "slab/batch_free.h"
 #include "slab/slab.h"
@@ -42,9 +42,9 @@ static unsigned class_with_room(size_t size, size_t alignment) {
 /* What is free becomes the program's.  False when a thread that looks at the block from beside it has it for a moment;
  * a fork may make a moment last. */
 INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned class, size_t size,
-                     enum maker maker) {
+                     enum maker maker, bool is_shared) {
   quarantine_check_untouched(block, class);
-  if (UNLIKELY(!live_begin(live_word(block), block))) return false;
+  if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
   trailer_write_first(block, class_block_bytes[class], size, maker);
   if (options.harden > 1) quarantine_look(quarantine);
   return true;
@@ -54,6 +54,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
   size_t size = allocation->size;
   struct quarantine *quarantine = quarantine_of(heap);
   if (UNLIKELY(!quarantine)) return NULL;
+  bool is_shared = os_is_multi_threaded();
   for (;;) {
     uintptr_t block = quarantine_take(quarantine, class);
     if (!block) {
@@ -61,7 +62,8 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
       class_figures_sampled(heap, class, size);
       block = quarantine_take(quarantine, class);
     }
-    if (LIKELY(hand_out(quarantine, block, class, size, allocation->maker))) return (void *)block;
+    if (LIKELY(hand_out(quarantine, block, class, size, allocation->maker, is_shared)))
+      return (void *)block;
     quarantine_add(heap, block, class);
   }
 }
@@ -71,10 +73,11 @@ void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
   if (UNLIKELY(!quarantine || !size || size > MID_MAX_BYTES - TRAILER_BYTES || options.guard))
     return NULL;
+  bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);
   heap_enter(heap);
   uintptr_t block = quarantine_take(quarantine, class);
-  if (LIKELY(block) && UNLIKELY(!hand_out(quarantine, block, class, size, maker))) {
+  if (LIKELY(block) && UNLIKELY(!hand_out(quarantine, block, class, size, maker, is_shared))) {
     quarantine_add(heap, block, class);
     block = 0;
   }
@@ -95,7 +98,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* ---- questions --------------------------------------------------------------------------------------------- */
 
-/* Bytes from the block's begin to the end of its trailer. */
+/* Bytes from the block's start to the end of its trailer. */
 static size_t capacity_of(uintptr_t block, uint32_t entry) {
   return is_in_slab(entry) ? class_block_bytes[entry & MAP_CLASS_MASK]
                            : checked_range_capacity(block);
@@ -131,7 +134,7 @@ COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, siz
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 
-/* What was asked for; says so when somebody wrote behind that. */
+/* What was asked for; says so when somebody wrote past that. */
 INLINE size_t check_end(uintptr_t block, uint32_t entry, const char *verb) {
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   if (UNLIKELY(!trailer_read(block, capacity_bytes, &requested_bytes))) {
@@ -186,7 +189,7 @@ static bool operators_are_ours(void) {
 }
 
 /* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
- * has.  So malloc's blocks are for who wants to know all. */
+ * has.  So malloc's blocks are for those that want to know all. */
 static bool is_told(enum maker made_by, enum maker freed_as) {
   uint64_t wanted = options.harden_operators;
   if (wanted == 1 && options.harden > 1) wanted = 2;
@@ -231,27 +234,27 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
 /* What is looked at before it is known what the next thing is. */
 INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
   PREFETCH((void *)block);
-  PREFETCH((void *)(block - BESIDE_BYTES));
   PREFETCH((void *)(block + block_bytes - TRAILER_BYTES));
-  PREFETCH((void *)(block + block_bytes));
 }
 
-/* The bit is cleared last.  Of two threads that free the block at the same moment one finds it cleared. */
+/* Blocks of a thread that has no quarantine are few. */
+INLINE bool is_time_to_look_beside(struct heap *heap) {
+  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_look(heap->quarantine);
+}
+
+/* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing. */
 INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   unsigned class = entry & MAP_CLASS_MASK;
+  bool is_shared = os_is_multi_threaded();
   ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
   fetch_ahead(block, class_block_bytes[class]);
-  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !is_live_in(word, block))) {
+  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !live_end(word, block, is_shared))) {
     fail_in_slab(block, "free");
     return false;
   }
   check_freed(block, entry, maker);
-  beside_check(block, class, words);
+  if (UNLIKELY(is_time_to_look_beside(heap))) beside_check(block, class, words);
   wipe_block(block, class_block_bytes[class]);
-  if (UNLIKELY(!live_end(word, block))) {
-    fail_in_slab(block, "free");
-    return false;
-  }
   if (LIKELY(heap != NULL)) return quarantine_add(heap, block, class);
   void *blocks[] = {(void *)block};
   batch_free(NULL, blocks, 1, &stray_counters);
@@ -279,6 +282,6 @@ bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker) {
   heap_enter(heap);
   bool went_beyond = free_in_slab(heap, block, entry, maker);
   heap_leave(heap);
-  if (UNLIKELY(went_beyond)) scavenge_when_due(heap);
+  if (UNLIKELY(went_beyond)) reclaim_when_due(heap);
   return true;
 }

@@ -3,7 +3,7 @@
  * No magazine has a slot then, so both fast paths fall through to the slow ones, which come here.
  *
  *   malloc   a block that is ready (quarantine.h) ── still zero? ── live bit set ── trailer written
- *   free     live? ── trailer and slack whole? ── both sides as they should be? ── wiped ── live bit cleared ── quarantine
+ *   free     live bit cleared ── trailer and slack whole? ── both sides as they should be? ── wiped ── quarantine
  *
  * Each block of a slab has a live bit (live.h), changed atomically: a second free is found at once, whoever does it.
  * Blocks above 32 KiB are alone between closed pages (checked_range.h), and malloc(0) is on one (guard/nothing.h). */

@@ -5,7 +5,7 @@
  *                   page boundary                                 page boundary
  *
  * What nobody has is closed altogether and has no pages.  A block with an alignment above a page's begins where
- * its range does, behind another's closed page. */
+ * its range does, after another's closed page. */
 #ifndef HAK_HARDENED_CHECKED_RANGE_H
 #define HAK_HARDENED_CHECKED_RANGE_H
 
@@ -16,7 +16,7 @@
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
 /* Frees the block of a live range, whose trailer has been looked at; `heap` may be NULL. */
 void checked_range_free(struct heap *heap, uintptr_t block);
-/* Bytes from the block's begin to the end of its trailer. */
+/* Bytes from the block's start to the end of its trailer. */
 size_t checked_range_capacity(uintptr_t block);
 
 #endif

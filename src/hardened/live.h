@@ -1,19 +1,20 @@
 /* live.h: which blocks of slabs live, in hardened mode: a bit for each, in a record apart (pool/superslab.h).
  *
  *   malloc   the bit is set, then the trailer is written
- *   free     the trailer is looked at, the block is wiped, then the bit is cleared
+ *   free     the bit is cleared, the trailer is looked at, then the block is wiped, the trailer last
  *
- *   law: a block whose bit is clear reads as zero (at HAKMEM_HARDEN=1 a large one at its ends: WIPED_WHOLLY_BYTES), whoever
- *        looks; one whose bit is set has a whole trailer, or 0 there while it comes or goes
+ *   law: of those who free a block at the same moment one finds the bit set, and only that one touches the block;
+ *        a block whose bit is clear reads as zero (at HAKMEM_HARDEN=1 a large one at its ends: WIPED_WHOLLY_BYTES), whoever
+ *        looks, or has its trailer yet: it goes; one whose bit is set has a whole trailer, or 0 there while it comes
  *
  * So a thread may look at the blocks beside its own.  What is not zero there may have been taken just now; so it sets
- * the bit itself and looks again before it says anything: then nobody has the block (hardened/beside.c).  Who wants that block
- * meanwhile takes another. */
+ * the bit itself and looks again before it says anything: then nobody has the block, unless it has its trailer
+ * (hardened/beside.c).  Who wants that block meanwhile takes another. */
 #ifndef HAK_HARDENED_LIVE_H
 #define HAK_HARDENED_LIVE_H
 
 #include "os/os.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 
 /* All words of the block's SuperSlab, and the block's among them. */
 INLINE ATOMIC(uint64_t) *live_words(uintptr_t block) {
@@ -35,23 +36,24 @@ INLINE bool is_live_in(ATOMIC(uint64_t) *word, uintptr_t block) {
 }
 INLINE bool is_live(uintptr_t block) { return is_live_in(live_word(block), block); }
 
-/* True for one caller only: who allocates it, or who looks at it.  A process with one thread needs no bus lock. */
-INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block) {
-  uint64_t bit = live_bit(block), before = load_relaxed(word);
-  if (os_is_multi_threaded())
-    before = fetch_or_seq(word, bit); /* acquire would do: what was wiped before live_end */
-  else
-    store_relaxed(word, before | bit);
+/* True for one caller only: who allocates it, or who looks at it.  A process with one thread needs no bus lock: `is_shared`
+ * is os_is_multi_threaded(), asked when nothing has to be kept meanwhile. */
+INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
+  uint64_t bit = live_bit(block);
+  /* acquire would do: what was wiped before live_end */
+  if (is_shared) return !(fetch_or_seq(word, bit) & bit);
+  uint64_t before = load_relaxed(word);
+  store_relaxed(word, before | bit);
   return !(before & bit);
 }
 
 /* True for one caller only, however many free the block. */
-INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block) {
-  uint64_t bit = live_bit(block), before = load_relaxed(word);
-  if (os_is_multi_threaded())
-    before = fetch_and_seq(word, ~bit); /* release would do: the block was wiped before */
-  else
-    store_relaxed(word, before & ~bit);
+INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
+  uint64_t bit = live_bit(block);
+  /* acquire would do for free; release for who has looked */
+  if (is_shared) return fetch_and_seq(word, ~bit) & bit;
+  uint64_t before = load_relaxed(word);
+  store_relaxed(word, before & ~bit);
   return before & bit;
 }
 

@@ -4,15 +4,17 @@
 
 #include "cache/caches.h"
 #include "cache/class_figures.h"
+#include "cache/flush.h"
 #include "cache/guard_sampler.h"
 #include "cache/refill.h"
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
 #include "large/large.h"
+#include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 
 static void *pop(struct magazine *magazine) {
   return magazine->top == magazine->base ? NULL : *--magazine->top;
@@ -81,13 +83,13 @@ RESIDENT static void *allocate_from(struct heap *heap, struct allocation *alloca
   heap_enter(heap);
   block = try_allocate(heap, allocation);
   if (UNLIKELY(!block) && feasible_after_giving_back(heap, allocation)) {
-    scavenge_under_pressure(heap);
+    reclaim(heap, RECLAIM_PRESSURE);
     block = try_allocate(heap, allocation);
   }
   heap_leave(heap);
   if (UNLIKELY(!block)) return fail_without_memory(heap);
   helper_start_when_worth();
-  scavenge_when_due(heap);
+  reclaim_when_due(heap);
   return block;
 }
 
@@ -110,6 +112,10 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
 }
 
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  if (UNLIKELY(options.harden)) {
+    void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
+    if (LIKELY(block)) return block;
+  }
   struct allocation allocation = {
       .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
   return heap_allocate(&allocation);

@@ -3,11 +3,25 @@
 #define HAK_HEAP_ASK_H
 
 #include "cache/heap.h"
+#include "config/options.h"
 
 /* What begins at an address: nothing (reported; `verb` is what the program tried), a block of the C library's own
  * malloc, or a live block of ours: then also the bytes that may be used there. */
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
+
+/* The same of a block in a slab of one slot, by the maps alone: the bytes, or 0 where the above is to tell. */
+INLINE size_t heap_ask_quickly(const void *block) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (UNLIKELY(class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || options.harden)) return 0;
+  const struct slab_shape *shape = &slab_shapes[class];
+  if (shape->slot_count != 1 ||
+      UNLIKELY(slab_block_index(shape, (uintptr_t)block % GRANULE_BYTES) >= shape->capacity ||
+               magazine_ends_with(&heap_of_thread->magazines[class], block)))
+    return 0;
+  return shape->block_bytes;
+}
 
 /* realloc leaves a block of so many usable bytes where it is when it shrinks to `size`: below half it moves, as a program
  * that shrinks wants its memory back, but not where less is not worth a move: a small block, or one that would leave its

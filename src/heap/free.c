@@ -13,7 +13,7 @@
 #include "heap/lifecycle.h"
 #include "large/big.h"
 #include "large/large.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
 #include "slab/batch_free.h"
 
 RESIDENT static void push(struct heap *heap, unsigned class, void *block) {
@@ -37,11 +37,11 @@ RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void 
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  uint64_t now_ms = scavenge_caches_when_due(heap);
+  uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
   push(heap, class, block);
   leave(heap, class);
-  scavenge_rest_when_due(heap, now_ms);
+  reclaim_rest_when_due(heap, now_ms);
 }
 
 /* True when blocks went home. */
@@ -60,10 +60,10 @@ static void free_homewards(struct heap *heap, uint32_t entry, void *block) {
   heap_enter(heap);
   bool went_beyond = starter_give(entry, block) || add_to_remote_buffer(heap, (uintptr_t)block);
   leave(heap, entry & MAP_CLASS_MASK);
-  if (went_beyond) scavenge_when_due(heap);
+  if (went_beyond) reclaim_when_due(heap);
 }
 
-/* Another heap's Mid block is reused by whoever freed it, and goes home when it is flushed: memory that
+/* Another heap's Mid block is reused by the thread that freed it, and goes home when it is flushed: memory that
  * waits in its owner's queue is what makes heaps of threads that hand blocks over large.  Tiny ones go
  * home at once where a reused one would come the slow way back here again and again (cache/reuse.h), and
  * two threads' blocks in one cache line would slow both (measured: docs/decisions/0002).
@@ -90,7 +90,7 @@ static void free_block(uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!heap)) { /* it is gone, or cannot be made: straight home */
     batch_free(NULL, &block, 1, &stray_counters);
-    scavenge_when_due(heap_of_thread);
+    reclaim_when_due(heap_of_thread);
   } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
     free_remote_tiny(heap, entry, block);
   else
@@ -149,7 +149,7 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
     free_range(entry, block);
-  scavenge_when_due(heap_of_thread);
+  reclaim_when_due(heap_of_thread);
 }
 
 /* Another heap's block that this thread may reuse: pushed as if it were its own. */
@@ -214,6 +214,4 @@ static void delete_slow(void *block, enum maker maker) {
     free_hardened(block, maker);
 }
 RESIDENT NOINLINE void heap_delete_slow(void *block) { delete_slow(block, MADE_BY_NEW); }
-RESIDENT NOINLINE void heap_delete_array_slow(void *block) {
-  delete_slow(block, MADE_BY_NEW_ARRAY);
-}
+NOINLINE void heap_delete_array_slow(void *block) { delete_slow(block, MADE_BY_NEW_ARRAY); }

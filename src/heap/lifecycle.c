@@ -16,7 +16,7 @@
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 #include "report/report.h"
 
 /* ---- the library ------------------------------------------------------------------------------------- */
@@ -91,11 +91,11 @@ RESIDENT bool library_ready(void) {
 
 RESIDENT struct heap *heap_borrow(void) {
   if (!library_ready()) return NULL;
-  heaps_park_lost_threads();
+  lost_park(LOST_A_STEP);
   struct heap *heap = parked_take();
   if (!heap) heap = heap_make();
   if (LIKELY(heap)) return heap;
-  scavenge_under_pressure(heap_of_thread); /* which has none, or has ended */
+  reclaim(heap_of_thread, RECLAIM_PRESSURE); /* which has none, or has ended */
   return heap_make();
 }
 
@@ -157,10 +157,11 @@ static void after_fork_in_child(void) {
   thread_number_forget();
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
-  lock_reset_in_child(&start_lock); /* who comes next goes on with what is undone */
+  lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
   guarded_after_fork();
-  scavenge_after_fork();
+  slab_pool_after_fork();
+  reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));
   lost_after_fork(heap_of_thread);

@@ -9,7 +9,7 @@
 #include "pool/range.h"
 #include "slab/slab.h"
 
-/* A hurried look goes no further back for a range's begin; in hardened mode it is noted. */
+/* A hurried look goes no further back for a range's start; in hardened mode it is noted. */
 enum { HURRIED_GRANULES = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 
@@ -81,7 +81,7 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
   if (kind != OBJECT_LIVE) return kind;
   if (address < object->base)
     return OBJECT_NONE; /* the front of a range, or of a guarded block's slot */
-  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_BEHIND;
+  return address - object->base < object->bytes ? OBJECT_LIVE : OBJECT_PAST_END;
 }
 
 struct block_description object_describe(const struct object *object) {

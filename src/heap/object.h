@@ -5,9 +5,9 @@
 #include "report/report.h"
 
 enum object_kind {
-  OBJECT_UNKNOWN, /* not ours to judge, or not to be told in bounded time */
-  OBJECT_NONE,    /* our memory, and no block of the program */
-  OBJECT_BEHIND,  /* in a live block, behind what was asked for */
+  OBJECT_UNKNOWN,  /* not ours to judge, or not to be told in bounded time */
+  OBJECT_NONE,     /* our memory, and no block of the program */
+  OBJECT_PAST_END, /* in a live block, past what was asked for */
   OBJECT_LIVE,
 };
 

@@ -13,14 +13,14 @@ static bool resize_checked(struct heap *heap, void *block, size_t size) {
   return is_resized;
 }
 
-RESIDENT bool heap_resize(void *block, size_t size) {
+bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
   return resize_in_place((uintptr_t)block, size, heap_counters(heap));
 }
 
-RESIDENT void heap_become_mallocs(void *block) {
+void heap_become_mallocs(void *block) {
   struct heap *heap = heap_of_this_thread();
   if (!is_in_window((uintptr_t)block)) return;
   if (heap) heap_enter(heap);
@@ -28,7 +28,7 @@ RESIDENT void heap_become_mallocs(void *block) {
   if (heap) heap_leave(heap);
 }
 
-RESIDENT void *heap_move_big(void **target, void *source, size_t bytes) {
+void *heap_move_big(void **target, void *source, size_t bytes) {
   if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
   struct heap *heap = heap_of_this_thread();
   uintptr_t block = (uintptr_t)*target;

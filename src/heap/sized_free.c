@@ -56,14 +56,13 @@ static void delete_sized_slow(void *block, size_t size, enum maker maker) {
   else
     free_checked(block, size, 1, true, maker);
 }
-RESIDENT NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
+NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW);
 }
-RESIDENT NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
+NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
   delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
 }
 
-RESIDENT void heap_free_sized_loosely(void *block, size_t size, size_t alignment,
-                                      enum maker maker) {
+void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
   free_checked(block, size, alignment, false, maker);
 }

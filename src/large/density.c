@@ -2,7 +2,7 @@
 
 #include "os/os.h"
 
-/* A look is a call of the system; what was seen before counts seven times as much. */
+/* A look is a system call; what was seen before counts seven times as much. */
 enum { LOOK_EVERY = 16, WEIGHT_DIVISOR = 8 };
 /* Low when as many looks say less than an eighth, and until they say half: ranges that stay whole fill up slowly, as
  * no two blocks of a class are of one size. */

@@ -99,7 +99,7 @@ LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters
 /* Other threads have use for what they cache, and lose it once in a tick of the clock at most. */
 RESIDENT bool range_cache_merge(unsigned home, struct counters *counters) {
   static ATOMIC(uint32_t) merged_ms;
-  struct purge everything = {.bytes_left = SIZE_MAX};
+  struct purge everything = PURGE_EVERYTHING;
   uint32_t now_ms, before_ms = load_relaxed(&merged_ms);
   if (density_is_low() || !load_relaxed(&nonempty)) return false;
   now_ms = (uint32_t)os_now_coarse_ms();

@@ -20,7 +20,7 @@ struct huge {
   bool is_always; /* constant after huge_init */
   ATOMIC(uint32_t)
   divisions; /* places where a mapping may end because one side was let in and the other not */
-  ATOMIC(size_t) let_in_end; /* the chunk behind those that were let in last */
+  ATOMIC(size_t) let_in_end; /* the chunk after those that were let in last */
 };
 extern struct huge huge;
 

@@ -2,9 +2,9 @@
  *
  *   class  0        8 bytes
  *          1 –  8   16, 32, … 128            16-byte steps
- *          9 – 20   160 … 1024               4 per doubling      Tiny ends here (T1)
- *         21 – 40   1280 … 32768             4 per doubling      Mid (M1)
- *         41 – 57   60 KiB … 1 MiB           one per granule     Large (L1), never in slabs
+ *          9 – 20   160 … 1024               4 per doubling      Tiny ends here
+ *         21 – 40   1280 … 32768             4 per doubling      Mid
+ *         41 – 57   60 KiB … 1 MiB           one per granule     Large, never in slabs
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
@@ -87,7 +87,7 @@ INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
 
-/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  Who frees blocks in
+/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  A thread that frees blocks in
  * random order asks here, and not the slab's record: a cache line less for each block. */
 struct slab_shape {
   uint64_t inverse; /* of block_bytes' odd part */

@@ -68,8 +68,8 @@ static enum os_map_result reserve(struct pages pages) {
   return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
 }
 
-/* Entries for the chunks from `old` to `wanted`: of both maps or of none.  Who gets the owner map's part is the
- * only one who asks for the other. */
+/* Entries for the chunks from `old` to `wanted`: of both maps or of none.  The thread that gets the owner map's part is
+ * the only one that asks for the other. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
   struct pages above = {owner_pages(0, old).end, owner_pages(0, wanted).end};
   struct pages below = {chunk_pages(0, wanted).first, chunk_pages(0, old).first};
@@ -110,7 +110,7 @@ static NOINLINE bool reserve_entries(size_t needed) {
   return true;
 }
 
-/* A stretch of chunks whose entries are written; behind a wall a new one begins, and what is between them is
+/* A stretch of chunks whose entries are written; after a wall a new one begins, and what is between them is
  * charged to nobody. */
 enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
 
@@ -247,7 +247,7 @@ static size_t take_addresses(size_t count) {
 }
 
 /* `count` chunks are others', or lie between theirs: the window ends so much later. */
-RESIDENT static void note_others(size_t count) {
+static void note_others(size_t count) {
   size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
   size_t limit = load_relaxed(&window.chunk_limit), wanted;
   do {
@@ -263,7 +263,7 @@ static void give_addresses_back(size_t first, size_t count) {
   if (!cas_strong_acq_rel(&window.frontier_chunk, &expected, first)) note_others(count);
 }
 
-/* The chunks that are wanted, how many behind them stay unmapped, and how much of their own addresses at both ends. */
+/* The chunks that are wanted, how many after them stay unmapped, and how much of their own addresses at both ends. */
 struct piece {
   size_t count, guard_count, margin_bytes;
 };
@@ -297,8 +297,8 @@ static enum os_map_result open_piece(size_t first, struct piece piece) {
   return OS_NO_MEMORY;
 }
 
-/* The frontier leaves what is behind an occupied place as well, where the next was no better: walls of terabytes
- * are left behind in a few steps. */
+/* The frontier leaves what is after an occupied place as well, where the next was no better: walls of terabytes
+ * are passed in a few steps. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;
@@ -339,15 +339,15 @@ static struct piece record_piece(void) {
 RESIDENT size_t window_grow(size_t count, size_t guard_count) {
   return grow(data_piece(count, guard_count));
 }
-RESIDENT void window_give_back(size_t first, size_t count, size_t guard_count) {
+void window_give_back(size_t first, size_t count, size_t guard_count) {
   give_back(first, data_piece(count, guard_count));
 }
 
 RESIDENT size_t window_grow_for_records(void) { return grow(record_piece()); }
-RESIDENT void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
+void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
 
 /* The window is not reserved: the kernel may place a mapping there. */
-RESIDENT void *window_reserve_outside(size_t bytes) {
+void *window_reserve_outside(size_t bytes) {
   void *reserved = os_reserve_closed(bytes);
   uintptr_t begin = (uintptr_t)reserved;
   if (!reserved || (!is_in_window(begin) && !is_in_window(begin + bytes - 1))) return reserved;

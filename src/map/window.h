@@ -1,5 +1,5 @@
 /* window.h: the part of the address space that hakmem's memory lives in, and what each 64 KiB
- * granule of it is (T6, the registry).
+ * granule of it is.
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
  *   maps       [ room | read-only | chunk map ◀ | ▶ owner map | read-only | room ]
@@ -94,7 +94,7 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
 }
 
 /* Takes `count` neighbouring never-used chunks and maps them; the first one's number, or
- * NO_CHUNK when address space or memory is refused.  Lock-free.  Of their addresses so many chunks behind them
+ * NO_CHUNK when address space or memory is refused.  Lock-free.  Of their addresses so many chunks after them
  * as `guard_count` says stay unmapped for ever. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(size_t count, size_t guard_count);

@@ -1,4 +1,4 @@
-/* crash.h: one line of diagnosis when the process dies by SIGSEGV or SIGBUS inside the allocator (O3).
+/* crash.h: one line of diagnosis when the process dies by SIGSEGV or SIGBUS inside the allocator.
  *
  * With HAKMEM_GUARD=1 what a fault at a guarded block is about, too, whoever handles the signal.
  *

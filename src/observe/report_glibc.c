@@ -1,17 +1,15 @@
 #include "observe/report_glibc.h"
 
+#include "cache/heap.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 
 /* ---- the figures ------------------------------------------------------------------------------------------ */
 
-static void add_class(struct glibc_figures *figures, unsigned number) {
-  const struct class_survey *class = &figures->survey.classes[number];
-  uint64_t block_bytes = class_bytes(number);
-  figures->in_use_bytes += class->live_blocks * block_bytes;
-  figures->cached_blocks += class->cached_blocks;
-  figures->cached_bytes += class->cached_blocks * block_bytes;
-  figures->free_blocks += class->free_blocks;
+static void add_class(struct glibc_figures *figures, unsigned class) {
+  figures->free_blocks += figures->blocks.in_slabs[class];
+  figures->cached_blocks += figures->blocks.in_caches[class];
+  figures->cached_bytes += figures->blocks.in_caches[class] * class_bytes(class);
 }
 
 /* Read one after the other while threads run, parts may exceed the whole by a little. */
@@ -27,11 +25,12 @@ void glibc_figures_take(struct glibc_figures *figures) {
                                     .mmap_peak_blocks = snapshot.big_peak_blocks,
                                     .mmap_peak_bytes = snapshot.big_peak_bytes,
                                     .system_peak_bytes = snapshot.committed_peak_bytes};
-  survey_take(&figures->survey);
+  free_blocks_count(&figures->blocks);
   range_look_at_dirty(&figures->ranges, &stray_counters);
   figures->free_blocks = figures->ranges.ranges;
-  for (unsigned number = 0; number < CLASS_COUNT; number++) add_class(figures, number);
-  figures->in_use_bytes = what_is_left(figures->in_use_bytes, snapshot.uncounted_bytes);
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) add_class(figures, class);
+  figures->in_use_bytes = what_is_left(figures->blocks.slab_bytes_out + snapshot.large_live_bytes,
+                                       figures->cached_bytes + snapshot.uncounted_bytes);
   uint64_t held_bytes = what_is_left(snapshot.committed_bytes, snapshot.big_live_bytes);
   uint64_t not_live_bytes = what_is_left(held_bytes, figures->in_use_bytes);
   figures->cached_bytes =
@@ -55,9 +54,8 @@ static void write_size(struct text *text, const char *element, uint64_t from, ui
 
 static void write_free_blocks(struct text *text, const struct glibc_figures *figures) {
   for (unsigned number = 0; number < CLASS_COUNT; number++) {
-    const struct class_survey *class = &figures->survey.classes[number];
-    uint64_t blocks = class->free_blocks + class->cached_blocks, bytes = class_bytes(number);
-    uint64_t from = number ? class_bytes(number - 1) + 1 : 1;
+    uint64_t blocks = figures->blocks.in_slabs[number] + figures->blocks.in_caches[number];
+    uint64_t bytes = class_bytes(number), from = number ? class_bytes(number - 1) + 1 : 1;
     if (blocks) write_size(text, "size", from, bytes, blocks * bytes, blocks);
   }
   const struct range_free *ranges = &figures->ranges;

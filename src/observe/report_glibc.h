@@ -9,11 +9,11 @@
 #define HAK_OBSERVE_REPORT_GLIBC_H
 
 #include "base/text.h"
-#include "observe/survey.h"
+#include "observe/free_blocks.h"
 #include "pool/range.h"
 
 struct glibc_figures {
-  struct survey survey;
+  struct free_blocks blocks;
   struct range_free ranges; /* free ones */
   uint64_t system_bytes, system_peak_bytes, in_use_bytes;
   uint64_t free_blocks, free_bytes;     /* without the cached ones */
@@ -26,7 +26,7 @@ void glibc_figures_take(struct glibc_figures *figures);
 
 /* As malloc_info writes them: XML. */
 void report_as_malloc_info(struct text *text);
-/* As malloc_stats prints them, and hakmem's own report behind. */
+/* As malloc_stats prints them, followed by hakmem's own report. */
 void report_as_malloc_stats(struct text *text);
 
 #endif

@@ -2,7 +2,6 @@
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
-#include "observe/survey.h"
 #include "os/os.h"
 
 /* Members of one object; a comma before every one but the first. */
@@ -59,47 +58,27 @@ static void json_memory(struct text *text, const struct snapshot *snapshot) {
   text_char(text, '}');
 }
 
-/* Over all heaps: where magazines were too small for the load's swing. */
-static uint64_t magazine_bounces(unsigned class) {
-  uint64_t bounces = 0;
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    bounces += load_relaxed(&heap_of_owner(owner)->magazines[class].bounces);
-  return bounces;
-}
-
-static void json_class(struct text *text, unsigned number, const struct class_survey *class) {
+static void json_class(struct text *text, unsigned class, const uint64_t *counters) {
   struct json_object object = json_open(text);
-  json_number(&object, "class", number);
-  json_text(&object, "tier", class_tier_name(number));
-  json_number(&object, "block_bytes", class_bytes(number));
-  json_number(&object, "slabs", class->slabs);
-  json_number(&object, "capacity_blocks", class->capacity_blocks);
-  json_number(&object, "free_blocks", class->free_blocks);
-  json_number(&object, "cached_blocks", class->cached_blocks);
-  json_number(&object, "live_blocks", class->live_blocks);
-  const uint64_t *counted = class->counted;
-#define CLASS_COUNTER(name, unit, meaning) json_number(&object, #name, *counted++);
+  json_number(&object, "class", class);
+  json_text(&object, "tier", class_tier_name(class));
+  json_number(&object, "block_bytes", class_bytes(class));
+#define CLASS_COUNTER(name, unit, meaning) json_number(&object, #name, *counters++);
 #include "base/counters.def"
-  json_number(&object, "magazine_bounces", magazine_bounces(number));
   text_char(text, '}');
 }
 
-static void json_survey(struct json_object *object, const struct survey *survey) {
-  json_number(object, "heaps_in_use", survey->heaps_in_use);
-  json_number(object, "heaps_parked", survey->heaps_parked);
-  json_key(object, "classes");
-  for (unsigned number = 0; number < CLASS_COUNT; number++) {
-    text_char(object->text, number ? ',' : '[');
-    json_class(object->text, number, &survey->classes[number]);
+static void json_classes(struct text *text, const struct snapshot *snapshot) {
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    text_char(text, class ? ',' : '[');
+    json_class(text, class, snapshot->class_counters[class]);
   }
-  text_char(object->text, ']');
+  text_char(text, ']');
 }
 
 void report_as_json(struct text *text) {
   struct snapshot snapshot;
-  struct survey survey;
   snapshot_take(&snapshot);
-  survey_take(&survey);
   struct json_object object = json_open(text);
   json_text(&object, "hakmem", HAKMEM_VERSION);
   json_number(&object, "pid", os_process_id());
@@ -109,6 +88,7 @@ void report_as_json(struct text *text) {
   json_totals(text, &snapshot);
   json_key(&object, "memory");
   json_memory(text, &snapshot);
-  json_survey(&object, &survey);
+  json_key(&object, "classes");
+  json_classes(text, &snapshot);
   text_char(text, '}');
 }

@@ -5,7 +5,6 @@
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
-#include "observe/survey.h"
 #include "os/os.h"
 
 void text_line(struct text *text, const char *name, uint64_t value, const char *meaning) {
@@ -42,7 +41,7 @@ static void text_counters(struct text *text, const struct snapshot *snapshot) {
 
 /* ---- classes --------------------------------------------------------------------------------------------- */
 
-enum { CLASS_COLUMNS = 12 };
+enum { CLASS_COLUMNS = 18 };
 
 static void text_heading(struct text *text, const char *name) {
   size_t length = (size_t)(scan_next(name) - name) - 1;
@@ -50,28 +49,24 @@ static void text_heading(struct text *text, const char *name) {
   text_string(text, name);
 }
 
-static void text_class(struct text *text, unsigned number, const struct class_survey *class) {
-  const uint64_t figures[] = {class_bytes(number), class->live_blocks, class->cached_blocks,
-                              class->free_blocks,  class->slabs,       class->counted[0],
-                              class->counted[1]};
+static void text_class(struct text *text, unsigned class, const uint64_t *counters) {
   text_string(text, "  ");
-  text_string_column(text, class_tier_name(number), 5);
-  for (unsigned column = 0; column < sizeof figures / sizeof figures[0]; column++)
-    text_decimal_column(text, figures[column], CLASS_COLUMNS);
+  text_string_column(text, class_tier_name(class), 5);
+  text_decimal_column(text, class_bytes(class), CLASS_COLUMNS);
+  for (unsigned which = 0; which < CLASS_COUNTER_COUNT; which++)
+    text_decimal_column(text, counters[which], CLASS_COLUMNS);
   text_char(text, '\n');
 }
 
-static void text_classes(struct text *text, const struct survey *survey) {
-  static const char *const headings[] = {"block_bytes", "live",     "cached", "free",
-                                         "slabs",       "refilled", "flushed"};
-  text_string(text, "classes, blocks\n       ");
-  for (unsigned column = 0; column < sizeof headings / sizeof headings[0]; column++)
-    text_heading(text, headings[column]);
+static void text_classes(struct text *text, const struct snapshot *snapshot) {
+  text_string(text, "classes\n       ");
+  text_heading(text, "block_bytes");
+#define CLASS_COUNTER(name, unit, meaning) text_heading(text, #name);
+#include "base/counters.def"
   text_char(text, '\n');
-  for (unsigned number = 0; number < CLASS_COUNT; number++) {
-    const struct class_survey *class = &survey->classes[number];
-    if (class->capacity_blocks || class->counted[0]) text_class(text, number, class);
-  }
+  for (unsigned class = 0; class < CLASS_COUNT; class ++)
+    if (snapshot->class_counters[class][0])
+      text_class(text, class, snapshot->class_counters[class]);
 }
 
 static uint64_t served_blocks(const struct snapshot *snapshot) {
@@ -81,15 +76,11 @@ static uint64_t served_blocks(const struct snapshot *snapshot) {
 
 void report_as_text(struct text *text) {
   struct snapshot snapshot;
-  struct survey survey;
   snapshot_take(&snapshot);
-  survey_take(&survey);
-  text_format(text,
-              "hakmem %s, process %u: %zu blocks fetched past the magazines (hits are not counted);"
-              " %zu heaps in use, %zu of ended threads\n",
-              HAKMEM_VERSION, os_process_id(), served_blocks(&snapshot), survey.heaps_in_use,
-              survey.heaps_parked);
+  text_format(
+      text, "hakmem %s, process %u: %zu blocks fetched past the magazines (hits are not counted)\n",
+      HAKMEM_VERSION, os_process_id(), served_blocks(&snapshot));
   text_memory(text, &snapshot);
-  text_classes(text, &survey);
+  text_classes(text, &snapshot);
   text_counters(text, &snapshot);
 }

@@ -89,7 +89,7 @@ static int exit_descriptor = STANDARD_ERROR;
 
 static const char text_prefix[] = "text:", json_prefix[] = "json:", marked_prefix[] = "1:";
 
-/* Who started the program sees by the file that it did not leave without the report. */
+/* The one that started the program sees by the file that it did not leave without the report. */
 static void report_and_mark(const char *pattern) {
   report_to_descriptor(report_as_text, exit_descriptor);
   int descriptor = create_file(pattern);

@@ -1,4 +1,5 @@
-/* reports.h: the figures as text and as JSON. */
+/* reports.h: counters and totals as text and as JSON.  What is live, cached and free is walked from outside, by the
+ * tool (python/hakmem/census). */
 #ifndef HAK_OBSERVE_REPORTS_H
 #define HAK_OBSERVE_REPORTS_H
 
@@ -8,7 +9,7 @@
 void report_as_text(struct text *text);
 /* The same figures as one JSON object. */
 void report_as_json(struct text *text);
-/* HAKMEM_SHARED_POOL_LOCK_STATS=1: who came to the shared pool, by code path (O1). */
+/* HAKMEM_SHARED_POOL_LOCK_STATS=1: acquisitions of the shared pool, by code path. */
 void report_pool_acquisitions(struct text *text);
 
 /* Programs may close standard error before they end: keeps a copy if a report will want it. */

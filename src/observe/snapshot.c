@@ -9,10 +9,21 @@ static void add_counters(struct snapshot *snapshot, const struct counters *count
     snapshot->counters[which] += load_relaxed(&counters->value[which]);
 }
 
+static void add_class_counters(struct snapshot *snapshot, const struct heap *heap) {
+  /* acquire: zeroed before; pairs with class_figures_make. */
+  const struct class_counters *counters = load_acquire(&heap->class_counters);
+  for (unsigned class = 0; counters && class < CLASS_COUNT; class ++) {
+    uint64_t *sums = snapshot->class_counters[class];
+#define CLASS_COUNTER(name, unit, meaning) *sums++ += load_relaxed(&counters[class].name);
+#include "base/counters.def"
+  }
+}
+
 static void add_owners(struct snapshot *snapshot) {
   int64_t bytes_out = 0;
-  for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     add_counters(snapshot, &owner->counters);
+    add_class_counters(snapshot, heap_of_owner(owner));
     bytes_out += load_relaxed(&owner->bytes_out);
   }
   snapshot->slab_bytes_out = bytes_out > 0 ? (uint64_t)bytes_out : 0;

@@ -14,6 +14,7 @@
 #define KIND_signed_number 'i'
 #define KIND_FLAG 'u'
 #define KIND_NUMBER 'u'
+#define KIND_PART 'u'
 #define KIND_TEXT 't'
 #define ROLE_counter 'c'
 #define ROLE_gauge 'g'

@@ -10,7 +10,7 @@ RESIDENT NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 
-RESIDENT void thread_number_forget(void) {
+void thread_number_forget(void) {
   if (thread_number_if_known)
     thread_number_if_known = 0; /* a page that is not written is not copied */
 }
@@ -45,7 +45,7 @@ RESIDENT void word_give(ATOMIC(uint32_t) *word) {
   uint32_t self = thread_number();
   /* release: our writes before the word is free; pairs with word_try. */
   if (LIKELY(cas_strong_acq_rel(word, &self, 0))) return;
-  fetch_or_seq(word, 0); /* release: the same for who waits in the kernel; pairs with word_wait */
+  fetch_or_seq(word, 0); /* release: the same for a waiter in the kernel; pairs with word_wait */
   if (!os_give_word(word)) store_release(word, 0);
 }
 

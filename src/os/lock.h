@@ -1,7 +1,7 @@
-/* lock.h: who waits for whom, when it cannot be helped.
+/* lock.h: waiting for another thread, where it cannot be avoided.
  *
- * A word is free (0) or holds the number of the kernel's thread that has it.  Who finds it taken spins for a moment and then
- * waits in the kernel, which lends the holder the priority of who waits (futex(2), FUTEX_LOCK_PI): a real-time thread
+ * A word is free (0) or holds the number of the kernel's thread that has it.  A thread that finds it taken spins for a moment and then
+ * waits in the kernel, which lends the holder the priority of the waiter (futex(2), FUTEX_LOCK_PI): a real-time thread
  * that only yielded would keep a preempted holder from its processor for as long as it is allowed to run.  A latch
  * (slab/owner.h) is such a word, and so is a lock, which has a rank and is counted.
  *

@@ -1,6 +1,6 @@
 /* os.h: the contract between hakmem and the operating system.
  *
- * Every system call and every read of the process's environment stands behind one of these
+ * Every system call and every read of the process's environment goes through one of these
  * functions; os_linux.c and the files beside it, each with a subject, implement them, os_fake.c does
  * so for tests (it counts, fails at will and holds time still).  Preconditions: addresses and sizes
  * are multiples of the page size, sizes are not 0.  No function here allocates, and none but os_thread_start calls back into malloc. */
@@ -12,7 +12,7 @@
 
 /* ---- memory ----------------------------------------------------------------------------------
  *
- * A call that the kernel refuses may have done a part of its work, and kernels differ in which.  What is left behind is
+ * A call that the kernel refuses may have done a part of its work, and kernels differ in which.  What is left is
  * restored here, as far as can be; each function says what its callers must expect.  None leaves less mapped than it
  * says, and none replaces a mapping of somebody else's. */
 
@@ -123,7 +123,7 @@ uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_byte
 uint64_t os_now_ns(void);
 /* A few milliseconds coarse and several times cheaper. */
 uint64_t os_now_coarse_ms(void);
-/* Processor time of the whole process; a call of the system. */
+/* Processor time of the whole process; a system call. */
 uint64_t os_processor_ms(void);
 void os_yield(void);
 void os_sleep_ms(uint64_t milliseconds);
@@ -136,7 +136,7 @@ void os_wake_one(ATOMIC(uint32_t) *word);
 /* Waits for a word that holds the number of the thread that has it (os/lock.h), which gets this thread's priority
  * meanwhile; then it holds this thread's.  False when the kernel cannot, and after a while: the word is to be looked at. */
 bool os_take_word(ATOMIC(uint32_t) *word);
-/* Hands it to who waits for it with the highest priority; false when the kernel did not. */
+/* Hands it to the waiter with the highest priority; false when the kernel did not. */
 bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */
 bool os_thread_start(void *(*body)(void *), void *argument);
@@ -221,7 +221,7 @@ void os_find_place(uintptr_t instruction, struct os_place *place);
 /* The next definition of a symbol in the process's search order after ours; NULL without one, or
  * without a dynamic linker. */
 void *os_next_symbol(const char *name);
-/* Whether who asks for this name of ours gets it, and not another's of that name. */
+/* Whether a lookup of this name of ours finds ours, and not another's. */
 bool os_symbol_is_ours(const char *name);
 /* What the next malloc in the process's search order offers; members are NULL when there is none. */
 struct os_libc_malloc {

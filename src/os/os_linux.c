@@ -30,7 +30,7 @@ static int open_file(const char *path, int flags) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0644);
 }
 
-RESIDENT int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
+int os_open_to_read(const char *path) { return open_file(path, O_RDONLY); }
 
 RESIDENT uint64_t os_address_space_limit(void) {
   struct rlimit limit;
@@ -71,7 +71,7 @@ RESIDENT bool os_huge_pages_always(void) {
 }
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
-/* Five levels of page tables change nothing for who does not ask for more. */
+/* Five levels of page tables change nothing for a caller that does not ask for more. */
 RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else
 /* True when `address` can be mapped: probed, because nothing tells. */
@@ -112,7 +112,7 @@ RESIDENT uint64_t os_random(void) {
 }
 
 #if defined(__GLIBC__)
-/* Who has a mutex is written in it. */
+/* A mutex holds its owner's number. */
 uint32_t os_thread_id_of_libc(void) {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (pthread_mutex_lock(&mutex) != 0) return 0;
@@ -153,7 +153,7 @@ uint64_t os_processor_ms(void) {
   return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
 }
 
-/* On a word that nobody wakes: of all calls of the system that sleep, filters let this one pass. */
+/* On a word that nobody wakes: of all system calls that sleep, filters let this one pass. */
 static void sleep_for(struct timespec time) {
   static ATOMIC(uint32_t) nobody_wakes;
   int saved_errno = errno;
@@ -163,12 +163,12 @@ static void sleep_for(struct timespec time) {
 
 void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
 
-RESIDENT void os_sleep_ms(uint64_t milliseconds) {
+void os_sleep_ms(uint64_t milliseconds) {
   sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
                               .tv_nsec = (long)(milliseconds % 1000) * 1000000});
 }
 
-RESIDENT void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
+void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
   int saved_errno = errno;
   struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
                              .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
@@ -176,7 +176,7 @@ RESIDENT void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeou
   errno = saved_errno;
 }
 
-RESIDENT void os_wake_one(ATOMIC(uint32_t) *word) {
+void os_wake_one(ATOMIC(uint32_t) *word) {
   int saved_errno = errno;
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
   errno = saved_errno;
@@ -201,7 +201,7 @@ bool os_take_word(ATOMIC(uint32_t) *word) {
 }
 
 bool os_give_word(ATOMIC(uint32_t) *word) {
-  if (os_is_confined()) return false; /* who waits since before looks again */
+  if (os_is_confined()) return false; /* an earlier waiter checks again */
   int saved_errno = errno;
   long result = syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0);
   errno = saved_errno;
@@ -221,7 +221,7 @@ void os_await_threads(void) {
     os_sleep_ms(1);
 }
 
-RESIDENT bool os_thread_start(void *(*body)(void *), void *argument) {
+bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
   int saved_errno = errno;
   sigset_t all, before;
@@ -263,7 +263,7 @@ static bool are_same(const struct processors *one, const struct processors *othe
   return one->bytes == other->bytes && byte == one->bytes;
 }
 
-/* Asked for only where it is not so already: a filter may kill who asks. */
+/* Asked for only where it is not so already: a filter may kill the caller. */
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
   struct processors own;
@@ -278,7 +278,7 @@ static void settle(const char *name) {
 
 void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
 
-RESIDENT void os_thread_settle(const char *name) {
+void os_thread_settle(const char *name) {
   if (!os_is_confined()) settle(name);
   fetch_sub_seq(&threads_beginning,
                 1); /* release: what it has asked for before; pairs with os_await_threads */

@@ -14,7 +14,7 @@ bool os_can_write(void *page);
 int os_open_to_read(const char *path);
 /* Waits for threads that os_thread_start has started, until they have settled. */
 void os_await_threads(void);
-/* The kernel's number of this thread as the C library knows it, without a call of the system; 0 when it does not say. */
+/* The kernel's number of this thread as the C library knows it, without a system call; 0 when it does not say. */
 uint32_t os_thread_id_of_libc(void);
 
 /* True for code of the shared library; false when it is linked into the program, where all is one. */

@@ -55,8 +55,8 @@ static enum os_access access_of(const ucontext_t *context) {
 enum { WATCHED_SIGNALS = 2 };
 RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
 
-/* Whom a signal goes to after us: what was there when we came, and before whom we put ourselves last. */
-static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_behind[WATCHED_SIGNALS];
+/* The handler that a signal goes to after ours: the one that was there when we came, or that we put ourselves before last. */
+static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
 
 static unsigned watched_index(int signal) { return signal != watched_signals[0]; }
 
@@ -119,8 +119,8 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   struct sigaction now;
   sigaction(signal, NULL, &now);
   bool is_first = is_called_by_kernel(CALLER_ADDRESS());
-  const struct sigaction *next = is_first ? &handler_behind[index] : &handler_at_first[index];
-  /* Who calls us, and is the first itself, was not seen before. */
+  const struct sigaction *next = is_first ? &handler_after[index] : &handler_at_first[index];
+  /* A handler that calls us, and is the first itself, was not seen before. */
   bool is_fault = info->si_code > 0;
   if (is_fault && (is_first || !is_ours(&now)))
     look_at_crash(signal, info, context, is_function(next) || !is_first);
@@ -136,18 +136,18 @@ static bool is_default(const struct sigaction *action) {
   return !is_function(action) && action->sa_handler == SIG_DFL;
 }
 
-/* As the handler behind us would be called. */
-RESIDENT static bool watch_before(unsigned index, const struct sigaction *behind,
+/* As the handler after ours would be called. */
+RESIDENT static bool watch_before(unsigned index, const struct sigaction *next,
                                   struct sigaction *before) {
   struct sigaction watch = {
-      .sa_sigaction = on_crash, .sa_mask = behind->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-  if (is_function(behind))
-    watch.sa_flags = (int)((unsigned)behind->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
-  handler_behind[index] = *behind; /* several threads may write the same */
+      .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  if (is_function(next))
+    watch.sa_flags = (int)((unsigned)next->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
+  handler_after[index] = *next; /* several threads may write the same */
   return sigaction(watched_signals[index], &watch, before) == 0;
 }
 
-/* Unless somebody else does; who was there.  One call of the system instead of two while no other thread can get
+/* Unless somebody else does; tells the handler that was there.  One system call instead of two while no other thread can get
  * the signal in between. */
 static bool watch_if_nobody(unsigned index, struct sigaction *before) {
   const struct sigaction nobody = {.sa_handler = SIG_DFL};

@@ -97,13 +97,14 @@ RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
   return map_at(address, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* ---- what a refused call has left behind ----------------------------------------------------------- */
+/* ---- what a refused call has left ------------------------------------------------------------------ */
 
 /* Is every page mapped, so that the kernel says so?  By advice that changes nothing; it refuses where there is a hole. */
 static bool is_whole(void *address, size_t bytes) {
   return madvise(address, bytes, MADV_NORMAL) == 0;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): by halves, so 47 deep at most */
 bool os_close_holes(char *address, size_t bytes) {
   if (is_whole(address, bytes)) return true;
   void *mapped = map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED_NOREPLACE);

@@ -40,7 +40,7 @@ void os_backtrace_prepare(void) {
 /* More than are ever left out: those of hakmem itself, or of a signal handler. */
 enum { BACKTRACE_FRAMES_MAX = 40, OWN_FRAMES_MAX = 8 };
 
-/* Where the stack begins that a reader wants to see: behind hakmem's own code, or behind a handler. */
+/* Where the stack begins that a reader wants to see: after hakmem's own frames, or after a handler's. */
 static unsigned first_of_interest(void *const *frames, unsigned frame_count, uintptr_t from) {
   unsigned first = 0;
   if (!from) {

@@ -155,7 +155,7 @@ static void unlist_by_age(struct range_set *set, const struct range *head) {
   *(head->younger == NO_RANGE ? &set->youngest : &range_record(head->younger)->older) = head->older;
 }
 
-/* Its place by age is behind `older`. */
+/* Its place by age is after `older`. */
 RESIDENT static void insert_behind(struct arena *arena, size_t first, size_t granules,
                                    enum range_kind kind, uint32_t older) {
   struct range_set *set = set_of(arena, kind);

@@ -14,21 +14,30 @@ struct purge {
   uint32_t now_ms;        /* coarse clock, truncated */
   uint32_t decay_ms;      /* what is at least this old goes; 0: everything free */
   uint32_t page_decay_ms; /* the same for pages inside slabs */
-  size_t bytes_left;      /* most that this round may still give back: bounds its time */
-  size_t page_calls;      /* most calls of the system that it may still do for pages inside slabs */
-  size_t range_calls_max; /* the same for ranges, 0: any number; and how many it did */
-  size_t range_calls;
+  size_t
+      bytes_left; /* most that this round may still give back: this and the next bound its time */
+  size_t calls_left;     /* most system calls that it may still do */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;     /* something free was left: too young, or the round's bytes were used up */
+  bool work_remains;     /* something free was left: too young, or bytes or calls were used up */
+  bool is_cut;           /* what is old enough was left: bytes or calls were used up */
 };
 
-/* True when something that was freed at `stamp_ms` is old enough; notes what is not. */
+/* Whatever its age, without bounds. */
+#define PURGE_EVERYTHING ((struct purge){.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX})
+
+INLINE bool purge_may_go_on(const struct purge *purge) {
+  return purge->bytes_left && purge->calls_left;
+}
+
+/* True when something that was freed at `stamp_ms` is old enough, and may still go; notes what stays. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
   uint32_t age_ms = purge->now_ms - stamp_ms;
   if (age_ms > INT32_MAX) age_ms = 0; /* freed since the round began */
-  if (purge->bytes_left && age_ms >= decay_ms) return true;
+  bool is_old = age_ms >= decay_ms;
+  if (is_old && purge_may_go_on(purge)) return true;
   purge->work_remains = true;
+  purge->is_cut |= is_old;
   return false;
 }
 /* By the round's own age. */
@@ -36,11 +45,9 @@ INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
   return purge_is_due_after(purge, stamp_ms, purge->decay_ms);
 }
 
-/* A range, which takes a call. */
-INLINE bool purge_range_is_due(struct purge *purge, uint32_t stamp_ms) {
-  bool may_call = !purge->range_calls_max || purge->range_calls < purge->range_calls_max;
-  if (!may_call) purge->work_remains = true;
-  return may_call && purge_is_due(purge, stamp_ms) && ++purge->range_calls;
+/* One system call for the round; it may be refused. */
+INLINE void purge_note_call(struct purge *purge) {
+  if (purge->calls_left) purge->calls_left--;
 }
 
 INLINE void purge_account(struct purge *purge, size_t bytes) {
@@ -52,6 +59,8 @@ INLINE void purge_account(struct purge *purge, size_t bytes) {
  * last round found nothing left; ARMED: the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
+/* The helper thread runs: rounds by age are left to it. */
+extern ATOMIC(bool) purge_has_helper;
 /* How the helper thread rests (reclaim/helper.c). */
 enum purge_rest { PURGE_REST_NONE, PURGE_REST_UNTIL_WANTED, PURGE_REST_FOR_A_TIME };
 extern ATOMIC(uint32_t) purge_helper_waits; /* enum purge_rest */

@@ -1,6 +1,6 @@
 /* purge_credit.h: how much may be given back at once, and not by age, to make up for what the process grows by.
  *
- * A granule that goes back and is wanted again costs some 16 µs: a call of the system and 16 page faults.  One is
+ * A granule that goes back and is wanted again costs some 16 µs: a system call and 16 page faults.  One is
  * earned in each millisecond of the process's processor time, so this takes at most 1.6 % of it; what is saved
  * for later is bounded, too. */
 #ifndef HAK_POOL_PURGE_CREDIT_H

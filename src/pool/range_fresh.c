@@ -126,7 +126,7 @@ RESIDENT static bool publish_chunks(struct arena *arena, size_t first_chunk, siz
 }
 
 /* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
-RESIDENT static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
+static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
   bool is_worth_it = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
   if (is_worth_it && !options.harden)
     return huge_let_in(chunk, chunk_count); /* else parts are closed */

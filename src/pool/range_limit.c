@@ -4,7 +4,7 @@
 #include "map/commit.h"
 #include "os/os.h"
 
-/* What lies behind a block of `bytes`, wherever in its first page it begins; of a cached range that is larger not all. */
+/* What lies after a block of `bytes`, wherever in its first page it begins; of a cached range that is larger not all. */
 static size_t bytes_beyond(size_t granules, size_t bytes) {
   ASSERT(bytes <= size_of_granules(granules));
   size_t beyond =

@@ -1,7 +1,7 @@
 /* range_limit.h: what a hard limit does not count.
  *
  * A range is whole granules; what was asked for may end up to 60 KiB before.  Where a hard limit is set, the pages
- * behind are not the program's (malloc_usable_size says so), have no memory, and are not counted as held: from when a
+ * after it are not the program's (malloc_usable_size says so), have no memory, and are not counted as held: from when a
  * range is taken for a block until the block grows into them or the range is free for others. */
 #ifndef HAK_POOL_RANGE_LIMIT_H
 #define HAK_POOL_RANGE_LIMIT_H

@@ -11,7 +11,7 @@ void range_note_refaults(size_t first, size_t granules);
 
 /* The range is going to be used, or given back, apart from what lies beside it in the chunks at its ends. */
 void range_refuse_huge_at_ends(size_t first, size_t granules);
-/* A range of fresh pages, at its end at least; who asked for huge pages (HAKMEM_THP) has them there too. */
+/* A range of fresh pages, at its end at least; a program that asked for huge pages (HAKMEM_THP) has them there too. */
 void range_settle_fresh(size_t first, size_t granules);
 /* What was mapped anew has no huge pages, and no chunk that it belongs to. */
 void range_keep_huge_out(size_t first, size_t granules);

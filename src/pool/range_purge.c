@@ -50,11 +50,12 @@ LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
   for (uint32_t at; (at = next) != NO_RANGE;) {
     const struct range_info *info = &range_record(at)->info;
     next = range_record(at)->younger;
-    if (found == PURGE_BATCH || !purge_range_is_due(purge, info->stamp_ms)) {
+    if (found == PURGE_BATCH || !purge_is_due(purge, info->stamp_ms)) {
       purge->work_remains = true;
       break;
     }
     purge_account(purge, (size_t)info->granules << GRANULE_SHIFT);
+    purge_note_call(purge);
     arena_extract(arena, at);
     batch[found++] = at;
   }
@@ -108,7 +109,7 @@ LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enu
   unsigned found = collect_due(purge, arena, kind, batch);
   arena_unlock(arena);
   bool is_taken = give_back_batch(batch, found, kind, purge->give_addresses, counters);
-  return is_taken && found == PURGE_BATCH && purge->bytes_left;
+  return is_taken && found == PURGE_BATCH && purge_may_go_on(purge);
 }
 
 /* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */

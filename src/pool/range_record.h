@@ -13,9 +13,9 @@
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
   uint32_t granules;     /* of a free range too */
-  ATOMIC(uint32_t) site; /* who asked for it (O4) */
+  ATOMIC(uint32_t) site; /* where it was asked for */
   uint32_t stamp_ms;     /* last time it was freed */
-  uint16_t colour_bytes; /* where its block begins, behind the first granule's begin */
+  uint16_t colour_bytes; /* where its block begins, from the first granule's start */
   bool is_zero;          /* reads as zero: no need to clear */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
   bool is_closed;        /* hardened mode: all its pages are; false: some may be */

@@ -1,43 +1,51 @@
-/* slab_pool.h: the shared pool of slabs (P1-P5): acquire_slab, release_slab and purge by age.
+/* slab_pool.h: the shared pool of slots for slabs: acquire_slots, release_slots and purge by age.
  *
- *   acquire_slab(class)
+ *   acquire_slots(class, …)
  *     stage 1   an EMPTY slot of the class           pop from the class's stack
- *     stage 2   UNUSED slots of a SuperSlab in use   clear bits, lowest address first, dirty first; before
- *                                                    clean ones an EMPTY slot of another class
- *     stage 3   a SuperSlab from the LRU of kept ones, else one that was given back, else the OS
+ *     stage 2   UNUSED slots of a SuperSlab in use   the index's first, dirty ones first; before clean ones an
+ *                                                    EMPTY slot of another class
+ *     stage 3   a SuperSlab of those kept, else a clean one, else from the system
  *
- * Lock-free: bit masks and tagged stacks.  Only metadata growth and the operating system can make a
- * caller wait.  All functions may be called from any thread. */
+ * Lock-free: bit masks, an index of them and tagged stacks.  Only metadata growth and the operating system can make
+ * a caller wait.  All functions but purges may be called from any thread. */
 #ifndef HAK_POOL_SLAB_POOL_H
 #define HAK_POOL_SLAB_POOL_H
 
-#include "base/counters.h"
 #include "pool/purge.h"
-#include "pool/superslab.h"
+#include "pool/slots.h"
 
 /* Called once, before any other function; false without memory. */
 bool slab_pool_init(void);
 
-/* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
- * holder.  NULL when there is no memory. */
-struct slab *acquire_slab(unsigned class, struct counters *counters);
-/* The same without the last part of stage 3: NULL when all SuperSlabs that have pages are in use. */
-struct slab *acquire_slab_within_pool(unsigned class, struct counters *counters);
+/* Where slots may come from, in this order; several may be asked for together. */
+enum pool_reach {
+  POOL_TOUCHED = 1, /* slots that have been used since their pages were given back last */
+  POOL_FRESH = 2,   /* slots without pages, and wholly free SuperSlabs with pages */
+  POOL_SYSTEM = 4,  /* SuperSlabs without pages, and new ones */
+  POOL_WITHIN = POOL_TOUCHED | POOL_FRESH,
+  POOL_ALL = POOL_WITHIN | POOL_SYSTEM
+};
 
-/* The same, but only slots that have been used before. */
-struct slab *acquire_touched_slab(unsigned class, struct counters *counters);
+/* Slots for a slab of the class, the caller's alone; none when there are none in reach, or no memory. */
+struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct counters *counters);
 
-/* Takes back a slab whose blocks are all free in `local`, have been so for `age_ms`, and that has no
- * owner. */
-void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters);
+/* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
+void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
 
-/* Gives pages back that have been free for long enough. */
+/* EMPTY slabs that are old enough become UNUSED; how much the others are. */
+void empty_slabs_age(struct purge *purge);
+uint64_t empty_slabs_bytes(void);
+
+/* Gives pages back that have been free for long enough.  One thread at a time. */
 void slab_pool_purge(struct purge *purge);
 
 /* In a cgroup with a memory limit: more wholly free SuperSlabs are kept than it allows.  Then those beyond go at
- * once. */
+ * once.  One thread at a time purges. */
 bool slab_pool_is_over_limit(void);
 void slab_pool_purge_kept(struct purge *purge);
+
+/* In a forked child, while it has one thread. */
+void slab_pool_after_fork(void);
 
 struct slab_pool_sizes {
   uint64_t mapped_bytes; /* SuperSlabs that have address space */

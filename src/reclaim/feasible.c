@@ -12,12 +12,12 @@ static size_t needed_bytes(const struct allocation *allocation) {
   return alignment > GRANULE_BYTES ? bytes + alignment : bytes; /* both at most REQUEST_MAX_BYTES */
 }
 
-/* A piece lies behind the frontier, or among what was taken before. */
+/* A piece lies after the frontier, or among what was taken before. */
 static bool window_may_have(size_t bytes) {
   size_t limit = load_relaxed(&window.chunk_limit), frontier = load_relaxed(&window.frontier_chunk);
-  size_t behind = limit > frontier ? limit - frontier : 0;
+  size_t ahead = limit > frontier ? limit - frontier : 0;
   size_t chunks = bytes >> CHUNK_SHIFT;
-  return chunks <= behind || chunks <= frontier;
+  return chunks <= ahead || chunks <= frontier;
 }
 
 bool feasible_at_all(const struct allocation *allocation) {

@@ -8,7 +8,7 @@
 #include "cache/allocation.h"
 #include "cache/heap.h"
 
-/* Before the first try of a Big request: false when no window and no limit has room for it.  No call of the system. */
+/* Before the first try of a Big request: false when no window and no limit has room for it.  No system call. */
 bool feasible_at_all(const struct allocation *allocation);
 
 /* After the first try of any request: false when even with everything given back that is free it would be refused, by

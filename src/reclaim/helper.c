@@ -1,9 +1,9 @@
 /* helper.c: see helper.h.
  *
- *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, scavenge_when_due ─▶ … ─▶ is_over? ─▶ leave
+ *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
  * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
- * and sleeps; who has a reason for it changes its own word first and then looks at this one. */
+ * and sleeps; a thread that has a reason for it changes its own word first and then looks at this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -12,7 +12,8 @@
 #include "map/window.h"
 #include "os/lock.h"
 #include "pool/purge.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/due.h"
+#include "reclaim/reclaim.h"
 #include "report/report.h"
 
 enum { HELPER_NONE, HELPER_RUNNING, HELPER_REFUSED };
@@ -34,10 +35,10 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
 /* A round says NONE while it looks, and at its end what it has left. */
-RESIDENT static bool has_work(void) {
+static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
-  return scavenge_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
+  return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
 }
 
 static bool is_over(void) {
@@ -50,7 +51,7 @@ static bool is_over(void) {
 }
 
 /* As `how` says, unless there is a reason not to. */
-RESIDENT static void rest(enum purge_rest how, uint64_t most_ms) {
+static void rest(enum purge_rest how, uint64_t most_ms) {
   /* seq: announced before the look; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
@@ -70,23 +71,27 @@ static void work_once(void) {
     rest(PURGE_REST_UNTIL_WANTED, HELPER_MAX_SLEEP_MS);
     return;
   }
-  uint64_t round_ms = scavenge_interval_ms() + 1;
+  uint64_t round_ms = reclaim_interval_ms() + 1;
   rest(PURGE_REST_FOR_A_TIME, is_ticking ? DIVERT_TICK_MS : round_ms);
   if (is_ticking) divert_tick();
-  if (has_work()) scavenge_when_due(heap_of_thread);
+  if (has_work()) reclaim_round_when_due(heap_of_thread);
 }
 
 /* False when it is wanted again by now, and no other has been started. */
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
-  /* seq: nobody counts on it any more, then the look; pairs with who wants something and looks for a helper. */
+  store_relaxed(&purge_has_helper, false);
+  /* seq: nobody counts on it any more, then the look; pairs with a thread that wants something and looks for a helper. */
   store_seq(&helper_state, HELPER_NONE);
-  return is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING);
+  if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
+  store_relaxed(&purge_has_helper, gives_back());
+  return false;
 }
 
-RESIDENT static void *helper_body(void *unused) {
+static void *helper_body(void *unused) {
   os_thread_settle("hakmem");
   store_relaxed(&helper_thread_id, thread_number());
+  store_relaxed(&purge_has_helper, gives_back()); /* relaxed: seen late, others do a little */
   while (!is_over() || !may_leave()) work_once();
   return unused;
 }
@@ -171,6 +176,7 @@ RESIDENT void helper_note_thread_end(void) {
 void helper_after_fork(uint32_t thread_count) {
   store_relaxed(&purge_helper_waits, PURGE_REST_NONE);
   store_relaxed(&helper_state, HELPER_NONE); /* the child starts its own */
+  store_relaxed(&purge_has_helper, false);
   store_relaxed(&helper_thread_id, 0);
   store_relaxed(&helper_shall_end, 0);
   os_forget_threads();

@@ -1,4 +1,4 @@
-/* helper.h: hakmem's own thread (M6): it starts rounds while the program sleeps, and is the guard sampler's ticker.
+/* helper.h: hakmem's own thread: it starts rounds while the program sleeps, and is the guard sampler's ticker.
  *
  * Nobody asked for it, so nobody may notice it.  It begins when a program that has threads has something to give back
  * (docs/decisions/0007).  It ends when the program's last thread but one has ended and nothing is left to be given back,

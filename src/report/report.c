@@ -141,15 +141,15 @@ void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
 
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                      const struct block_description *block) {
-  misuse("overflow seen at", verb, address, block, "written to behind its %zu bytes, %s offset %zu",
-         block->block_bytes, is_exact ? "first at" : "somewhere behind", offset);
+  misuse("overflow seen at", verb, address, block, "written past its %zu bytes, %s offset %zu",
+         block->block_bytes, is_exact ? "first at" : "somewhere after", offset);
 }
 
 void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
                          const struct block_description *block) {
   misuse("stray write seen at", verb, address, block,
          "free memory was written to, %zu bytes %s its block of %zu bytes", distance,
-         is_before ? "before" : "behind the begin of", block->block_bytes);
+         is_before ? "before" : "after the start of", block->block_bytes);
 }
 
 void report_write_after_free(uintptr_t address, size_t offset,
@@ -303,7 +303,7 @@ void warn_no_cgroup_limit(const char *name, const char *value) {
 }
 
 void warn_no_helper_thread(void) {
-  if (os_is_confined()) return; /* it could not be had, and who says so may be killed */
+  if (os_is_confined()) return; /* it could not be had, and a write may be fatal */
   say("warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
       " memory is given back by slow paths");
 }

@@ -42,11 +42,11 @@ COLD void report_size_mismatch(const char *verb, uintptr_t address, size_t size,
 COLD void report_wrong_maker(const char *verb, uintptr_t address, const char *maker,
                              const struct block_description *block);
 
-/* Somebody wrote `offset` bytes behind the block's begin, where it is not the program's: behind what was asked for
+/* Somebody wrote `offset` bytes after the block's start, where it is not the program's: past what was asked for
  * (description->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                           const struct block_description *block);
-/* Somebody wrote to memory that nobody has, `distance` bytes before the block or behind its begin. */
+/* Somebody wrote to memory that nobody has, `distance` bytes before the block or after its start. */
 COLD void report_write_beside(const char *verb, uintptr_t address, size_t distance, bool is_before,
                               const struct block_description *block);
 /* Somebody wrote there after the block was freed. */
@@ -76,7 +76,7 @@ struct call_stack {
 struct guarded_block {
   uintptr_t base;
   size_t size;                        /* as asked for */
-  const struct call_stack *allocated; /* by whom */
+  const struct call_stack *allocated; /* by the thread that asked */
   const struct call_stack *freed;     /* NULL while it lives */
 };
 

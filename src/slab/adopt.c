@@ -10,7 +10,7 @@ enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
 RESIDENT static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
-  ASSERT(!slab->is_listed);
+  ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
   add_single_writer(&from->bytes_out, -bytes);
@@ -80,16 +80,28 @@ RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owne
   return slab;
 }
 
+/* Owners that one visit looks at: a thousand threads may have ended.  The next visit goes on from there. */
+enum { ENDED_PROBES = 64 };
+static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
+
 RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
-  if (!(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
-  /* seq: cleared before we look; who parks or queues afterwards sets it again. */
-  fetch_and_seq(&orphan_mask, ~bit);
+  /* acquire: the owner, as owners_first; pairs with the exchange below. */
+  struct owner *begin = load_acquire(&next_ended[class]);
+  if (!begin && !(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
+  /* seq: cleared before we look; a thread that parks or queues afterwards sets it again. */
+  if (!begin) fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
   bool was_busy = false;
-  for (struct owner *ended = owners_first(); ended && !slab; ended = ended->next_of_all)
+  struct owner *ended = begin ? begin : owners_first(), *last = ended;
+  for (unsigned probe = 0; ended && !slab && probe < ENDED_PROBES; probe++) {
+    last = ended;
     if (ended != owner) slab = adopt_from(ended, owner, class, &was_busy);
+    ended = ended->next_of_all;
+  }
   if (slab || was_busy) orphan_mask_add(bit); /* there may be more */
+  /* A thread that finds that another has gone on meanwhile leaves it to that one. */
+  cas_strong_acq_rel(&next_ended[class], &begin, slab ? last : ended);
   return slab;
 }
 
@@ -133,7 +145,7 @@ static struct slab *choose_queued(struct owner *candidate, unsigned class, uint6
   return chosen;
 }
 
-/* All conditions of M4, cheapest first. */
+/* All conditions of Route P, cheapest first. */
 static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
                       struct counters *counters) {
   if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
@@ -160,7 +172,7 @@ static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, u
   return slab;
 }
 
-RESIDENT struct slab *adopt_route_p(struct owner *owner, unsigned class) {
+struct slab *adopt_route_p(struct owner *owner, unsigned class) {
   uint64_t bit = UINT64_C(1) << class;
   uint64_t now_ns = 0;
   unsigned probes = 0;
@@ -262,7 +274,7 @@ RESIDENT void owner_park(struct owner *owner) {
 
 /* In turns, between which its thread may come. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
-  while (purge->page_calls && latch_try(owner)) {
+  while (purge->calls_left && latch_try(owner)) {
     uint32_t state = load_relaxed(&owner->state);
     bool is_done = state == OWNER_RUNNING || pages_look(owner, purge, age_ms, SIZE_MAX);
     latch_give(owner);
@@ -271,7 +283,7 @@ static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms
 }
 
 /* False while the owner runs and may idle later. */
-static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
+bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING, are_pages_done = true;
   if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
@@ -286,12 +298,6 @@ static bool sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   latch_give(owner);
   if (!are_pages_done) give_pages(owner, purge, age_ms);
   return true;
-}
-
-RESIDENT void owners_sweep(const struct owner *self, struct purge *purge) {
-  uint64_t now_ns = os_now_ns();
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
-    if (!sweep(owner, now_ns, purge) && owner != self) purge->work_remains = true;
 }
 
 RESIDENT void owners_collect_ended(void) {

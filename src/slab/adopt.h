@@ -1,4 +1,4 @@
-/* adopt.h: taking slabs over from owners that do not use them: ended ones (M5) and, by Route P (M4),
+/* adopt.h: taking slabs over from owners that do not use them: ended ones and, by Route P,
  * live but idle ones.
  *
  * The adopter holds its own latch and tries the other's; while it holds both, nobody else can touch
@@ -16,11 +16,10 @@ struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
-/* Called now and then by whoever purges: marks owners dormant that were in no slow path for a decay time
- * (0: all of them); gives wholly free slabs of owners that do not run back to the pool, and old pages that are free in
- * their others to the system.  Work remains when there are owners beside `self`, the caller's own, that may idle
- * later. */
-void owners_sweep(const struct owner *self, struct purge *purge);
+/* Called now and then by the thread that purges: the owner becomes dormant when it was in no slow path for a decay time
+ * (0: at once); wholly free slabs of one that does not run go back to the pool, and old pages that are free in
+ * its others to the system.  False while it runs and may idle later. */
+bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge);
 
 /* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
  * Latch. */

@@ -1,5 +1,6 @@
 #include "slab/batch_free.h"
 
+#include "slab/pending.h"
 #include "slab/slab.h"
 
 /* Blocks of one slab of another heap: a run is those of one bitmap word, whose frees are one atomic OR. */
@@ -55,12 +56,12 @@ struct scattered {
 
 static struct scattered fetch(uintptr_t block, const struct slab_shape *shape) {
   size_t granule = granule_of(block), slot = granule % GRANULES_PER_CHUNK;
-  struct superslab *superslab = superslab_of_chunk(granule / GRANULES_PER_CHUNK);
+  struct slab_chunk *chunk = slab_chunk_of(granule);
   size_t index = slab_block_index(shape, block % GRANULE_BYTES);
-  PREFETCH(&superslab->slabs[slot].free_local);
+  PREFETCH(&chunk->slabs[slot].free_local);
   if (LIKELY(index < shape->capacity))
-    PREFETCH(&slab_local_bits(superslab, (unsigned)slot, shape)[index / 64]);
-  return (struct scattered){granule, index, &superslab->slabs[slot]};
+    PREFETCH(&slab_local_bits(chunk, (unsigned)slot, shape)[index / 64]);
+  return (struct scattered){granule, index, &chunk->slabs[slot]};
 }
 
 RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *const *blocks,

@@ -1,4 +1,4 @@
-/* batch_free.h: freed blocks on their way to their slabs, many at a time (T3). */
+/* batch_free.h: freed blocks on their way to their slabs, many at a time. */
 #ifndef HAK_SLAB_BATCH_FREE_H
 #define HAK_SLAB_BATCH_FREE_H
 

@@ -17,8 +17,10 @@ RESIDENT static bool visit(struct owner *lender, unsigned class) {
 static unsigned take_returned(struct slab *slab, struct owner *lender, void **blocks,
                               unsigned wanted) {
   unsigned returned = slab_reusable(slab);
+  bool was_listed = slab->is_listed;
+  if (was_listed) slab_unlist(slab, lender); /* the list counts the wholly free */
   unsigned taken = slab_take(slab, lender, blocks, wanted < returned ? wanted : returned);
-  if (slab->is_listed && !slab->free_local) slab_unlist(slab, lender);
+  if (was_listed && slab->free_local) slab_list(slab, lender);
   return taken;
 }
 

@@ -4,11 +4,44 @@ ATOMIC(uint64_t) orphan_mask;
 
 ATOMIC(struct owner *) all_owners;
 
+/* ---- laws ---------------------------------------------------------------------------------------------- */
+
+/* Slabs of a list that are looked at: enough to find what the last change broke. */
+enum { LAW_PROBES = 3 };
+
+static bool is_listed_rightly(const struct slab *slab, const struct slab *before) {
+  return slab->is_listed && slab->free_local && slab->previous == before && slab_is_valid(slab);
+}
+
+static bool bin_is_valid(const struct bin *bin) {
+  const struct slab *slab = bin->partial, *before = NULL;
+  uint32_t listed = 0, wholly_free = 0;
+  for (; slab && listed < LAW_PROBES; before = slab, slab = slab->next, listed++) {
+    if (slab == bin->current || !is_listed_rightly(slab, before)) return false;
+    wholly_free += slab->free_local == slab->capacity;
+  }
+  bool are_sums_right = slab ? listed < bin->partial_count && wholly_free <= bin->free_count
+                             : listed == bin->partial_count && wholly_free == bin->free_count;
+  return are_sums_right && (!bin->current || !bin->current->is_listed);
+}
+
+bool owner_is_valid(const struct owner *owner) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    if (bin_is_valid(&owner->bins[class])) continue;
+    return load_relaxed(&owner->state) == OWNER_LOST; /* relaxed: changed under the latch */
+  }
+  return true;
+}
+
+/* ---- the latch ------------------------------------------------------------------------------------------- */
+
 NOINLINE void latch_wait(struct owner *owner) {
   if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
   word_wait(&owner->latch);
   store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
 }
+
+/* ---- all owners ------------------------------------------------------------------------------------------ */
 
 RESIDENT void owner_register(struct owner *owner) {
   owner->next_of_all = load_acquire(&all_owners);
@@ -17,7 +50,7 @@ RESIDENT void owner_register(struct owner *owner) {
   }
 }
 
-RESIDENT uint32_t owner_thread_id(const struct owner *owner) {
+uint32_t owner_thread_id(const struct owner *owner) {
   if (!owner || load_relaxed(&owner->state) == OWNER_PARKED) return 0;
   uint32_t thread_id = load_relaxed(&owner->thread_id);
   return thread_id ? thread_id : os_process_id(); /* the first thread has the process's number */

@@ -6,11 +6,11 @@
  * slabs of an owner that ended or idles, to sweep, to park.  Nobody ever waits for two latches, so
  * there is no order to keep.  Magazines are not under the latch: they belong to the running thread.
  *
- * Remote frees need no latch: they set bits in `remote` and queue the slab here (M2).
+ * Remote frees need no latch: they set bits in `remote` and queue the slab here.
  *
  *   pending[class]    slabs with remote frees, a stack with many producers; popped whole by exchange,
  *                     by the latch's holder
- *   ready_mask        bit per class: pending[class] may be non-empty (M4's ready mask)
+ *   ready_mask        bit per class: pending[class] may be non-empty
  *
  * Law of `queued` in a slab: whoever changes it 0 -> 1 holds the right to queue the slab or to
  * release it, until it is set to 0 again; a slab in a pending queue has queued == 1. */
@@ -19,7 +19,7 @@
 
 #include "base/counters.h"
 #include "os/lock.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 
 enum owner_state {
   OWNER_RUNNING, /* a thread allocates with it */
@@ -38,10 +38,10 @@ struct bin {
       free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread looks without the latch. */
   ATOMIC(uint32_t) slab_count;
-  bool has_served; /* blocks were taken since its thread gave up what rested: cache/relief.h */
+  bool has_served; /* blocks were taken since its thread gave up what rested: cache/flush.h */
 };
 
-/* A slab of the bin's class has found its owner, or is no longer his. */
+/* A slab of the bin's class has found its owner, or is no longer its. */
 INLINE void bin_gains_slab(struct bin *bin) { add_single_writer(&bin->slab_count, 1); }
 INLINE void bin_loses_slab(struct bin *bin) {
   store_relaxed(&bin->slab_count, load_relaxed(&bin->slab_count) - 1);
@@ -66,7 +66,7 @@ struct owner {
   uint32_t page_class;
   uint32_t
       free_age_ms; /* of what a sweep finds free: it has been so for as long as the owner idled */
-  ATOMIC(uint64_t) slow_paths; /* written under the latch, read by who wonders if we idle */
+  ATOMIC(uint64_t) slow_paths; /* written under the latch, read by threads that wonder if we idle */
 
   /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
@@ -90,16 +90,24 @@ INLINE bool latch_try(struct owner *owner) {
   return !os_is_multi_threaded() || word_try(&owner->latch, thread_number());
 }
 
-/* Waits for who sweeps or adopts; the kernel lends them this thread's priority. */
-void latch_wait(struct owner *owner);
-
-/* Only for the owner's own thread (and for whoever is about to become it). */
-INLINE void latch_take(struct owner *owner) {
-  if (os_is_multi_threaded() && UNLIKELY(!word_try(&owner->latch, LATCH_OWN))) latch_wait(owner);
+/* What the latch guards is as its holder may leave it: the lists' links and sums, and the first slabs of each. */
+bool owner_is_valid(const struct owner *owner);
+INLINE bool latch_is_held(const struct owner *owner) {
+  return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
 }
 
-/* By who holds the latch to take or give blocks. */
+/* Waits for a thread that sweeps or adopts; the kernel lends them this thread's priority. */
+void latch_wait(struct owner *owner);
+
+/* Only for the owner's own thread (and for a thread that is about to become it). */
+INLINE void latch_take(struct owner *owner) {
+  if (os_is_multi_threaded() && UNLIKELY(!word_try(&owner->latch, LATCH_OWN))) latch_wait(owner);
+  ASSERT(owner_is_valid(owner));
+}
+
+/* By the holder of the latch, to take or give blocks. */
 INLINE void owner_note_work(struct owner *owner) {
+  ASSERT(latch_is_held(owner));
   add_single_writer(&owner->slow_paths, 1);
   if (UNLIKELY(load_relaxed(&owner->state) == OWNER_DORMANT))
     store_relaxed(&owner->state, OWNER_RUNNING); /* relaxed: under the latch, as all changes */
@@ -113,6 +121,7 @@ INLINE void owner_begin_work(struct owner *owner) {
 
 /* In a process with one thread it was not taken. */
 INLINE void latch_give(struct owner *owner) {
+  ASSERT(latch_is_held(owner) && owner_is_valid(owner));
   uint32_t holder = load_relaxed(&owner->latch);
   if (LIKELY(holder == LATCH_OWN))
     store_release(&owner->latch, LATCH_FREE); /* pairs with word_try */
@@ -147,7 +156,7 @@ struct owner *owner_of_tag(uint32_t tag);
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  /* seq: what was put on offer before is seen by who finds the bit; pairs with adopt_from_ended, which
+  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_from_ended, which
    * clears it before it looks. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }

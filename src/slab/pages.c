@@ -36,9 +36,8 @@ static uint64_t free_pages(const struct slab *slab) {
 }
 
 static void check_laws(const struct slab *slab) {
-  ASSERT(!(slab->waiting_pages & slab->given_pages));
+  ASSERT(slab_is_valid(slab));
   ASSERT(!((slab->waiting_pages | slab->given_pages) & ~free_pages(slab)));
-  ASSERT(slab->has_free_pages == ((slab->waiting_pages | slab->given_pages) != 0));
   (void)slab;
 }
 
@@ -56,7 +55,7 @@ static bool give(struct slab *slab, struct look *look) {
   while (rest) {
     if (!look->calls) return false;
     look->calls--;
-    look->purge->page_calls--;
+    purge_note_call(look->purge);
     unsigned first = lowest_bit(rest);
     unsigned run = count_low_ones((slab->waiting_pages | slab->given_pages) >> first);
     uint64_t pages = rest & bits_between(first, first + run - 1);
@@ -65,7 +64,7 @@ static bool give(struct slab *slab, struct look *look) {
     size_t bytes = (size_t)count_bits(pages) << page_shift();
     slab->waiting_pages &= ~pages;
     slab->given_pages |= pages;
-    superslab_refuse_huge(superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK));
+    superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));
     if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
     fetch_add_relaxed(&totals.given_page_bytes, bytes);
     purge_account(look->purge, bytes);
@@ -104,8 +103,8 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   check_laws(slab);
 }
 
+/* Nothing is taken again by that. */
 void pages_forget(struct slab *slab) {
-  count_refaults(slab->given_pages);
   slab->given_pages = slab->waiting_pages = 0;
   slab->has_free_pages = false;
 }
@@ -122,7 +121,7 @@ static bool look_at_class(struct owner *owner, struct look *look) {
   }
   for (; slab; slab = slab->next, look->slabs--) {
     owner->page_cursor = slab;
-    if (!look->slabs || !look_at(slab, look)) return false;
+    if (!look->slabs || !look->calls || !look_at(slab, look)) return false;
   }
   owner->page_cursor = NULL;
   return true;
@@ -130,11 +129,12 @@ static bool look_at_class(struct owner *owner, struct look *look) {
 
 /* The class in which it begins is the last one too, from its beginning. */
 bool pages_look(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max) {
-  size_t calls = purge->page_calls < PAGE_CALLS_A_LOOK ? purge->page_calls : PAGE_CALLS_A_LOOK;
+  size_t calls = purge->calls_left < PAGE_CALLS_A_LOOK ? purge->calls_left : PAGE_CALLS_A_LOOK;
   struct look look = {purge, age_ms, slabs_max, calls};
   for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {
     if (!look_at_class(owner, &look)) {
       purge->work_remains = true;
+      purge->is_cut |= look.slabs != 0;
       return !look.slabs;
     }
     owner->page_class = (owner->page_class + 1) % SLAB_CLASS_COUNT;

@@ -17,7 +17,7 @@
 
 /* All under the latch. */
 
-/* Most calls of the system in one look: its thread may have come and wait for the latch.  About a millisecond. */
+/* Most system calls in one look: its thread may have come and wait for the latch.  About a millisecond. */
 enum { PAGE_CALLS_A_LOOK = 128 };
 
 /* Looks at up to `slabs_max` of the owner's slabs that have free blocks, going on where the last look ended: free

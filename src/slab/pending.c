@@ -6,7 +6,7 @@
 
 static uint64_t class_bit(unsigned class) { return UINT64_C(1) << class; }
 
-static void push(struct owner *owner, struct slab *slab) {
+static void pending_push(struct owner *owner, struct slab *slab) {
   unsigned class = slab->class;
   struct slab *first = load_relaxed(&owner->pending[class]);
   do {
@@ -29,19 +29,30 @@ RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
     struct owner *owner = load_seq(&slab->owner);
     if (owner) {
       count(counters, COUNT_pending_enqueued);
-      push(owner, slab);
+      pending_push(owner, slab);
       return;
     }
     /* We came late: the owner found our blocks by itself and released the slab to the pool.  Let go
-     * of it; but if somebody owns it again by now, frees of his blocks may have relied on us. */
+     * of it; but if somebody owns it again by now, frees of its blocks may have relied on us. */
     store_seq(&slab->queued, 0);
     if (!load_seq(&slab->owner) || exchange_seq(&slab->queued, 1) != 0) return;
   }
 }
 
+RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
+                               struct counters *counters) {
+  /* seq: the bit before the look at `queued`; pairs with the clearing of `queued` before the exchange
+   * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
+  uint64_t before = fetch_or_seq(&slab->remote[word], bits);
+  count_add(counters, COUNT_remote_freed_blocks, count_bits(bits));
+  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word, before & bits);
+  if (load_seq(&slab->queued) == 0 && exchange_seq(&slab->queued, 1) == 0)
+    pending_enqueue(slab, counters);
+}
+
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: who found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
    * which looks at the mask after it queued. */
   if (!bin->taken && load_seq(&owner->pending[class])) {
     fetch_and_seq(&owner->ready_mask, ~class_bit(class));

@@ -1,4 +1,4 @@
-/* pending.h: the pending queue of an owner (M2): slabs that other threads freed into. */
+/* pending.h: the pending queue of an owner: slabs that other threads freed into. */
 #ifndef HAK_SLAB_PENDING_H
 #define HAK_SLAB_PENDING_H
 
@@ -7,6 +7,10 @@
 /* Queues a slab with its owner, whoever that is by now.  The caller has just changed slab->queued
  * from 0 to 1.  Lock-free, no latch. */
 void pending_enqueue(struct slab *slab, struct counters *counters);
+
+/* Frees blocks of one word of a slab that another heap owns (or may own): atomic, wait-free but for
+ * the 0 -> 1 edge, on which the slab joins its owner's pending queue. */
+void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters);
 
 /* Latch.  The next slab of the class that has been queued, or NULL.  It still has queued == 1. */
 struct slab *pending_next(struct owner *owner, unsigned class);

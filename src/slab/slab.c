@@ -1,9 +1,7 @@
 #include "slab/slab.h"
 
-#include "pool/slab_pool.h"
 #include "report/report.h"
 #include "slab/pages.h"
-#include "slab/pending.h"
 
 static void set_map_entries(const struct slab *slab, uint32_t tag) {
   size_t granule = granule_of(slab->base);
@@ -29,7 +27,7 @@ struct block_description slab_describe(const struct slab *slab, uintptr_t addres
                                     .thread_id = owner_thread_id(load_relaxed(&slab->owner))};
 }
 
-COLD static void fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
+COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {
   size_t index = word * 64 + lowest_bit(twice);
   struct block_description block = slab_describe(slab, slab->base + index * slab->block_bytes);
   report_double_free("free", block.base, &block);
@@ -89,6 +87,7 @@ RESIDENT unsigned slab_batch(const struct slab *slab, unsigned wanted) {
 
 RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks,
                             unsigned wanted) {
+  ASSERT(slab_is_valid(slab));
   unsigned reusable = slab_reusable(slab);
   if (wanted > slab->free_local) wanted = slab->free_local;
   if (wanted > reusable) slab->handed_out = (uint16_t)(slab->handed_out + wanted - reusable);
@@ -108,6 +107,7 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
   slab->first_word = (uint8_t)(word < slab->word_count ? word : slab->word_count - 1u);
   slab->free_local = (uint16_t)(slab->free_local - wanted);
   if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, wanted);
+  ASSERT(slab_is_valid(slab));
   owner->bins[slab->class].has_served = true;
   add_single_writer(&owner->bytes_out, (int64_t)wanted * slab->block_bytes);
   return wanted;
@@ -133,7 +133,7 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
 
 static void add_local(struct slab *slab, struct owner *owner, unsigned word, uint64_t bits) {
   uint64_t before = slab->local[word];
-  if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
+  if (UNLIKELY(before & bits)) slab_fail_double_free(slab, word, before & bits);
   slab->local[word] = before | bits;
   slab_note_freed(slab, owner, count_bits(bits & ~before), slab->block_bytes);
   slab_note_word(slab, word);
@@ -148,6 +148,7 @@ static unsigned free_slabs_to_keep(const struct bin *bin) {
 }
 
 RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
+  ASSERT(slab_is_valid(slab));
   struct bin *bin = &owner->bins[slab->class];
   if (slab == bin->current) return;
   if (!slab->is_listed)
@@ -179,7 +180,7 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
     }
     uint64_t bit = UINT64_C(1) << index % 64;
     if (UNLIKELY(bits & bit)) {
-      fail_double_free(slab, (unsigned)index / 64, bit);
+      slab_fail_double_free(slab, (unsigned)index / 64, bit);
       twice++;
     }
     bits |= bit;
@@ -197,6 +198,7 @@ RESIDENT unsigned slab_put(struct slab *slab, struct owner *owner, void *const *
 }
 
 RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
+  ASSERT(slab_is_valid(slab));
   unsigned before = slab->free_local;
   for (unsigned word = 0; word < slab->word_count; word++) {
     /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings
@@ -215,17 +217,6 @@ RESIDENT unsigned slab_count_remote(const struct slab *slab) {
   for (unsigned word = 0; word < slab->word_count; word++)
     blocks += count_bits(load_relaxed(&slab->remote[word]));
   return blocks;
-}
-
-RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
-                               struct counters *counters) {
-  /* seq: the bit before the look at `queued`; pairs with the clearing of `queued` before the exchange
-   * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
-  uint64_t before = fetch_or_seq(&slab->remote[word], bits);
-  count_add(counters, COUNT_remote_freed_blocks, count_bits(bits));
-  if (UNLIKELY(before & bits)) fail_double_free(slab, word, before & bits);
-  if (load_seq(&slab->queued) == 0 && exchange_seq(&slab->queued, 1) == 0)
-    pending_enqueue(slab, counters);
 }
 
 /* ---- the partial list --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* slab.h: the blocks of one slab, and its place in its owner's bins.
  *
- * All functions but slab_free_remote want the latch of the slab's owner. */
+ * All functions want the latch of the slab's owner. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -18,7 +18,7 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);
 
-/* Free blocks that have been out before; the other free ones, all behind them, are fresh. */
+/* Free blocks that have been out before; the other free ones, all after them, are fresh. */
 INLINE unsigned slab_reusable(const struct slab *slab) {
   return slab->free_local - (unsigned)(slab->capacity - slab->handed_out);
 }
@@ -39,6 +39,7 @@ enum { NO_BLOCK = INT32_MAX };
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
 /* What is known of the block that the address is in, for a report. */
 struct block_description slab_describe(const struct slab *slab, uintptr_t address);
+COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice);
 COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t block, const char *verb);
 
 /* Gives the first of blocks[0] … that are this slab's back to `local`; returns how many those are.  Ends the
@@ -74,10 +75,6 @@ INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, stru
 
 /* Moves `remote` to `local`; returns how many blocks. */
 unsigned slab_collect(struct slab *slab, struct owner *owner);
-
-/* Frees blocks of one word of a slab that another heap owns (or may own): atomic, wait-free but for
- * the 0 -> 1 edge, on which the slab joins its owner's pending queue. */
-void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct counters *counters);
 
 /* Links a slab with free blocks into its bin; unlinks it. */
 void slab_list(struct slab *slab, struct owner *owner);

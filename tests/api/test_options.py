@@ -31,7 +31,9 @@ def churn(run_program: Run) -> Run:
 
 def option_names(root: Path) -> list[str]:
     table = (root / "src/config/options.def").read_text()
-    return [f"HAKMEM_{field.upper()}" for field in re.findall(r"^OPTION\(\w+, (\w+),", table, re.M)]
+    parts = re.findall(r"^OPTION\(PART, route_p_(\w+),", table, re.M)
+    fields = re.findall(r"^OPTION\((?!PART)\w+, (\w+),", table, re.M)
+    return [f"HAKMEM_{field.upper()}" for field in fields] + [f"HAKMEM_ROUTE_P={part}" for part in parts]
 
 
 def test_silent_by_default(churn: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from conftest import Result
 
 HERE = Path(__file__).resolve().parent
+
+
+def class_counters(root: Path) -> list[str]:
+    table = (root / "src/base/counters.def").read_text()
+    return re.findall(r"^CLASS_COUNTER\((\w+),", table, re.M)
 
 
 @pytest.mark.parametrize("mode", ALL_MODES)
@@ -44,7 +50,9 @@ def test_hak_stats_print_writes_to_its_descriptor(mode: str, run_program: Callab
 
 
 @pytest.mark.parametrize("mode", OWN_API_MODES)
-def test_hak_stats_json_is_the_report_at_exit(mode: str, run_program: Callable[..., Result]) -> None:
+def test_hak_stats_json_is_the_report_at_exit(
+    mode: str, root: Path, run_program: Callable[..., Result]
+) -> None:
     result = run_program(HERE / "hak_stats_json.c", mode)
     assert (result.returncode, result.stderr) == (0, "")
     report = json.loads(result.stdout)
@@ -58,3 +66,6 @@ def test_hak_stats_json_is_the_report_at_exit(mode: str, run_program: Callable[.
     sizes = [entry["block_bytes"] for entry in report["classes"]]
     assert sizes == sorted(set(sizes)), "one entry for each class, smallest first"
     assert sizes[0] == 8
+    names = {"class", "tier", "block_bytes", *class_counters(root)}
+    assert all(entry.keys() == names for entry in report["classes"]), "counters alone: nothing is walked"
+    assert sum(entry["refilled_blocks"] for entry in report["classes"]) > 0

@@ -48,6 +48,8 @@ class Fake:
     samples: dict[str, Sample]
     rounds_max: int | None = None
     is_real: bool = False
+    is_case: bool = False
+    together: bool = False
     spend: Callable[[], None] = lambda: None
     runs: list[str] = field(default_factory=list)
 

@@ -31,13 +31,7 @@ CASES = {
     "route-p-eager": (
         "preload-debug",
         ["10", "4", "4", "50000"],
-        {
-            "HAKMEM_ROUTE_P_REFUSAL_US": "0",
-            "HAKMEM_ROUTE_P_IDLE_US": "0",
-            "HAKMEM_ROUTE_P_OWNER_PARTIAL_MAX": "4096",
-            "HAKMEM_ROUTE_P_MIN_SLABS": "0",
-            "HAKMEM_ROUTE_P_MIN_REMOTE": "1",
-        },
+        {"HAKMEM_ROUTE_P": "refusal_us=0,idle_us=0,owner_partial_max=4096,min_slabs=0,min_remote=1"},
     ),
     "hardened": ("preload-debug", ["12", "4", "4", "10000"], {"HAKMEM_HARDEN": "2"}),
     "guarded": (

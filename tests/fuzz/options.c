@@ -27,6 +27,7 @@ static void check_text(const char *text) {
 
 #define CHECK_FLAG(field, minimum, maximum) check_flag(&options.field)
 #define CHECK_NUMBER(field, minimum, maximum) check_number(options.field, minimum, maximum)
+#define CHECK_PART(field, minimum, maximum) check_number(options.field, minimum, maximum)
 #define CHECK_TEXT(field, minimum, maximum) check_text(options.field)
 
 static void check_bounds(void) {

@@ -20,24 +20,22 @@ HERE = Path(__file__).resolve().parent / "hardened"
 LEVELS = ("1", "2")
 
 BLOCK = r" \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
-BEHIND = "written to behind its"
+PAST = "written past its"
 LINES = {
-    "overflow_by_one_zero": (
-        f"overflow seen at free of ADDRESS: {BEHIND} 40 bytes, somewhere behind offset 40"
-    ),
-    "overflow_by_many": rf"overflow seen at free of ADDRESS: {BEHIND} \d+ bytes, somewhere behind offset \d+",
-    "overflow_of_mid": f"overflow seen at free of ADDRESS: {BEHIND} 5000 bytes, first at offset 5000",
+    "overflow_by_one_zero": (f"overflow seen at free of ADDRESS: {PAST} 40 bytes, somewhere after offset 40"),
+    "overflow_by_many": rf"overflow seen at free of ADDRESS: {PAST} \d+ bytes, somewhere after offset \d+",
+    "overflow_of_mid": f"overflow seen at free of ADDRESS: {PAST} 5000 bytes, first at offset 5000",
     "overflow_seen_by_realloc": (
-        f"overflow seen at realloc of ADDRESS: {BEHIND} 100 bytes, first at offset 103"
+        f"overflow seen at realloc of ADDRESS: {PAST} 100 bytes, first at offset 103"
     ),
     "overflow_within_the_last_word": (
-        f"overflow seen at free of ADDRESS: {BEHIND} 100001 bytes, first at offset 100001"
+        f"overflow seen at free of ADDRESS: {PAST} 100001 bytes, first at offset 100001"
     ),
     # When the block is used again, or one beside it is freed, whatever comes first.
     "write_after_free": (
         r"(?:write after free of ADDRESS: the free block of \d+ bytes was written to at offset 20|"
         r"stray write seen at free of ADDRESS: free memory was written to, \d+ bytes "
-        r"(?:before|behind the begin of) its block of \d+ bytes)"
+        r"(?:before|after the start of) its block of \d+ bytes)"
     ),
     "double_free_at_once": r"double free of ADDRESS: the block of \d+ bytes is free already",
     "double_free_of_nothing": "double free of ADDRESS: the block of 0 bytes is free already",
@@ -52,11 +50,11 @@ CRASHES = (
     "crash_write_to_nothing",
 )
 SOUND = ("sound", "sound_nothing", "sound_neighbours")
-WITH_ARGUMENTS = ("stray_write", "write_after_free_before_malloc")
+OF_THEIR_OWN = ("double_free_by_two_at_once", "stray_write", "write_after_free_before_malloc")
 
 
 def test_every_program_is_expected() -> None:
-    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, *SOUND, *WITH_ARGUMENTS}
+    assert {path.stem for path in HERE.glob("*.c")} == {*LINES, *CRASHES, *SOUND, *OF_THEIR_OWN}
 
 
 def run_hardened(run_program: Run, program: Path, level: str, mode: str) -> Result:
@@ -102,6 +100,18 @@ def test_a_stray_write_is_found(size: int, level: str, run_program: Run) -> None
 @pytest.mark.parametrize("size", [8, 24, 1000, 4096, 20000, 100000])
 def test_a_write_after_free_is_found_by_the_next_call(size: int, run_program: Run) -> None:
     assert run_with(run_program, "write_after_free_before_malloc", "2", size) in STOPS
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_of_two_who_free_at_once_one_is_told(level: str, run_program: Run) -> None:
+    """And nothing else is said: who comes second touches nothing."""
+    env = {"HAKMEM_HARDEN": level, "HAKMEM_ON_MISUSE": "warn"}
+    program = HERE / "double_free_by_two_at_once.c"
+    result = run_program(program, "linked", "-pthread", stats=False, env=env)
+    assert result.returncode == 0, result.stderr[-2000:]
+    faults = re.findall(r"hakmem: (\w+ \w+) .*0x", result.stderr)
+    faults = [fault for fault in faults if " by" not in fault]
+    assert faults == ["double free"] * 500, sorted(set(faults))
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -75,7 +75,7 @@ static void check_ending(void) {
 
 static const struct model_mutant ending_mutants[] = {
     {"the state changed late", {{"change_state", "store", "state", MODEL_WEAKEN, 0}}},
-    {"an old state", {{"push", "load", "state", MODEL_WEAKEN, 0}}},
+    {"an old state", {{"pending_push", "load", "state", MODEL_WEAKEN, 0}}},
     {"an old `ready_mask`", {{"classes_on_offer", "load", "ready_mask", MODEL_WEAKEN, 0}}},
     {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {"an old `orphan_mask`", {{"orphan_mask_add", "load", "orphan_mask", MODEL_WEAKEN, 0}}},
@@ -167,8 +167,9 @@ static void set_up_sweep(void) {
 }
 
 static void sweep(void) {
-  struct purge round = {.bytes_left = SIZE_MAX, .page_calls = SIZE_MAX};
-  owners_sweep(&two, &round);
+  struct purge round = PURGE_EVERYTHING;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    owner_sweep(owner, os_now_ns(), &round);
 }
 
 static void check_sweep(void) {
@@ -206,7 +207,8 @@ static void set_up_supply(void) {
 
 static void pass_supply(struct owner *owner) {
   latch_take(owner);
-  struct slab *found = supply_pass(owner, CLASS_32K);
+  struct supply supply = {.owner = owner, .class = CLASS_32K, .users = FOR_HARDENED};
+  struct slab *found = supply_climb(&supply);
   MODEL_REQUIRE(found && found->free_local && load_relaxed(&found->owner) == owner);
   MODEL_REQUIRE(found == owner->bins[CLASS_32K].current);
   passed[model_self()] = found;

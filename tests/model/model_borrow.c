@@ -109,7 +109,7 @@ static void check_ending(void) {
 
 static const struct model_mutant ending_mutants[] = {
     {"the state changed late", {{"change_state", "store", "state", MODEL_WEAKEN, 0}}},
-    {"an old state", {{"push", "load", "state", MODEL_WEAKEN, 0}}},
+    {"an old state", {{"pending_push", "load", "state", MODEL_WEAKEN, 0}}},
     {"a bit not set", {{"orphan_mask_add", "or", "orphan_mask", MODEL_NOTHING, 0}}},
     {NULL, {{0}}}};
 

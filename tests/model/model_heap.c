@@ -145,12 +145,13 @@ static void set_up_dormant(void) {
   first_heap = heap_make();
   tiny_block = NULL;
   struct owner *owner = &first_heap->owner;
-  slab = acquire_slab(CLASS_1K, &strays[0]);
+  slab = acquire_slab(CLASS_1K, POOL_ALL, &strays[0]);
   slab_own(slab, owner);
   slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);
-  struct purge round = {.bytes_left = SIZE_MAX, .page_calls = SIZE_MAX};
-  owners_sweep(NULL, &round);
+  struct purge round = PURGE_EVERYTHING;
+  for (struct owner *each = owners_first(); each; each = each->next_of_all)
+    owner_sweep(each, os_now_ns(), &round);
 }
 
 static void refill_tiny(void) { batch_refill(first_heap, CLASS_1K); }
@@ -225,7 +226,15 @@ static void set_up_starter(void) {
 static void use_starter(void) {
   struct heap *heap = heaps[model_self()];
   void *slots[4], *block;
-  MODEL_REQUIRE(starter_take(heap, CLASS_1K, slots, 4) == 1);
+  struct heap *shared = starter_enter(heap, CLASS_1K);
+  MODEL_REQUIRE(shared);
+  struct supply supply = {.owner = &shared->owner,
+                          .class = CLASS_1K,
+                          .users = FOR_STARTER,
+                          .blocks = slots,
+                          .wanted = starter_share(heap, CLASS_1K, 4)};
+  MODEL_REQUIRE(supply_fill(&supply) == 1);
+  latch_give(&shared->owner);
   block = slots[0];
   *(int *)block = model_self(); /* nobody else has it */
   blocks[model_self()] = block;

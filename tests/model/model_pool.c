@@ -19,7 +19,7 @@ static void hold(struct slab *slab, unsigned class) {
   slab->free_local = slab->capacity; /* a write: two holders would race here */
 }
 
-static void acquire(unsigned class) { hold(acquire_slab(class, &strays[model_self()]), class); }
+static void acquire(unsigned class) { hold(acquire_slab(class, POOL_ALL, &strays[model_self()]), class); }
 
 static void release(struct slab *slab) { release_slab(slab, 0, &strays[model_self()]); }
 
@@ -28,7 +28,7 @@ static uint32_t slots_of(const struct slab *slab) {
 }
 
 static const struct superslab *superslab_of(const struct slab *slab) {
-  return superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK);
+  return superslab_of_granule(granule_of(slab->base));
 }
 
 /* Adds slots to those that somebody has: nobody else may have them. */
@@ -51,12 +51,12 @@ static void check_slots(uint32_t live) {
   const struct superslab *superslab = superslab_of(prepared[0]);
   uint32_t claimed = held_in(superslab);
   claim(&claimed, live);
-  claim(&claimed, load_relaxed(&superslab->unused));
+  claim(&claimed, slots_unused(load_relaxed(&superslab->slots)));
   /* Whoever asks gets what is left, and only then something new. */
   struct slab *slab;
   uint32_t taken = live | held_in(superslab);
   for (unsigned class = CLASS_28K; class <= CLASS_32K; class ++)
-    while ((slab = acquire_slab(class, &strays[0])) && superslab_of(slab) == superslab) {
+    while ((slab = acquire_slab(class, POOL_ALL, &strays[0])) && superslab_of(slab) == superslab) {
       claim(&taken, slots_of(slab));
       MODEL_REQUIRE(slab->class == class);
     }
@@ -68,7 +68,7 @@ static void set_up_full_superslab(void) {
   set_up_pool();
   store_relaxed(&purge_state, PURGE_ARMED);
   for (unsigned index = 0; index < RUNS; index++)
-    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
   MODEL_REQUIRE(superslab_of(prepared[0]) == superslab_of(prepared[RUNS - 1]));
   release_slab(prepared[0], 0, &strays[0]);
 }
@@ -93,14 +93,17 @@ static uint32_t live_slots(unsigned from, unsigned to) {
 static void check_from_2(void) { check_slots(live_slots(3, RUNS)); }
 
 static const struct model_mutant slot_mutants[] = {
-    {"closed without a second look", {{"directory_close", "load", "unused", MODEL_NOTHING, 0}}},
-    {"an old `unused` when closing", {{"directory_close", "load", "unused", MODEL_WEAKEN, 0}}},
-    {"closed late", {{"directory_close", "and", "word", MODEL_WEAKEN, 0}}},
-    {"an old `open` when opening", {{"directory_open", "load", "word", MODEL_WEAKEN, 0}}},
-    {"slots come back late", {{"return_slots", "or", "unused", MODEL_WEAKEN, 0}}},
-    {"slots come back in two steps", {{"return_slots", "or", "unused", MODEL_SPLIT, 0}}},
-    {"slots taken in two steps", {{"claim_run", "cas", "unused", MODEL_SPLIT, 0}}},
-    {"slots taken without acquire", {{"claim_run", "cas", "unused", MODEL_WEAKEN, 0}}},
+    {"closed without a second look", {{"slot_index_note", "load", "slots", MODEL_NOTHING, 0}}},
+    {"an old `slots` when closing", {{"slot_index_note", "load", "slots", MODEL_WEAKEN, 0}}},
+    {"closed late", {{"lower", "and", "words", MODEL_WEAKEN, 0}}},
+    {"an old index when opening", {{"slot_index_note", "load", "words", MODEL_WEAKEN, 0}}},
+    {"slots come back late", {{"slots_return", "add", "slots", MODEL_WEAKEN, 0}}},
+    {"slots come back in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}},
+    {"slots taken in two steps", {{"take_run_of", "cas", "slots", MODEL_SPLIT, 0}}},
+    {"slots taken without acquire",
+     {{"take_run_of", "cas", "slots", MODEL_WEAKEN, 0},
+      {"take_run_of", "load", "slots", MODEL_WEAKEN, 0},
+      {"find_below", "load", "words", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 /* ---- the last run comes back: the SuperSlab is kept; another is wanted ---------------------------------------------- */
@@ -109,10 +112,10 @@ static void set_up_last_runs(void) {
   set_up_pool();
   store_relaxed(&purge_state, PURGE_ARMED);
   for (unsigned index = 0; index < 3; index++)
-    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
   /* Another SuperSlab has what the class keeps. */
   for (unsigned index = 3; index < RUNS + 1; index++)
-    prepared[index] = acquire_slab(CLASS_32K, &strays[0]);
+    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
   release_slab(prepared[RUNS], 0, &strays[0]);
   for (unsigned index = 3; index < RUNS; index++) release_slab(prepared[index], 0, &strays[0]);
   release_slab(prepared[2], 0, &strays[0]);
@@ -122,7 +125,7 @@ static void set_up_last_runs(void) {
 static void check_superslabs(void) {
   const struct superslab *first = superslab_of(prepared[1]);
   uint32_t claimed = held_in(first);
-  claim(&claimed, load_relaxed(&first->unused));
+  claim(&claimed, slots_unused(load_relaxed(&first->slots)));
   /* The other one is kept too when what the class kept in it was opened. */
   bool may_be_kept = load_relaxed(&totals.superslabs_kept) != 0;
   MODEL_REQUIRE(claimed == ALL_SLOTS || (may_be_kept && claimed == 0));
@@ -130,20 +133,41 @@ static void check_superslabs(void) {
   uint32_t taken = held_in(first);
   struct slab *slab;
   for (unsigned tries = 0; tries < 3 * RUNS && taken != ALL_SLOTS; tries++) {
-    slab = acquire_slab(CLASS_28K, &strays[0]);
+    slab = acquire_slab(CLASS_28K, POOL_ALL, &strays[0]);
     if (superslab_of(slab) == first) claim(&taken, slots_of(slab));
   }
   MODEL_REQUIRE(taken == ALL_SLOTS);
 }
 
 static const struct model_mutant superslab_mutants[] = {
-    {"kept in two steps", {{"return_slots", "cas", "unused", MODEL_SPLIT, 0}}},
-    {"kept without acquire",
-     {{"return_slots", "or", "unused", MODEL_WEAKEN, 0},
-      {"return_slots", "cas", "unused", MODEL_WEAKEN, 0}}},
-    {"not closed",
-     {{"directory_close", "and", "word", MODEL_NOTHING, 0},
-      {"return_slots", "cas", "unused", MODEL_SPLIT, 0}}},
+    {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+/* ---- kept SuperSlabs are wanted ------------------------------------------------------------------------------------- */
+
+/* One is kept once its last slab comes back, and the other has no UNUSED slot. */
+static void set_up_kept_soon(void) {
+  set_up_pool();
+  store_relaxed(&purge_state, PURGE_ARMED);
+  for (unsigned index = 0; index < 2 * RUNS; index++)
+    prepared[index] = acquire_slab(CLASS_32K, POOL_ALL, &strays[0]);
+  release_slab(prepared[2 * RUNS - 1], 0, &strays[0]);
+  for (unsigned index = 1; index < RUNS; index++) release_slab(prepared[index], 0, &strays[0]);
+}
+
+static void set_up_kept(void) {
+  set_up_kept_soon();
+  release_slab(prepared[0], 0, &strays[0]);
+  MODEL_REQUIRE(load_relaxed(&totals.superslabs_kept) == 1);
+}
+
+static void acquire_fresh(void) {
+  struct slab *slab = acquire_slab(CLASS_28K, POOL_FRESH, &strays[model_self()]);
+  if (slab) hold(slab, CLASS_28K); /* else the other thread is dividing it */
+}
+
+static const struct model_mutant kept_mutants[] = {
+    {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 /* ---- EMPTY slabs of one class: the tagged stack ------------------------------------------------------------------------ */
@@ -151,7 +175,7 @@ static const struct model_mutant superslab_mutants[] = {
 static void set_up_empty(void) {
   set_up_pool();
   store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < 3; index++) prepared[index] = acquire_slab(CLASS_8K, &strays[0]);
+  for (unsigned index = 0; index < 3; index++) prepared[index] = acquire_slab(CLASS_8K, POOL_ALL, &strays[0]);
   for (unsigned index = 0; index < 3; index++) release_slab(prepared[index], 0, &strays[0]);
 }
 
@@ -171,9 +195,9 @@ static void acquire_two_release_one(void) {
 static void check_empty(void) {
   const struct superslab *superslab = superslab_of(prepared[0]);
   uint32_t claimed = held_in(superslab);
-  claim(&claimed, load_relaxed(&superslab->unused));
+  claim(&claimed, slots_unused(load_relaxed(&superslab->slots)));
   for (unsigned index = 0; index < 4; index++) {
-    struct slab *slab = acquire_slab(CLASS_8K, &strays[0]);
+    struct slab *slab = acquire_slab(CLASS_8K, POOL_ALL, &strays[0]);
     if (index < 3 - count_bits(held_in(superslab))) claim(&claimed, slots_of(slab));
   }
   MODEL_REQUIRE(claimed == ALL_SLOTS);
@@ -192,7 +216,8 @@ static const struct model_mutant stack_mutants[] = {
 /* ---- a round of purging among them --------------------------------------------------------------------------------------- */
 
 static void purge(void) {
-  struct purge round = {.now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX};
+  struct purge round = {
+      .now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
   slab_pool_purge(&round);
 }
 
@@ -202,7 +227,7 @@ static void look_at_purge(uintptr_t address, size_t bytes) {
     const struct slab *slab = slab_of_granule(granule_of(address));
     if (!slab->base) continue; /* was never used */
     slab = slab_of_block(address);
-    MODEL_REQUIRE(load_relaxed(&slab->state) == SLOT_UNUSED);
+    MODEL_REQUIRE(load_relaxed(&slab->state) != SLOT_ACTIVE);
   }
 }
 
@@ -227,8 +252,8 @@ static const struct model_mutant empty_mutants[] = {
     {NULL, {{0}}}};
 
 static const struct model_mutant purge_mutants[] = {
-    {"purged without holding", {{"purge_unused_slots", "and", "unused", MODEL_NOTHING, ALL_SLOTS}}},
-    {"held in two steps", {{"purge_unused_slots", "and", "unused", MODEL_SPLIT, 0}}},
+    {"purged without holding", {{"slots_hold", "and", "slots", MODEL_NOTHING, UINT64_MAX}}},
+    {"held in two steps", {{"slots_hold", "and", "slots", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 int main(int count, char **arguments) {
@@ -243,6 +268,15 @@ int main(int count, char **arguments) {
        .threads = {release_0, release_1, acquire_other},
        .check = check_superslabs,
        .mutants = superslab_mutants},
+      {.name = "pool-kept",
+       .set_up = set_up_kept,
+       .threads = {acquire_fresh, acquire_fresh},
+       .check = check_superslabs,
+       .mutants = kept_mutants},
+      {.name = "pool-kept-soon",
+       .set_up = set_up_kept_soon,
+       .threads = {release_0, acquire_fresh},
+       .check = check_superslabs},
       {.name = "pool-stack",
        .set_up = set_up_empty,
        .threads = {acquire_8k, acquire_two_release_one},

@@ -139,7 +139,7 @@ static void set_up_purge(void) {
 }
 
 static void purge(void) {
-  struct purge everything = {.bytes_left = SIZE_MAX};
+  struct purge everything = PURGE_EVERYTHING;
   range_purge(&everything, mine());
 }
 
@@ -204,11 +204,12 @@ static void find(void) {
   if (found != NO_GRANULE) range_info(found)->stamp_ms = 2;
 }
 static void purge_old(void) {
-  struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX};
+  struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
   range_cache_purge(&old, mine());
 }
 static void purge_young(void) {
-  struct purge young = {.now_ms = 10, .decay_ms = 100, .bytes_left = SIZE_MAX};
+  struct purge young = {
+      .now_ms = 10, .decay_ms = 100, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
   range_cache_purge(&young, mine());
 }
 

@@ -66,7 +66,7 @@ static const struct model_mutant edge_mutants[] = {
     {"`remote` set in two steps", {{"slab_free_remote", "or", "remote", MODEL_SPLIT, 0}}},
     {"drained but still queued", {{"pending_drain", "store", "queued", MODEL_NOTHING, 0}}},
     {"the bit in `ready_mask` taken for granted",
-     {{"push", "load", "ready_mask", MODEL_NOTHING, UINT64_MAX}}},
+     {{"pending_push", "load", "ready_mask", MODEL_NOTHING, UINT64_MAX}}},
     {NULL, {{0}}}};
 
 /* ---- a slab of two bitmap words -------------------------------------------------------------------------------- */
@@ -139,8 +139,8 @@ static void check_two(void) {
 }
 
 static const struct model_mutant queue_mutants[] = {
-    {"pushed in two steps", {{"push", "cas", "pending", MODEL_SPLIT, 0}}},
-    {"pushed before the link", {{"push", "cas", "pending", MODEL_WEAKEN, 0}}},
+    {"pushed in two steps", {{"pending_push", "cas", "pending", MODEL_SPLIT, 0}}},
+    {"pushed before the link", {{"pending_push", "cas", "pending", MODEL_WEAKEN, 0}}},
     {"taken before what was pushed", {{"pending_next", "exchange", "pending", MODEL_WEAKEN, 0}}},
     {"taken in two steps", {{"pending_next", "exchange", "pending", MODEL_SPLIT, 0}}},
     {"the rest of the queue forgotten", {{"pending_next", "or", "ready_mask", MODEL_NOTHING, 0}}},

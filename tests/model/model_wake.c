@@ -5,13 +5,13 @@
 #include "os.h"
 #include "pool/purge.h"
 #include "reclaim/helper.h"
-#include "reclaim/scavenge.h"
+#include "reclaim/reclaim.h"
 
 static void set_up(void) {
   options.helper_thread = 1;
   helper_note_thread();
   helper_start_when_worth();
-  model_os.last_wait_ms = scavenge_interval_ms() + 1;
+  model_os.last_wait_ms = reclaim_interval_ms() + 1;
   MODEL_REQUIRE(model_os.thread_body);
 }
 

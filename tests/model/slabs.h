@@ -6,10 +6,10 @@
 #include "config/options.h"
 #include "model.h"
 #include "os.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/borrow.h"
 #include "slab/pending.h"
+#include "slab/record.h"
 #include "slab/slab.h"
 
 /* Slabs of 8 blocks in four slots: few blocks, one bitmap word. */
@@ -35,7 +35,7 @@ static inline void set_up_owners(void) {
 }
 
 static inline struct slab *own_new_slab(struct owner *owner, unsigned class) {
-  struct slab *slab = acquire_slab(class, &owner->counters);
+  struct slab *slab = acquire_slab(class, POOL_ALL, &owner->counters);
   MODEL_REQUIRE(slab);
   slab_own(slab, owner);
   return slab;

@@ -56,3 +56,15 @@ def test_cmake_finds_it(installed: Path, tmp_path: Path) -> None:
     run("cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}")
     run("cmake", "--build", tmp_path / "build")
     assert run(tmp_path / "build" / "shared") == run(tmp_path / "build" / "static")
+
+
+@pytest.mark.parametrize(("setting", "outcome"), [({}, 0), ({"HAK_WERROR": "ON"}, 1)], ids=["others", "ours"])
+def test_a_new_warning_fails_our_builds_alone(
+    root: Path, tmp_path: Path, setting: dict[str, str], outcome: int
+) -> None:
+    """A compiler that warns of more than those that we know must build hakmem; .ci/run's must not."""
+    run("cmake", "-G", "Ninja", "-S", root, "-B", tmp_path, CFLAGS="-Wtraditional", **setting)
+    target = "CMakeFiles/hakmem_objects.dir/src/base/text.c.o"
+    step = subprocess.run(["ninja", "-C", tmp_path, target], capture_output=True, text=True, check=False)
+    assert "traditional" in step.stdout
+    assert step.returncode == outcome

@@ -106,7 +106,7 @@ USES = [use for path in SOURCES for use in ordered_uses(path)]
 def test_the_sources_are_understood() -> None:
     """Else the other tests would pass for want of anything to look at."""
     assert ("latch", "slab/owner.h") in declared()
-    assert ("inline_remote", "pool/superslab.h") in declared()
+    assert ("inline_remote", "slab/record.h") in declared()
     assert {use.operation for use in USES if use.function == "latch_give"} == {"store_release"}
     assert all(use.function for use in USES)
 

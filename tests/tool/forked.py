@@ -32,15 +32,15 @@ class Ending:
 
 def import_everything() -> None:
     """Before the first fork."""
+    import hakmem.base.streams
     import hakmem.cli
     import hakmem.commands.completion
-    import hakmem.metrics
-    import hakmem.recording
-    import hakmem.report
-    import hakmem.snapshot_text
-    import hakmem.streams
-    import hakmem.top
-    import hakmem.why_text  # noqa: F401
+    import hakmem.views.metrics
+    import hakmem.views.recording
+    import hakmem.views.report
+    import hakmem.views.snapshot_text
+    import hakmem.views.top
+    import hakmem.views.why_text  # noqa: F401
 
 
 def forked(

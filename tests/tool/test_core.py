@@ -128,9 +128,13 @@ def test_files_that_have_moved_are_named(
 
 def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
-    text.write_text("no core")
+    text.write_text("not a core")
     (tmp_path / "empty").touch()
-    for path, words in ((text, "no ELF file"), (lib, "a program or library"), (tmp_path / "empty", "empty")):
+    for path, words in (
+        (text, "is not a core dump (not an ELF file)"),
+        (lib, "a program or library"),
+        (tmp_path / "empty", "empty"),
+    ):
         ended = tool.inside("core", path)
         assert ended.status == 1, ended
         assert words in ended.stderr

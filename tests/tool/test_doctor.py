@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hakmem import checks
-from hakmem.cgroup import cgroup_limits
+from hakmem.doctor import checks
+from hakmem.target.cgroup import cgroup_limits
 from tool.conftest import Tool
 
 NAMES = {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hakmem.streams import ALIKE, wants_plain_text
+from hakmem.base.streams import ALIKE, wants_plain_text
 from tool.conftest import Tool
 from tool.processes import tool_environment
 
@@ -37,8 +37,8 @@ def guarded(function: str, **variables: str) -> subprocess.CompletedProcess[str]
             ("bug in the tool", "ValueError: what it says", "HAKMEM_TOOL_DEBUG=1"),
         ),
         ("RecursionError('deep')", ("bug in the tool", "RecursionError")),
-        ("MemoryError()", ("not enough memory", "ulimit -v")),
-        ("ImportError('no numpy')", ("a part of the tool cannot be loaded: no numpy", "install it again")),
+        ("MemoryError()", ("out of memory", "ulimit -v")),
+        ("ImportError('no numpy')", ("cannot load a part of the tool: no numpy", "reinstall it")),
         ("OSError(5, 'two\\nlines')", ("bug in the tool", "two lines")),
     ],
 )
@@ -110,9 +110,9 @@ def test_it_dies_of_the_signal(name: str, tmp_path: Path) -> None:
     script = f"""
 import os, signal
 from hakmem.entry import main
-import hakmem.entry, hakmem.signals
+import hakmem.entry, hakmem.base.signals
 def command_line(_arguments):
-    with hakmem.signals.stoppable():
+    with hakmem.base.signals.stoppable():
         try:
             os.kill(os.getpid(), {int(number)})
             signal.pause()

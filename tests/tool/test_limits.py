@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem import limits as module
-from hakmem.cgroup import cgroup_limits
-from hakmem.figures import Snapshot
-from hakmem.limits import LimitFigures, limit_mark, limit_notes, limit_rows
-from hakmem.metrics import HakmemCollector
-from hakmem.snapshot import open_process, take
+from hakmem.census import limits as module
+from hakmem.census.figures import Snapshot
+from hakmem.census.limits import LimitFigures, limit_mark, limit_notes, limit_rows
+from hakmem.census.snapshot import open_process, take
+from hakmem.target.cgroup import cgroup_limits
+from hakmem.views.metrics import HakmemCollector
 from tool.processes import hakmem, hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -49,7 +49,7 @@ def test_the_figures(refused: int, above: int) -> None:
 def test_why_tells_refusals_and_what_is_near(refused: int, above: int) -> None:
     text = " ".join(hakmem("why", refused).stdout.split())
     after = text.partition("Verdict:")[2]
-    assert "1 request failed with ENOMEM; HAKMEM_LIMIT_HARD (40.0 MiB) was met" in after
+    assert "1 request failed with ENOMEM; HAKMEM_LIMIT_HARD (40.0 MiB) was reached" in after
     assert "of the 40.0 MiB of HAKMEM_LIMIT_HARD: beyond it requests fail" in after
     assert len(hakmem_json("why", refused)["limit_notes"]) >= 2
     assert "more than HAKMEM_LIMIT_SOFT (10.0 MiB)" in " ".join(hakmem_json("why", above)["limit_notes"])
@@ -58,9 +58,10 @@ def test_why_tells_refusals_and_what_is_near(refused: int, above: int) -> None:
 def test_stat_has_a_section(refused: int, above: int) -> None:
     text = hakmem("stat", refused).stdout
     assert re.search(r"^Limits$", text, re.MULTILINE)
-    assert re.search(r"^HAKMEM_LIMIT_HARD +40\.0 MiB +3\d\.\d MiB, \d\d %  met \d+ time", text, re.MULTILINE)
+    row = r"^HAKMEM_LIMIT_HARD +40\.0 MiB +3\d\.\d MiB, \d\d %  reached \d+ time"
+    assert re.search(row, text, re.MULTILINE)
     assert re.search(
-        r"^HAKMEM_LIMIT_SOFT +10\.0 MiB .* passed in \d+ round", hakmem("stat", above).stdout, re.M
+        r"^HAKMEM_LIMIT_SOFT +10\.0 MiB .* exceeded in \d+ purge round", hakmem("stat", above).stdout, re.M
     )
 
 
@@ -118,7 +119,7 @@ def test_the_cgroup_of_the_process_counts(
     assert limits is not None
     assert (limits.cgroup_bytes, limits.cgroup_used_bytes) == (100 * MIB, 95 * MIB)
     assert any("The cgroup uses 95.0 MiB, 95 % of the 100 MiB" in note for note in limit_notes(limits))
-    assert any(row[0] == "cgroup v2" and "2 processes were killed" in row[3] for row in limit_rows(limits))
+    assert any(row[0] == "cgroup v2" and "2 processes killed" in row[3] for row in limit_rows(limits))
     names = {s.name: s.value for f in HakmemCollector("counters").collect() for s in f.samples}
     assert names["hakmem_cgroup_limit_bytes"] == 100 * MIB
     assert names["hakmem_cgroup_used_bytes"] == 95 * MIB
@@ -167,4 +168,4 @@ def test_no_options_no_section(lib: Path, compile_c: Callable[..., Path]) -> Non
     """Every default that the library tells is one that it has."""
     with running([compile_c(PROGRAMS / "limited.c"), "1"], lib, {}) as process:
         assert hakmem_json("stat", process.pid)["options_changed"] == []
-        assert "Options that" not in hakmem("stat", process.pid).stdout
+        assert "Options changed" not in hakmem("stat", process.pid).stdout

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hakmem import memory as module
-from hakmem.errors import ProcessGoneError, UnreadableError
-from hakmem.memory import PAGE_BYTES, ProcessMemory
-from hakmem.snapshot import open_process, take
+from hakmem.base.errors import ProcessGoneError, UnreadableError
+from hakmem.census.snapshot import open_process, take
+from hakmem.layout.memory import PAGE_BYTES
+from hakmem.target import live_memory as module
+from hakmem.target.live_memory import ProcessMemory
 from tool.conftest import Stepper
 
 ME = os.getpid()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem import access
-from hakmem.recording import Recording
-from hakmem.screen import one_line, table
-from hakmem.sizes import counted
+from hakmem.base.sizes import counted
+from hakmem.target import access
+from hakmem.views.recording import Recording
+from hakmem.views.screen import one_line, table
 from rich.cells import cell_len
 from rich.console import Console
 from tool.forked import forked
@@ -147,14 +147,14 @@ def test_one_thread_one_sample_one_slab(lib: Path, tmp_path: Path) -> None:
         ]
     assert len(Recording.read(path).samples) == 1
     assert "1 sample " in texts[0]
-    assert "holds 1 sample," in texts[1]
+    assert "has 1 sample," in texts[1]
     assert "; 1 thread;" in texts[2]
     for text in texts:
         assert not re.search(r"(?<![\d.,])1 (samples|threads|slabs|problems|heaps|calls|requests)\b", text)
 
 
 def test_yama_is_named_only_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from hakmem.checks import check_access
+    from hakmem.doctor.checks import check_access
 
     monkeypatch.setattr(access, "PTRACE_SCOPE", tmp_path / "none")
     texts = [str(access.refused(os.getpid())), check_access().found]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem.errors import HakmemError
-from hakmem.files import Output, write_atomically
+from hakmem.base.errors import HakmemError
+from hakmem.base.files import Output, write_atomically
 from tool.conftest import Tool
 
 NULL, FULL = (1, 3), (1, 7)  # device numbers of Linux
@@ -255,7 +255,7 @@ def test_a_page_does_not_replace_its_recording(run: Path, tool: Tool, tmp_path: 
     (tmp_path / "link").symlink_to(path)
     for arguments in ([path], [run, "-o", run], [path, "-o", tmp_path / "link"]):
         ended = tool("report", *arguments)
-        assert (ended.status, "would replace the recording" in ended.stderr) == (1, True)
+        assert (ended.status, "would overwrite the recording" in ended.stderr) == (1, True)
     assert path.read_bytes() == run.read_bytes()
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hakmem.durations import duration_text, parse_duration_s
-from hakmem.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
+from hakmem.base.durations import duration_text, parse_duration_s
+from hakmem.views.recording import ENDED_BY_USER, ENDED_IN_TIME, ENDED_WITH_PROCESS, THREADS_KEPT, Recording
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 pytestmark = pytest.mark.alone
@@ -104,14 +104,14 @@ def test_output_that_cannot_be_written_is_told_at_once(busy: subprocess.Popen[st
     began_s = time.monotonic()
     step = hakmem("record", busy.pid, "--for", "60s", "-o", tmp_path / "none" / "run.json", status=1)
     assert time.monotonic() - began_s < 20
-    assert "there is no folder" in step.stderr
+    assert "no such directory" in step.stderr
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         ("no JSON", "is not JSON"),
-        ("[]", "is no recording"),
+        ("[]", "is not a recording"),
         ('{"format": "hakmem-run", "format_version": 99}', "has format 99"),
         ('{"format": "hakmem-run", "format_version": 1}', "is damaged"),
         ('{"format": "hakmem-run", "format_version": 2}', "is damaged"),
@@ -132,7 +132,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "5 apples", "-3s", "10x", "3s4", "1.s"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration; write one like"):
+    with pytest.raises(ValueError, match="is not a duration; examples"):
         parse_duration_s(text)
 
 

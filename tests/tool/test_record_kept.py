@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hakmem.errors import HakmemError
-from hakmem.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
+from hakmem.base.errors import HakmemError
+from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
 from tool.processes import TOOL, hakmem, tool_environment, wait_until
 
 
@@ -143,13 +143,13 @@ def test_a_damaged_line_is_named_with_what_can_be_kept(run: Path, tmp_path: Path
     path = tmp_path / "damaged.json"
     for wrong, why in (
         (lines[2].replace(b'"monotonic_s"', b'"monotonous"'), "monotonic_s"),
-        (lines[2].replace(b'"pid":', b'"pid":"x","p":'), "pid is not what it should be"),
-        (lines[2].replace(b'"time_s":', b'"time_s":1e999,"t":'), "time_s is not what it should be"),
-        (lines[2].replace(b'"time_s":', b'"time_s":NaN,"t":'), "it is no JSON"),
-        (b"[" * 100_000 + b"\n", "it is no JSON"),
-        (b"[]\n", "it is no sample"),
+        (lines[2].replace(b'"pid":', b'"pid":"x","p":'), "pid has an invalid value"),
+        (lines[2].replace(b'"time_s":', b'"time_s":1e999,"t":'), "time_s has an invalid value"),
+        (lines[2].replace(b'"time_s":', b'"time_s":NaN,"t":'), "not JSON"),
+        (b"[" * 100_000 + b"\n", "not JSON"),
+        (b"[]\n", "not a sample"),
         (lines[0], "is missing"),
-        (b"\0\0\0\n", "it is no JSON"),
+        (b"\0\0\0\n", "not JSON"),
     ):
         path.write_bytes(b"".join([*lines[:2], wrong, *lines[3:]]))
         with pytest.raises(HakmemError) as caught:
@@ -165,7 +165,7 @@ def test_a_damaged_line_is_named_with_what_can_be_kept(run: Path, tmp_path: Path
 def test_lines_after_the_end_are_told(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "two.json"
     path.write_bytes(run.read_bytes() * 2)
-    with pytest.raises(HakmemError, match="it comes after the end"):
+    with pytest.raises(HakmemError, match="data after the end"):
         Recording.read(path)
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem.access import PTRACE_SCOPE
-from hakmem.errors import ExitCode, ProcessGoneError
-from hakmem.process import Process
-from hakmem.snapshot import open_process, take
+from hakmem.base.errors import ExitCode, ProcessGoneError
+from hakmem.census.snapshot import open_process, take
+from hakmem.target.access import PTRACE_SCOPE
+from hakmem.target.process import Process
 from tool.conftest import Ended, Stepper, Tool
 
 NOBODY = 65534
@@ -25,8 +25,8 @@ PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
 # Everything is imported before the user changes: nobody may not read this checkout.
 AS_NOBODY = f"""
 import os, sys
-import hakmem.commands.stat, hakmem.locate, hakmem.screen, hakmem.snapshot_text, hakmem.cli, hakmem.entry
-import hakmem.signals, hakmem.streams
+import hakmem.commands.stat, hakmem.target.locate, hakmem.views.screen, hakmem.views.snapshot_text
+import hakmem.cli, hakmem.entry, hakmem.base.signals, hakmem.base.streams
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.exit(hakmem.entry.main(sys.argv[1:]))
 """
@@ -46,11 +46,11 @@ def test_no_hakmem_in_it(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[b
     ends_with(tool("stat", process.pid), ExitCode.FAILED, "sleep", "does not run on hakmem", "hakmem run --")
 
 
-def test_a_thread_of_the_kernel(tool: Tool) -> None:
+def test_a_kernel_thread(tool: Tool) -> None:
     kthreadd = 2
     if not Path(f"/proc/{kthreadd}").exists() or Path(f"/proc/{kthreadd}/cmdline").read_text():
-        pytest.skip("this container sees no threads of the kernel")
-    ends_with(tool("stat", kthreadd), ExitCode.FAILED, "thread of the kernel")
+        pytest.skip("this container sees no kernel threads")
+    ends_with(tool("stat", kthreadd), ExitCode.FAILED, "kernel thread")
 
 
 def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes]], tool: Tool) -> None:
@@ -65,7 +65,7 @@ def test_process_of_another_user(on_hakmem: Callable[..., subprocess.Popen[bytes
 
 
 def test_no_such_process(tool: Tool) -> None:
-    ends_with(tool("stat", PID_MAX + 1), ExitCode.GONE, f"no process {PID_MAX + 1}")
+    ends_with(tool("stat", PID_MAX + 1), ExitCode.GONE, f"no such process: {PID_MAX + 1}")
 
 
 def test_zombie(tool: Tool, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
@@ -90,7 +90,7 @@ def test_a_pid_that_was_reused_is_told_by_the_start_time() -> None:
     mine = Process(os.getpid())
     other = Process(mine.pid, mine.start_ticks - 1)
     mine.check_same()
-    with pytest.raises(ProcessGoneError, match="PID belongs to another"):
+    with pytest.raises(ProcessGoneError, match="PID has been reused"):
         other.check_same()
 
 
@@ -140,7 +140,7 @@ def test_another_format_is_refused_with_both_numbers(
     process = on_hakmem(["sleep", "60"], library=library)
     while library.name not in Path(f"/proc/{process.pid}/maps").read_text():
         time.sleep(0.01)
-    words = (f"hakmem 9.9.9, which describes itself in format {number}", "reads format 1")
+    words = (f"hakmem 9.9.9, whose statistics have format {number}", "reads format 1")
     ends_with(tool("stat", process.pid), ExitCode.VERSIONS, *words)
 
 

@@ -11,9 +11,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hakmem.charts import Chart, Series, moment, tick_step
-from hakmem.recording import Recording
-from hakmem.sizes import bytes_text, count_text, sparkline
+from hakmem.base.sizes import bytes_text, count_text, sparkline
+from hakmem.views.charts import Chart, Series, moment, tick_step
+from hakmem.views.recording import Recording
 from tool.processes import hakmem, running
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -73,10 +73,10 @@ def test_env_and_reports(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_names_that_are_no_programs(tool: Tool, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     for word, status, sentence in (
-        ("nosuchprogram", 127, "in no folder of PATH"),
+        ("nosuchprogram", 127, "nosuchprogram: not found in PATH"),
         (tmp_path / "nosuch", 127, "no such file"),
         (tmp_path / "text", 126, "not executable"),
-        (tmp_path, 126, "is a folder"),
+        (tmp_path, 126, "is a directory"),
     ):
         ended = tool("run", word)
         assert (ended.status, ended.stdout) == (status, "")
@@ -138,7 +138,7 @@ TRAPS = {
     static: ("static", "linked statically"),
     static_pie: ("static", "linked statically"),
     of_musl: ("libc", "runs on musl"),
-    of_another_machine: ("machine", "is a aarch64 program"),
+    of_another_machine: ("machine", "is built for aarch64"),
     script_of_a_static_shell: ("static", "linked statically"),
     with_own_malloc: ("own malloc", "(mimalloc)"),
 }
@@ -155,7 +155,7 @@ def test_what_cannot_be_preloaded_is_not_run(
     ended = tool("run", program)
     assert ended.status == 126, ended
     assert sentence in ended.stderr
-    assert "What helps: " in ended.stderr
+    assert "To fix: " in ended.stderr
     doctor = tool.inside("doctor", "--json", "--", program)
     findings = json.loads(doctor.stdout)["findings"]
     assert doctor.status == 1
@@ -194,11 +194,11 @@ def test_a_library_with_an_allocator_is_advice(
     program = compiled("crowd", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}")
     (found,) = finding(tool, "bundled allocator", [program])
     assert found["verdict"] == "advice"
-    assert "libpool.so brings an allocator (mimalloc)" in found["found"]
+    assert "libpool.so bundles an allocator (mimalloc)" in found["found"]
     assert tool("run", program, "1").status == 0
 
 
 def test_a_missing_library_is_named(tool: Tool) -> None:
     ended = tool("run", "true", HAKMEM_LIBRARY="/nowhere/libhakmem.so")
     assert ended.status == 1
-    assert "HAKMEM_LIBRARY names /nowhere/libhakmem.so" in ended.stderr
+    assert "HAKMEM_LIBRARY is /nowhere/libhakmem.so" in ended.stderr

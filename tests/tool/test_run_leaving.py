@@ -11,12 +11,12 @@ import pytest
 from tool.conftest import Tool
 from tool.processes import wait_until
 
-LEFT = "left without its report: "
+LEFT = "exited without its report: "
 PYTHON = "/usr/bin/python3"
 # What it does, what is said of it, its status.
 LEAVING = [
-    ([PYTHON, "-c", "import os; os._exit(3)"], "it ended by _exit", 3),
-    (["dash", "-c", "exit 3"], "it ended by _exit", 3),
+    ([PYTHON, "-c", "import os; os._exit(3)"], "it called _exit", 3),
+    (["dash", "-c", "exit 3"], "it called _exit", 3),
     (["sh", "-c", "kill -9 $$"], "killed by signal 9 (Killed)", -9),
     (
         [PYTHON, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"],
@@ -25,7 +25,7 @@ LEAVING = [
     ),
     (
         ["sh", "-c", "exec env -u LD_PRELOAD sleep 0.5"],
-        "it became /",
+        "it executed /",
         0,
     ),
 ]

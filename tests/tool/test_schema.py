@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hakmem.errors import NotHakmemError, UnreadableError, VersionError
-from hakmem.locate import find, is_block
-from hakmem.memory import Addresses, Bytes, Memory
-from hakmem.process import Mapping
-from hakmem.schema import HEAD, MAGIC, Schema
+from hakmem.base.errors import NotHakmemError, UnreadableError, VersionError
+from hakmem.layout.memory import Addresses, Bytes, Memory
+from hakmem.layout.schema import HEAD, MAGIC, Schema
+from hakmem.target.locate import find, is_block
+from hakmem.target.process import Mapping
 from numpy.typing import NDArray
 
 BLOCK, ENTRIES, ROOTS, TEXTS, DATA = 0x1000, 0x10000, 0x20000, 0x30000, 0x40000
@@ -93,7 +93,7 @@ def test_what_an_older_library_lacks_is_said() -> None:
         lambda: schema.constant("question"),
         lambda: schema.root("nowhere"),
     ):
-        with pytest.raises(VersionError, match=r"hakmem 0\.3\.0 does not tell"):
+        with pytest.raises(VersionError, match=r"hakmem 0\.3\.0 does not provide"):
             ask()
 
 

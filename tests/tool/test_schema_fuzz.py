@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hakmem.errors import HakmemError
-from hakmem.schema import HEAD, Schema
+from hakmem.base.errors import HakmemError
+from hakmem.layout.schema import HEAD, Schema
 
 ROUNDS, DAMAGED_PER_ROUND = 40, 100
 TOUCHED_BYTES_MAX = 8

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem.figures import Snapshot
-from hakmem.snapshot import open_process, take
+from hakmem.census.figures import Snapshot
+from hakmem.census.snapshot import open_process, take
 from tool.conftest import Stepper, Tool
 
 # Sizes of every tier, and how many blocks of each.

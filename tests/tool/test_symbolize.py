@@ -122,7 +122,7 @@ def test_debug_information_by_build_id(tool: Tool, tmp_path: Path, monkeypatch: 
     debug.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
     subprocess.run(["strip", "-s", program], check=True)
-    monkeypatch.setattr("hakmem.debug_info.DEBUG_ROOT", tmp_path / "debug")
+    monkeypatch.setattr("hakmem.target.debug_info.DEBUG_ROOT", tmp_path / "debug")
     text = tmp_path / "report"
     text.write_text(report_of(tool, [program]))
     assert f" main{where('main')} (" in tool.inside("symbolize", text).stdout
@@ -139,7 +139,7 @@ def test_names_without_a_folder_and_moved_files(tool: Tool, tmp_path: Path) -> N
         assert f" main{where('main')} (" in named(tool, report, *options)
     words = [str(tool.path), "symbolize"]
     step = subprocess.run(words, input=report, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert step.stderr == "hakmem: warning: ./server is not to be found; its frames stay as they are\n"
+    assert step.stderr == "hakmem: warning: ./server: not found; its frames stay unresolved\n"
     assert "#2 0x" in step.stdout
 
 

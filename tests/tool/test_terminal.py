@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hakmem.process import Process
-from hakmem.target import Target, open_process
-from hakmem.top import ChooseProcess, TopApp
+from hakmem.target.process import Process
+from hakmem.target.target import Target, open_process
+from hakmem.views.top import ChooseProcess, TopApp
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.processes import TOOL, running, tool_environment, wait_until
@@ -71,7 +71,7 @@ def test_the_choice_is_sorted_by_rss(
     busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
 ) -> None:
     shown = terminal("top", rows=70)
-    text = shown.wait_for(f"{small.pid} ", f"{busy.pid} ", "By RSS")
+    text = shown.wait_for(f"{small.pid} ", f"{busy.pid} ", "sorted by RSS")
     pids = offered(text)
     sizes = [Process(int(pid)).figures().rss_bytes for pid in pids if is_alive(pid)]
     assert pids.index(str(busy.pid)) < pids.index(str(small.pid))
@@ -89,12 +89,12 @@ def test_back_to_the_choice_and_on(
     shown = terminal("top", busy.pid, "--interval", "200ms", rows=70)
     shown.wait_for("tiny", "b processes")
     shown.press("b")
-    text = shown.wait_for("Which process?", "Escape goes back", f"{small.pid} ")
+    text = shown.wait_for("Choose a process", "Escape goes back", f"{small.pid} ")
     assert f"{busy.pid} " in text
     shown.press("Escape")
     shown.wait_for(f"{busy.pid} /", "tiny")
     shown.press("b")
-    pids = offered(screen := shown.wait_for("Which process?", f"{small.pid} "))
+    pids = offered(screen := shown.wait_for("Choose a process", f"{small.pid} "))
     assert str(busy.pid) in pids, screen
     step = pids.index(str(small.pid)) - pids.index(str(busy.pid))
     shown.press(*["Down" if step > 0 else "Up"] * abs(step), "Enter")
@@ -109,9 +109,9 @@ def test_another_process_after_one_has_ended(
     with running([busy_program, "300"], lib) as process:
         shown = terminal("top", process.pid, "--interval", "200ms", rows=70)
         shown.wait_for("tiny")
-    shown.wait_for("has ended", "b offers")
+    shown.wait_for("has ended", "b lists")
     shown.press("b")
-    pids = offered(shown.wait_for("Which process?", f"{busy.pid} "))
+    pids = offered(shown.wait_for("Choose a process", f"{busy.pid} "))
     shown.press(*["Down"] * pids.index(str(busy.pid)), "Enter")
     text = shown.wait_for(f"{busy.pid} /", "tiny")
     assert "has ended" not in text
@@ -167,7 +167,7 @@ def test_all_gauges_and_keys_are_there(
 ) -> None:
     shown = terminal("top", busy.pid, "--interval", "200ms", columns=columns, rows=40)
     gauges = ("RSS", "live", "caches", "slow paths", "remote frees", "page faults")
-    text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "pace")
+    text = shown.wait_for(*gauges, "fetched"[:4], str(busy.pid), "5 memory", "interval")
     assert len(re.findall(r"[\d.]+ (?:[KM]iB|B)\b", text)) >= 3
     assert len(re.findall(r"[\d.]+ ?[kM]?/s", text)) >= 3
 

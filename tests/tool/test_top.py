@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hakmem.target import open_process
-from hakmem.top import ChooseProcess, TopApp
-from hakmem.watching import VIEWS
+from hakmem.target.target import open_process
+from hakmem.views.top import ChooseProcess, TopApp
+from hakmem.views.watching import VIEWS
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
@@ -105,7 +105,7 @@ def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[...
         shown = terminal("top", process.pid, "--interval", "200ms")
         shown.wait_for("tiny")
     text = shown.wait_for(f"Process {process.pid} has ended")
-    assert "The last figures stay here; q leaves." in text
+    assert "the last figures stay. q quits" in text
     assert "tiny" in text
     shown.press("q")
     shown.wait_for("status 0")
@@ -117,7 +117,7 @@ def test_choice_among_processes(
     with running([busy_program, "300"], lib) as other:
         shown = terminal("top")
         text = shown.wait_for(f"{other.pid} ")
-        assert "Which process?" in text
+        assert "Choose a process" in text
         offered = re.findall(r"^\W+(\d+) +(?:[\d.]+ \S*B|ended) ", text, re.MULTILINE)
         assert str(busy.pid) in offered
         shown.press(*["Down"] * offered.index(str(other.pid)), "Enter")
@@ -192,7 +192,7 @@ def test_sorting(busy: subprocess.Popen[str]) -> None:
 def test_pausing(busy: subprocess.Popen[str]) -> None:
     async def act(app: TopApp, pilot: Pilot[None]) -> None:
         await pilot.press("p")
-        await until(pilot, lambda: not app.is_looking)
+        await until(pilot, lambda: not app.is_polling)
         assert app.watch_ is not None
         seen = app.watch_.history[-1]
         await pilot.pause(0.3)  # three times its pace

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hakmem.metrics import MEMORY_HELP, HakmemCollector
-from hakmem.recording import Recording
-from hakmem.report import MEMORY_PARTS, render
-from hakmem.snapshot import open_process
-from hakmem.snapshot_text import MEMORY_LINES
-from hakmem.watching import MEMORY, VIEWS, Watch
+from hakmem.census.snapshot import open_process
+from hakmem.views.metrics import MEMORY_HELP, HakmemCollector
+from hakmem.views.recording import Recording
+from hakmem.views.report import MEMORY_PARTS, render
+from hakmem.views.snapshot_text import MEMORY_LINES
+from hakmem.views.watching import MEMORY, VIEWS, Watch
 from tool.conftest import Stepper
 from tool.processes import hakmem, hakmem_json, running
 
@@ -38,7 +38,7 @@ def untouched(lib: Path, compile_c: Callable[..., Path]) -> Any:  # noqa: ANN401
 
 def test_tops_memory_is_no_share_of_rss(untouched: Any) -> None:  # noqa: ANN401
     watch = Watch(open_process(untouched.pid))
-    moment = watch.look() or watch.look()
+    moment = watch.poll() or watch.poll()
     assert moment is not None
     assert moment.snapshot.process is not None
     assert moment.snapshot.memory.live_bytes > moment.snapshot.process.rss_bytes, "else it shows nothing"
@@ -62,7 +62,7 @@ def test_the_pages_areas_and_tiles(untouched: Any, tmp_path: Path) -> None:  # n
     page = render(Recording.read(recording))
     assert not [name for name, _ in MEMORY_PARTS if CLAIMS.search(name)]
     assert "% of RSS" not in page
-    assert "areas are no parts of the line" in words(page)
+    assert "areas are not parts of the line" in words(page)
 
 
 @pytest.mark.usefixtures("untouched")
@@ -85,7 +85,7 @@ def test_a_purge_returns_what_why_says(
     assert before["purgeable_bytes"] == pytest.approx(returned, abs=MIB), "the caller's caches are beyond it"
     assert after["purgeable_bytes"] < MIB
     assert "hak_purge(true), or malloc_trim, would return about" in text
-    assert "in pages without one" in text
+    assert "in completely free pages" in text
 
 
 def test_given_pages_are_no_free_blocks(

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hakmem.mappings import Outside, classify
-from hakmem.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
-from hakmem.process import Mapping
+from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
+from hakmem.target.mappings import Outside, classify
+from hakmem.target.process import Mapping
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -279,7 +279,7 @@ def test_core(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None
     assert {item["name"] for item in dead["lines"]} < {item["name"] for item in alive["lines"]}
     for name in ("live data", "free blocks in used slabs", "cached Large and Big blocks"):
         assert line(dead, name)["bytes"] == pytest.approx(line(alive, name)["bytes"], rel=0.01)
-    assert "does not tell which pages were resident" in dead["notes"][0]
+    assert "does not record which pages were resident" in dead["notes"][0]
     assert "of hakmem's memory is live data" in dead["verdict"]
 
 

@@ -5,7 +5,6 @@
 #include "child.h"
 #include "config/options.h"
 #include "fake/os_fake.h"
-#include "pool/slab_pool.h"
 #include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
@@ -30,7 +29,7 @@ static inline uint64_t counted(const struct owner *owner, enum counter which) {
 }
 
 static inline struct slab *owned_slab(struct owner *owner, unsigned class) {
-  struct slab *slab = acquire_slab(class, &owner->counters);
+  struct slab *slab = acquire_slab(class, POOL_ALL, &owner->counters);
   REQUIRE(slab);
   slab_own(slab, owner);
   return slab;
@@ -66,12 +65,13 @@ static inline bool sweep_owners(uint32_t decay_ms) {
                         .decay_ms = decay_ms,
                         .page_decay_ms = decay_ms,
                         .bytes_left = SIZE_MAX,
-                        .page_calls = SIZE_MAX};
-  owners_sweep(NULL, &purge);
+                        .calls_left = SIZE_MAX};
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+    purge.work_remains |= !owner_sweep(owner, os_now_ns(), &purge);
   return purge.work_remains;
 }
 
-/* The laws of superslab.h. */
+/* The laws of slab/record.h. */
 static inline void require_laws(const struct slab *slab, unsigned live) {
   unsigned free_local = 0;
   for (unsigned word = 0; word < slab->word_count; word++) {

@@ -88,7 +88,7 @@ static int release_one(const void *unused) {
   REQUIRE(!load_relaxed(&unused_one->owner) && load_relaxed(&unused_one->state) == SLOT_EMPTY);
   REQUIRE(load_relaxed(&used->owner) == &other && load_relaxed(&used->queued) == 1);
   REQUIRE(load_relaxed(&other.pending_count[CLASS_4K]) == 1); /* left where it was */
-  REQUIRE(acquire_slab(CLASS_4K, &mine.counters) == unused_one);
+  REQUIRE(acquire_slab(CLASS_4K, POOL_ALL, &mine.counters) == unused_one);
   return 0;
 }
 CHILD_TEST(release_one)

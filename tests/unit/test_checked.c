@@ -3,8 +3,9 @@
 
 #include "cache/quarantine.h"
 #include "guard/nothing.h"
+#include "hardened/live.h"
 #include "heaps.h"
-#include "observe/survey.h"
+#include "observe/report_glibc.h"
 #include "slab/slab.h"
 
 static void start_hardened(uint64_t level) {
@@ -46,11 +47,11 @@ static int blocks_read_as_zero(const void *unused) {
   return 0;
 }
 
-/* The lower level leaves what is between the ends of blocks of more than 256 bytes in slabs. */
+/* The lower level leaves what is between the ends of blocks of more than 192 bytes in slabs. */
 static int small_and_large_blocks_read_as_zero(const void *unused) {
   (void)unused;
   start_hardened(1);
-  assert_all_zero(1, 256 - 8);
+  assert_all_zero(1, WIPED_WHOLLY_BYTES - TRAILER_BYTES + 1);
   assert_all_zero(32 << 10, 200000);
   for (size_t size = 300; size < 200000; size = size * 3 / 2 + 1) {
     hak_free(memset(must_malloc(size), 0xee, size));
@@ -202,18 +203,84 @@ static void test_a_neighbour_tells(void **state) {
   assert_child_reports(a_neighbour_tells, NULL, said);
 }
 
-/* What waits is told apart from what lives. */
-static int survey_knows_them(const void *unused) {
+/* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
+static int looks_become_rare(const void *unused) {
   (void)unused;
-  static struct survey survey;
+  enum { FREES = 1000 * LOOK_PERIOD };
+  start_hardened(1);
+  hak_free(must_malloc(1));
+  struct quarantine *quarantine = heap_of_thread->quarantine;
+  while (quarantine->looks < FIRST_LOOKS) REQUIRE(quarantine_is_time_to_look(quarantine));
+  unsigned looks = 0;
+  for (unsigned round = 0; round < FREES; round++) looks += quarantine_is_time_to_look(quarantine);
+  REQUIRE(looks > 800 && looks < 1200); /* 1,000 and six times the spread */
+  return 0;
+}
+
+static int looks_do_not_become_rare(const void *unused) {
+  (void)unused;
+  start_hardened(2);
+  hak_free(must_malloc(1));
+  for (unsigned round = 0; round < 10 * FIRST_LOOKS; round++)
+    REQUIRE(quarantine_is_time_to_look(heap_of_thread->quarantine));
+  return 0;
+}
+
+/* A block whose bit is clear and whose trailer is whole is being freed by another thread just now. */
+static int who_is_on_its_way_is_left_alone(const void *unused) {
+  (void)unused;
+  enum { BLOCKS = 1000, SIZE = 56, BLOCK_BYTES = 64 };
+  static char *blocks[BLOCKS];
+  start_hardened(2);
+  for (unsigned index = 0; index < BLOCKS; index++)
+    blocks[index] = memset(must_malloc(SIZE), 'A', SIZE);
+  uintptr_t middle = (uintptr_t)blocks[500];
+  REQUIRE(live_end(live_word(middle), middle, true));
+  for (unsigned index = 0; index < BLOCKS; index++)
+    if (blocks[index] == blocks[500] + BLOCK_BYTES || blocks[index] == blocks[500] - BLOCK_BYTES)
+      hak_free(blocks[index]);
+  REQUIRE(!is_live(middle) && blocks[500][0] == 'A');
+  REQUIRE(live_begin(live_word(middle), middle, true));
+  hak_free(blocks[500]);
+  return 0;
+}
+
+enum { OTHERS_BLOCKS = 64, OTHERS_BYTES = 20000 };
+
+static void *make_blocks(void *blocks) {
+  for (unsigned index = 0; index < OTHERS_BLOCKS; index++)
+    ((void **)blocks)[index] = must_malloc(OTHERS_BYTES);
+  return NULL;
+}
+
+/* Mid blocks of another thread are used again here, as by default. */
+static int others_large_blocks_are_ready(const void *unused) {
+  (void)unused;
+  static void *blocks[OTHERS_BLOCKS];
+  start_hardened(1);
+  hak_free(must_malloc(1));
+  on_a_thread(make_blocks, blocks);
+  unsigned class = class_of_size(OTHERS_BYTES + TRAILER_BYTES);
+  const struct quarantine *quarantine = heap_of_thread->quarantine;
+  REQUIRE(quarantine->ready_count[class] == 0);
+  for (unsigned index = 0; index < OTHERS_BLOCKS; index++) hak_free(blocks[index]);
+  REQUIRE(quarantine->ready_count[class] > 0);
+  REQUIRE(quarantine->ready_count[class] == quarantine->ready_most[class]);
+  return 0;
+}
+
+/* What waits is told apart from what lives. */
+static int figures_know_them(const void *unused) {
+  (void)unused;
+  static struct glibc_figures figures;
   enum { CLASS_64 = 4, BLOCKS = 100 };
   void *blocks[BLOCKS];
   start_hardened(1);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(50);
   for (unsigned index = 0; index < BLOCKS / 2; index++) hak_free(blocks[index]);
-  survey_take(&survey);
-  REQUIRE(survey.classes[CLASS_64].live_blocks == BLOCKS / 2);
-  REQUIRE(survey.classes[CLASS_64].cached_blocks >= BLOCKS / 2); /* others are ready */
+  glibc_figures_take(&figures);
+  REQUIRE(figures.in_use_bytes == BLOCKS / 2 * class_bytes(CLASS_64));
+  REQUIRE(figures.blocks.in_caches[CLASS_64] >= BLOCKS / 2); /* others are ready */
   return 0;
 }
 
@@ -228,7 +295,11 @@ CHILD_TEST(quarantine_is_bounded)
 CHILD_TEST(ranges_wait_and_go)
 CHILD_TEST(alignment_is_kept)
 CHILD_TEST(resizing_notes_the_size)
-CHILD_TEST(survey_knows_them)
+CHILD_TEST(figures_know_them)
+CHILD_TEST(looks_become_rare)
+CHILD_TEST(looks_do_not_become_rare)
+CHILD_TEST(who_is_on_its_way_is_left_alone)
+CHILD_TEST(others_large_blocks_are_ready)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -244,7 +315,11 @@ int main(void) {
       cmocka_unit_test(test_alignment_is_kept),
       cmocka_unit_test(test_resizing_notes_the_size),
       cmocka_unit_test(test_a_neighbour_tells),
-      cmocka_unit_test(test_survey_knows_them),
+      cmocka_unit_test(test_figures_know_them),
+      cmocka_unit_test(test_looks_become_rare),
+      cmocka_unit_test(test_looks_do_not_become_rare),
+      cmocka_unit_test(test_who_is_on_its_way_is_left_alone),
+      cmocka_unit_test(test_others_large_blocks_are_ready),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "heaps.h"
 #include "pool/range.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 #include "workload.h"
 
 #define MIB ((size_t)1 << 20)
@@ -21,13 +21,7 @@ static void start(char *setting) {
 
 /* Slots of a SuperSlab whose pages may be there: taken ones, and free ones that were not given back. */
 static unsigned slots_held(const struct superslab *superslab) {
-  uint32_t held = load_relaxed(&superslab->dirty);
-  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB; slot++) {
-    const struct slab *slab = &superslab->slabs[slot];
-    if (load_relaxed(&slab->state) != SLOT_UNUSED)
-      held |= (uint32_t)(low_bits(slab->slot_count) << slot);
-  }
-  return count_bits(held);
+  return count_bits(slots_dirty(load_relaxed(&superslab->slots)));
 }
 
 static uint64_t bytes_held(void) {

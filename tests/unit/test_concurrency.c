@@ -11,7 +11,7 @@
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
-#include "pool/slab_pool.h"
+#include "slab/record.h"
 #include "unit.h"
 
 enum { THREADS_MAX = 16, EXCHANGE_SLOTS = 512 };
@@ -317,12 +317,14 @@ static void *purge_or_release(void *argument) {
   struct slab *slabs[SLABS];
   for (unsigned round = 0; worker->number == 0 && round < worker->iterations; round++) {
     for (unsigned index = 0; index < SLABS; index++)
-      slabs[index] = acquire_slab(CLASS_64, &counters);
+      slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
     for (unsigned index = 0; index < SLABS; index++) release_slab(slabs[index], 0, &counters);
   }
   if (worker->number == 0) store_release(&is_releasing, false);
   while (load_acquire(&is_releasing)) {
-    struct purge purge = {.decay_ms = UINT32_MAX, .bytes_left = SIZE_MAX}; /* nothing is so old */
+    struct purge purge = {.decay_ms = UINT32_MAX,
+                          .bytes_left = SIZE_MAX,
+                          .calls_left = SIZE_MAX}; /* nothing is so old */
     slab_pool_purge(&purge);
   }
   return NULL;

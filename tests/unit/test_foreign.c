@@ -4,7 +4,7 @@
 #include "child.h"
 #include "fake/os_fake.h"
 #include "pool/range.h"
-#include "pool/slab_pool.h"
+#include "slab/record.h"
 
 enum { CLASS_32K = 40, SUPERSLABS = 40, RUNS = SLOTS_PER_SUPERSLAB / 4, PAGE = 4096 };
 
@@ -29,8 +29,10 @@ static void unmap_foreign(uintptr_t at) {
 }
 
 static void press(void) {
-  struct purge purge = {
-      .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .give_addresses = true};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX,
+                        .give_addresses = true};
   slab_pool_purge(&purge);
   range_purge(&purge, &counters);
 }
@@ -44,7 +46,7 @@ static uintptr_t bases[SUPERSLABS];
 
 static void acquire_all(size_t superslabs) {
   for (size_t index = 0; index < superslabs * RUNS; index++) {
-    slabs[index] = acquire_slab(CLASS_32K, &counters);
+    slabs[index] = acquire_slab(CLASS_32K, POOL_ALL, &counters);
     REQUIRE(slabs[index]);
     memset((void *)slabs[index]->base, 1, 1);
   }
@@ -84,12 +86,12 @@ static int superslabs(const void *unused) {
   uint64_t calls = map_calls(), before = load_relaxed(&totals.superslabs);
   struct slab *more[RUNS];
   for (unsigned index = 0; index < RUNS; index++)
-    REQUIRE(more[index] = acquire_slab(CLASS_32K, &counters));
+    REQUIRE(more[index] = acquire_slab(CLASS_32K, POOL_ALL, &counters));
   REQUIRE(map_calls() <= calls + 2 && load_relaxed(&totals.superslabs) == before + 1);
   /* … but after a while. */
   os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
   for (unsigned index = 0; index < SUPERSLABS / 2 * RUNS; index++)
-    REQUIRE(acquire_slab(CLASS_32K, &counters));
+    REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters));
   REQUIRE(load_relaxed(&totals.superslabs) == before + 1);
   return 0;
 }
@@ -104,7 +106,7 @@ static int all_superslabs(const void *unused) {
   for (size_t index = 0; index < SUPERSLABS; index++) map_foreign(bases[index]);
   for (unsigned round = 0; round < 3; round++) {
     uint64_t calls = map_calls();
-    REQUIRE(acquire_slab(CLASS_32K, &counters));
+    REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters));
     REQUIRE(map_calls() <= calls + 20);
     os_fake_advance_ms(OCCUPIED_RETRY_MS + 1);
   }
@@ -212,7 +214,7 @@ static int refused_after_mapping(const void *unused) {
   press();
   give(range);
   press();
-  REQUIRE(take(40) != NO_GRANULE && acquire_slab(CLASS_32K, &counters));
+  REQUIRE(take(40) != NO_GRANULE && acquire_slab(CLASS_32K, POOL_ALL, &counters));
   unmap_foreign(next);
   return 0;
 }

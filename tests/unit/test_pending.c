@@ -88,7 +88,7 @@ static void test_sent_on_to_the_new_owner(void **state) {
 static int come_late(const void *unused) {
   (void)unused;
   owners_set_up();
-  struct slab *slab = acquire_slab(CLASS_64, &mine.counters);
+  struct slab *slab = acquire_slab(CLASS_64, POOL_ALL, &mine.counters);
   store_relaxed(&slab->queued, 1);
   pending_enqueue(slab, &other.counters);
   REQUIRE(load_relaxed(&slab->queued) == 0 && counted(&other, COUNT_pending_enqueued) == 0);

@@ -5,7 +5,7 @@
 #include "hakmem/hakmem.h"
 #include "map/window.h"
 #include "os/os.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 
 enum { BLOCKS = 10000, BIG_EVERY = 150, FAR_BYTES = 64 << 10, NEAR_BYTES = 256 };
 

@@ -1,5 +1,5 @@
-/* src/cache/relief: a thread gives up what rests before the process grows for it. */
-#include "cache/relief.h"
+/* src/cache/flush: a thread gives up what rests before the process grows for it. */
+#include "cache/flush.h"
 
 #include "heaps.h"
 

@@ -1,5 +1,5 @@
 /* src/pool/slab_pool: the three stages, the states of slots, the LRU and purge by age. */
-#include "pool/slab_pool.h"
+#include "slab/record.h"
 
 #include "child.h"
 #include "config/options.h"
@@ -17,8 +17,10 @@ static void set_up(void) {
 }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
-  return (struct purge){
-      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = decay_ms, .bytes_left = SIZE_MAX};
+  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = decay_ms,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
 }
 
 static uint64_t purge_older_than(uint32_t decay_ms) {
@@ -27,26 +29,35 @@ static uint64_t purge_older_than(uint32_t decay_ms) {
   return purge.purged_bytes;
 }
 
-static enum slot_state state_of(const struct slab *slab) { return load_relaxed(&slab->state); }
+static struct superslab *superslab_of(const struct slab *slab) {
+  return superslab_of_granule(granule_of(slab->base));
+}
+
+static enum slot_state state_of(const struct slab *slab) {
+  uint64_t slots = load_relaxed(&superslab_of(slab)->slots);
+  bool is_unused = slots_unused(slots) >> granule_of(slab->base) % GRANULES_PER_CHUNK & 1;
+  return is_unused ? SLOT_UNUSED : load_relaxed(&slab->state);
+}
 
 /* ---- stages -------------------------------------------------------------------------------------- */
 
 static int go_through_stages(const void *argument) {
   (void)argument;
   set_up();
-  struct slab *first = acquire_slab(CLASS_64, &counters);
+  struct slab *first = acquire_slab(CLASS_64, POOL_ALL, &counters);
   REQUIRE(first && counted(COUNT_acquire_os) == 1 && state_of(first) == SLOT_ACTIVE);
-  struct slab *second = acquire_slab(CLASS_64, &counters);
+  struct slab *second = acquire_slab(CLASS_64, POOL_ALL, &counters);
   REQUIRE(second && counted(COUNT_acquire_unused) == 1 && counted(COUNT_acquire_os) == 1);
   release_slab(first, 0, &counters);
   REQUIRE(state_of(first) == SLOT_EMPTY && counted(COUNT_released_slabs) == 1);
-  REQUIRE(acquire_slab(CLASS_64, &counters) == first && counted(COUNT_acquire_empty) == 1);
+  REQUIRE(acquire_slab(CLASS_64, POOL_ALL, &counters) == first &&
+          counted(COUNT_acquire_empty) == 1);
   REQUIRE(state_of(first) == SLOT_ACTIVE);
   release_slab(first, 0, &counters);
   /* Other classes have it before slots without pages, if it is long enough. */
-  REQUIRE(acquire_slab(CLASS_32K, &counters) && state_of(first) == SLOT_EMPTY);
-  REQUIRE(acquire_touched_slab(CLASS_1024, &counters) == first);
-  REQUIRE(!acquire_touched_slab(CLASS_1024, &counters));
+  REQUIRE(acquire_slab(CLASS_32K, POOL_ALL, &counters) && state_of(first) == SLOT_EMPTY);
+  REQUIRE(acquire_slab(CLASS_1024, POOL_TOUCHED, &counters) == first);
+  REQUIRE(!acquire_slab(CLASS_1024, POOL_TOUCHED, &counters));
   return 0;
 }
 
@@ -61,12 +72,12 @@ static int give_more_than_is_kept(const void *argument) {
   (void)argument;
   set_up();
   for (unsigned index = 0; index <= EMPTY_KEPT; index++)
-    slabs[index] = acquire_slab(CLASS_64, &counters);
+    slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
   for (unsigned index = 0; index <= EMPTY_KEPT; index++) release_slab(slabs[index], 0, &counters);
   REQUIRE(state_of(slabs[EMPTY_KEPT - 1]) == SLOT_EMPTY);
   REQUIRE(state_of(slabs[EMPTY_KEPT]) == SLOT_UNUSED);
   /* Slots with pages before fresh ones: the next slab of another class is that one. */
-  REQUIRE(acquire_slab(CLASS_8, &counters) == slabs[EMPTY_KEPT]);
+  REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters) == slabs[EMPTY_KEPT]);
   return 0;
 }
 
@@ -85,7 +96,7 @@ static int check_shapes(const void *argument) {
   set_up();
   for (unsigned index = 0; index < SLABS; index++) {
     unsigned class = (unsigned)random_below(&random, SLAB_CLASS_COUNT);
-    struct slab *slab = slabs[index] = acquire_slab(class, &counters);
+    struct slab *slab = slabs[index] = acquire_slab(class, POOL_ALL, &counters);
     REQUIRE(slab && slab->class == class && slab->block_bytes == class_block_bytes[class]);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
     REQUIRE(slab->capacity >= 8 && (size_t)slab->capacity * slab->block_bytes <= bytes);
@@ -116,11 +127,11 @@ static int share_a_page(const void *argument) {
   enum { NEIGHBOURS = WIDE_ALIGNMENT / (WIDE_WORDS * 8) };
   set_up();
   for (unsigned slot = 0; slot < NEIGHBOURS; slot++) {
-    const struct slab *slab = acquire_slab(CLASS_8, &counters);
+    const struct slab *slab = acquire_slab(CLASS_8, POOL_ALL, &counters);
     REQUIRE((uintptr_t)slab->local % WIDE_ALIGNMENT == slot * WIDE_WORDS * sizeof(uint64_t));
     REQUIRE((uintptr_t)slab->remote - (uintptr_t)slab->local >= WIDE_ALIGNMENT);
     REQUIRE((uintptr_t)(slab->remote + WIDE_WORDS) <=
-            (uintptr_t)(superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK) + 1));
+            (uintptr_t)(slab_chunk_of(granule_of(slab->base)) + 1));
   }
   return 0;
 }
@@ -135,7 +146,7 @@ static int check_indices(const void *argument) {
   (void)argument;
   set_up();
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    const struct slab *slab = acquire_slab(class, &counters);
+    const struct slab *slab = acquire_slab(class, POOL_ALL, &counters);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
     for (size_t offset = -bytes; offset != 2 * bytes; offset++) {
       size_t index = slab_block_index(&slab_shapes[slab->class], offset);
@@ -161,7 +172,7 @@ static struct slab *use_and_release(unsigned class) {
   struct slab *slabs[SLOTS_PER_SUPERSLAB];
   unsigned count = 0;
   do {
-    slabs[count] = acquire_slab(class, &counters);
+    slabs[count] = acquire_slab(class, POOL_ALL, &counters);
     memset((void *)slabs[count]->base, 0x77, GRANULE_BYTES);
   } while (++count < SLOTS_PER_SUPERSLAB / slots_of_class(class));
   for (unsigned index = 0; index < count; index++) release_slab(slabs[index], 0, &counters);
@@ -187,7 +198,7 @@ static int age(const void *argument) {
   REQUIRE(load_relaxed(&totals.superslabs_kept) == 0 && sizes.dirty_bytes == 0);
   REQUIRE(load_relaxed(&totals.superslabs) == 1);
   REQUIRE(sizes.mapped_bytes == CHUNK_BYTES); /* mappings are kept */
-  REQUIRE(acquire_slab(CLASS_8, &counters) && counted(COUNT_acquire_lru) == 1);
+  REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters) && counted(COUNT_acquire_lru) == 1);
   REQUIRE(counted(COUNT_acquire_os) == 1);
   return 0;
 }
@@ -203,7 +214,7 @@ static int age_beside_others(const void *argument) {
   (void)argument;
   set_up();
   for (unsigned index = 0; index < EMPTY_KEPT + 3; index++) {
-    slabs[index] = acquire_slab(CLASS_64, &counters);
+    slabs[index] = acquire_slab(CLASS_64, POOL_ALL, &counters);
     memset((void *)slabs[index]->base, 0x55, GRANULE_BYTES);
   }
   for (unsigned index = 1; index < EMPTY_KEPT + 3; index++)
@@ -220,16 +231,17 @@ static int age_beside_others(const void *argument) {
 static int use_after_purge(const void *argument) {
   (void)argument;
   set_up();
-  struct slab *stays = acquire_slab(CLASS_64, &counters), *goes = acquire_slab(CLASS_64, &counters);
+  struct slab *stays = acquire_slab(CLASS_64, POOL_ALL, &counters),
+              *goes = acquire_slab(CLASS_64, POOL_ALL, &counters);
   release_slab(goes, 0, &counters);
   os_fake_advance_ms(10);
   purge_older_than(5); /* EMPTY becomes UNUSED, */
   purge_older_than(5); /* and UNUSED loses its pages */
   REQUIRE(load_relaxed(&totals.purged_bytes) == GRANULE_BYTES);
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == 0);
-  REQUIRE(acquire_slab(CLASS_1024, &counters) == goes);
+  REQUIRE(acquire_slab(CLASS_1024, POOL_ALL, &counters) == goes);
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
-  REQUIRE(acquire_slab(CLASS_1024, &counters) != stays);
+  REQUIRE(acquire_slab(CLASS_1024, POOL_ALL, &counters) != stays);
   REQUIRE(load_relaxed(&totals.refaulted_bytes) == GRANULE_BYTES);
   return 0;
 }
@@ -262,8 +274,8 @@ static void test_purge_refused(void **state) {
   assert_child_succeeds(refuse_purge, NULL);
 }
 
-static struct superslab *superslab_of(const struct slab *slab) {
-  return superslab_of_chunk(granule_of(slab->base) / GRANULES_PER_CHUNK);
+static uint32_t dirty_of(const struct slab *slab) {
+  return slots_dirty(load_relaxed(&superslab_of(slab)->slots));
 }
 
 static int exceed_the_budget(const void *argument) {
@@ -272,14 +284,14 @@ static int exceed_the_budget(const void *argument) {
   options.superslab_keep = 1;
   struct slab *slabs[3 * SLOTS_PER_SUPERSLAB];
   for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)
-    slabs[index] = acquire_slab(CLASS_1024, &counters);
+    slabs[index] = acquire_slab(CLASS_1024, POOL_ALL, &counters);
   for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)
     release_slab(slabs[index], 0, &counters);
   purge_older_than(1000); /* nothing is old, but two of three whole SuperSlabs are too many */
   REQUIRE(load_relaxed(&totals.superslabs) == 3 && load_relaxed(&totals.superslabs_kept) <= 1);
-  /* The youngest keeps its pages, the one before it loses them. */
-  REQUIRE(load_relaxed(&superslab_of(slabs[3 * SLOTS_PER_SUPERSLAB - 1])->dirty) == ALL_SLOTS);
-  REQUIRE(load_relaxed(&superslab_of(slabs[2 * SLOTS_PER_SUPERSLAB - 1])->dirty) == 0);
+  /* Those that are taken first keep their pages. */
+  REQUIRE(dirty_of(slabs[2 * SLOTS_PER_SUPERSLAB - 1]) == ALL_SLOTS);
+  REQUIRE(dirty_of(slabs[3 * SLOTS_PER_SUPERSLAB - 1]) == 0);
   return 0;
 }
 
@@ -305,8 +317,8 @@ static int give_addresses(const void *argument) {
   uint64_t after = load_relaxed(&os_fake.address_bytes);
   REQUIRE(after == (is_strict ? kept : kept - CHUNK_BYTES));
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, 1);
-  REQUIRE(!acquire_slab(CLASS_8, &counters)); /* mapping it again may be refused … */
-  REQUIRE(acquire_slab(CLASS_8, &counters));  /* … and tried again */
+  REQUIRE(!acquire_slab(CLASS_8, POOL_ALL, &counters)); /* mapping it again may be refused … */
+  REQUIRE(acquire_slab(CLASS_8, POOL_ALL, &counters));  /* … and tried again */
   REQUIRE(counted(COUNT_acquire_os) == 1 && counted(COUNT_acquire_lru) == 1);
   return 0;
 }

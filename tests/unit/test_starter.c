@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "heaps.h"
-#include "pool/superslab.h"
+#include "slab/record.h"
 #include "slab/slab.h"
 
 enum { CLASS_64 = 4, THREADS = 24, MOST = 14 };

@@ -6,7 +6,11 @@
 
 enum { CLASS_128 = 8 };
 
-static struct slab *pass(void) { return supply_pass(&mine, CLASS_64); }
+static struct slab *pass_for(unsigned class) {
+  struct supply supply = {.owner = &mine, .class = class, .users = FOR_MAGAZINE};
+  return supply_climb(&supply);
+}
+static struct slab *pass(void) { return pass_for(CLASS_64); }
 
 /* Leaves the current slab as a refill that took everything would. */
 static void use_up(struct slab *slab) {
@@ -98,13 +102,19 @@ static void test_fresh_blocks_last(void **state) {
 static int borrow_before_fresh(const void *unused) {
   (void)unused;
   owners_set_up();
-  void *borrowed[2];
-  slab_list(owned_slab(&mine, CLASS_4K), &mine);
-  REQUIRE(!supply_reuse(&mine, CLASS_4K) && !supply_borrow(&mine, CLASS_4K, borrowed, 2));
-  free_remotely(full_slab(&other, CLASS_4K), 3);
-  REQUIRE(!supply_reuse(&mine, CLASS_4K) && supply_borrow(&mine, CLASS_4K, borrowed, 2) == 2);
+  void *blocks[2];
+  struct supply supply = {
+      .owner = &mine, .class = CLASS_4K, .users = FOR_MAGAZINE, .blocks = blocks, .wanted = 2};
+  struct slab *listed = owned_slab(&mine, CLASS_4K), *theirs = full_slab(&other, CLASS_4K);
+  slab_list(listed, &mine);
+  free_remotely(theirs, 3);
+  REQUIRE(supply_fill(&supply) == 2 && slab_of_block((uintptr_t)blocks[0]) == theirs);
   REQUIRE(counted(&mine, COUNT_refill_borrowed) == 1 && counted(&mine, COUNT_must_reuse_hits) == 1);
-  REQUIRE(supply_touch(&mine, CLASS_4K, WITHIN_POOL) == mine.bins[CLASS_4K].current);
+  supply.taken = 0;
+  REQUIRE(supply_fill(&supply) == 1); /* no more than was freed */
+  supply.taken = 0;
+  REQUIRE(supply_fill(&supply) && slab_of_block((uintptr_t)blocks[0]) == listed);
+  REQUIRE(listed == mine.bins[CLASS_4K].current);
   REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
   return 0;
 }
@@ -136,7 +146,7 @@ static void test_ended_before_fresh(void **state) {
 static int give_up_what_is_kept(const void *unused) {
   (void)unused;
   owners_set_up();
-  struct slab *listed = full_slab(&mine, CLASS_128), *current = supply_pass(&mine, CLASS_128);
+  struct slab *listed = full_slab(&mine, CLASS_128), *current = pass_for(CLASS_128);
   for (unsigned word = 0; word < listed->word_count; word++)
     put_bits(listed, &mine, word, ~UINT64_C(0));
   REQUIRE(listed->is_listed && mine.bins[CLASS_128].free_count == 1);

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def complete_pids(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """PIDs with their programs' names, for shells that show both."""
+    """PIDs with program names, for shells that show both."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and name.startswith(incomplete):
@@ -29,19 +29,19 @@ def complete_pids(
 
 
 def pid_argument(command: Command) -> Command:
-    """PID of the process to look into."""
+    """PID of the process to read."""
     return click.argument("pid", type=click.IntRange(min=1), shell_complete=complete_pids)(command)
 
 
-JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output instead of tables.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
-    "--all", "everything", is_flag=True, help="Zero counters, empty classes and every thread, too."
+    "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."
 )
 EXECUTABLE = click.option(
     "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The program, where it has moved since.",
+    help="The program file, if it has moved.",
 )  # fmt: skip
 LIBRARIES = click.option(
     "--library", "libraries", multiple=True, type=click.Path(exists=True, path_type=Path),
-    help="A library that the program mapped, or a folder of such, where they have moved since.",
+    help="A library of the program, or a directory of libraries, if they have moved.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""hakmem completion: for the shell."""
+"""hakmem completion: shell completion."""
 
 from __future__ import annotations
 

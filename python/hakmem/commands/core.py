@@ -1,4 +1,4 @@
-"""hakmem core: the snapshot out of a core dump."""
+"""hakmem core: the snapshot in a core dump."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES
 def command(
     file: Path, executable: Path | None, libraries: tuple[Path, ...], as_json: bool, everything: bool
 ) -> None:
-    """The same snapshot as `hakmem stat`, out of the core dump FILE.
+    """Print the snapshot of `hakmem stat` from the core dump FILE.
 
-    Core dumps leave out what is in the program's files anyway: those are read too.
+    Core dumps omit the contents of the program's files: these are read too.
 
     \b
     Examples:
@@ -28,8 +28,8 @@ def command(
       coredumpctl -o core dump server && hakmem core core
       hakmem core core --executable ./server --library ./lib
     """
-    from hakmem.snapshot import open_core
-    from hakmem.snapshot_text import show_snapshot
+    from hakmem.census.snapshot import open_core
+    from hakmem.views.snapshot_text import show_snapshot
 
     target = open_core(file, executable, libraries)
     show_snapshot(target, str(file), as_json=as_json, everything=everything)

@@ -1,4 +1,4 @@
-"""hakmem doctor: what is in hakmem's way."""
+"""hakmem doctor: what hinders hakmem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
-    from hakmem.findings import Finding
+    from hakmem.doctor.findings import Finding
 
 PID = re.compile("[0-9]{1,19}")
 STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
@@ -23,13 +23,13 @@ STYLES = {"ok": "green", "advice": "yellow", "problem": "bold red"}
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PID | -- PROGRAM [ARGUMENT]…]")
 @click.pass_context
 def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> None:
-    """Look at what may be in hakmem's way: settings of the kernel, the container and this session.
+    """Check what may hinder hakmem: settings of the kernel, the container and this session.
 
-    With PID of that process instead: is it on hakmem, what is in hakmem's way there, its limits and options.
-    With PROGRAM also whether hakmem can be preloaded into it, and which of its memory it would not serve. The
-    program is not run; its dynamic loader is asked for its libraries, as ldd does.
+    With PID, check that process instead: whether it uses hakmem, what hinders hakmem there, its limits and
+    options. With PROGRAM, also check whether hakmem can be preloaded into it, and which of its memory hakmem
+    would not serve. The program is not run; its dynamic loader lists its libraries, as with ldd.
 
-    Ends with status 1 when there is a problem.
+    The exit status is 1 if there is a problem.
 
     \b
     Examples:
@@ -38,12 +38,12 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
       hakmem doctor -- ./server
       hakmem doctor --json | jq '.findings[] | select(.verdict != "ok")'
     """
-    from hakmem.checks import machine_findings, program_findings
-    from hakmem.findings import Verdict
-    from hakmem.process_checks import process_findings
-    from hakmem.screen import print_json
+    from hakmem.doctor.checks import machine_findings, program_findings
+    from hakmem.doctor.findings import Verdict
+    from hakmem.doctor.process_checks import process_findings
+    from hakmem.views.screen import print_json
 
-    # The program first: a wrong name should be told at once.
+    # The program first: a wrong name should fail at once.
     if len(words) == 1 and PID.fullmatch(words[0]):
         findings = process_findings(int(words[0]))
     else:
@@ -59,8 +59,8 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
 def print_findings(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from hakmem.screen import console, table
-    from hakmem.sizes import counted
+    from hakmem.base.sizes import counted
+    from hakmem.views.screen import console, table
 
     rows = [
         (
@@ -71,7 +71,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
         for finding in findings
     ]
     out = console()
-    out.print(table("", ["<verdict", "<what", "<found"], rows))
+    out.print(table("", ["<verdict", "<check", "<found"], rows))
     counts = {name: sum(finding.verdict == name for finding in findings) for name in STYLES}
     out.print(
         Text(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from hakmem.durations import Duration
+from hakmem.base.durations import Duration
 
 DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65535
@@ -30,48 +30,48 @@ class Address(click.ParamType):
             return value
         host, colon, port = value.rpartition(":")
         if not colon or not PORT.fullmatch(port) or int(port) > PORT_MAX:
-            self.fail(f"{value!r} is no address; write one like 127.0.0.1:9100 or :9100", param, ctx)
+            self.fail(f"{value!r} is not an address; examples: 127.0.0.1:9100, :9100", param, ctx)
         return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
 @click.command("export")
-@click.option("--listen", type=Address(), help="Answer GET /metrics at HOST:PORT, until Ctrl-C.")
+@click.option("--listen", type=Address(), help="Serve GET /metrics at HOST:PORT, until Ctrl-C.")
 @click.option(
     "--textfile",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Write the metrics into this file, atomically; - is standard output.",
+    help="Write the metrics to this file, atomically; - is standard output.",
 )
 @click.option(
-    "--every", "every_s", type=Duration(0.1), help="With --textfile: write again and again, until Ctrl-C."
+    "--every", "every_s", type=Duration(0.1), help="With --textfile: write at this interval, until Ctrl-C."
 )
-@click.option(
-    "--quick", is_flag=True, help="Leave out what needs a walk through all slabs: for very large heaps."
-)
+@click.option("--quick", is_flag=True, help="Omit what needs a walk over all slabs: for very large heaps.")
 def command(
     listen: tuple[str, int] | None, textfile: Path | None, every_s: float | None, quick: bool
 ) -> None:
-    """Metrics of all hakmem processes of this machine, in the format of Prometheus and OpenMetrics.
+    """Export metrics of all hakmem processes of this machine in the Prometheus and OpenMetrics formats.
 
-    Nothing is needed in the processes. Those of other users are seen only with sudo.
+    The processes need no preparation. Those of other users are visible only with sudo.
 
     \b
     Examples:
       hakmem export --listen 127.0.0.1:9100
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
     """
-    from hakmem.metrics import registry, serve, write_textfile
-    from hakmem.signals import Stopped, ignore_broken_pipes, stoppable
+    from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
+    from hakmem.views.metrics import registry, serve, write_textfile
 
     if (listen is None) == (textfile is None):
         raise click.UsageError("give either --listen ADDRESS or --textfile FILE")
     if every_s is not None and textfile is None:
-        raise click.UsageError("--every goes with --textfile; Prometheus itself says how often it asks")
+        raise click.UsageError("--every needs --textfile; with --listen Prometheus sets the interval")
     detail = "counters" if quick else "full"
     try:
         if listen is not None:
             ignore_broken_pipes()
             port = serve(*listen, detail)
-            click.echo(f"listening on http://{authority(listen[0], port)}/metrics; Ctrl-C ends it", err=True)
+            click.echo(
+                f"listening on http://{authority(listen[0], port)}/metrics; stop with Ctrl-C", err=True
+            )
             with stoppable():
                 threading.Event().wait()
         elif textfile is not None:
@@ -87,5 +87,5 @@ def command(
 
 
 def authority(host: str, port: int) -> str:
-    """As a URL has it."""
+    """As in a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

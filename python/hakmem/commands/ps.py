@@ -1,4 +1,4 @@
-"""hakmem ps: which malloc serves which process."""
+"""hakmem ps: processes and their allocators."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from hakmem.commands.arguments import JSON
 
 if TYPE_CHECKING:
-    from hakmem.limits import LimitFigures
-    from hakmem.process import Process
+    from hakmem.census.limits import LimitFigures
+    from hakmem.target.process import Process
 
 OTHERS_SHOWN = 15
 COMMAND_SHOWN = 100
@@ -33,23 +33,26 @@ class Line:
 
 @dataclass(frozen=True)
 class Listing:
-    lines: list[Line]  # hakmem's first, then by RSS
-    refused: int  # processes that one may not look into
+    lines: list[Line]  # those on hakmem first, then by RSS
+    refused: int  # processes to which access was denied
 
 
 @click.command("ps")
 @click.option(
-    "--all", "everything", is_flag=True, help="Every process, not only hakmem's and the largest others."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every process, not only those on hakmem and the largest others.",
 )
 @JSON
 def command(everything: bool, as_json: bool) -> None:
-    """Which processes run on hakmem, which on what else (glibc, musl, jemalloc, mimalloc, tcmalloc …).
+    """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
 
-    Of those on hakmem the nearest memory limit is told (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's),
-    and how many requests were refused.
+    For those on hakmem the closest memory limit (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's) and the
+    number of refused requests are shown.
 
-    "static" is a program linked statically against a C library's malloc. Processes that the kernel does not
-    let you look into are counted.
+    "static" is a program linked statically with a C library's malloc. Processes to which the kernel denies
+    access are counted.
 
     \b
     Examples:
@@ -57,7 +60,7 @@ def command(everything: bool, as_json: bool) -> None:
       sudo hakmem ps --all
       hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
     """
-    from hakmem.screen import print_json
+    from hakmem.views.screen import print_json
 
     found = listing()
     if as_json:
@@ -67,8 +70,8 @@ def command(everything: bool, as_json: bool) -> None:
 
 
 def listing() -> Listing:
-    from hakmem.errors import AccessRefusedError, ProcessGoneError
-    from hakmem.process import all_processes
+    from hakmem.base.errors import AccessRefusedError, ProcessGoneError
+    from hakmem.target.process import all_processes
 
     lines, refused = [], 0
     for process in all_processes():
@@ -84,8 +87,8 @@ def listing() -> Listing:
 
 
 def _line(process: Process) -> Line:
-    from hakmem.allocators import HAKMEM, Allocator, detect
-    from hakmem.errors import UnreadableError, VersionError
+    from hakmem.base.errors import UnreadableError, VersionError
+    from hakmem.target.allocators import HAKMEM, Allocator, detect
 
     try:
         allocator = detect(process)
@@ -107,20 +110,20 @@ def _line(process: Process) -> Line:
 
 
 def _limits(process: Process) -> LimitFigures | None:
-    from hakmem.errors import HakmemError
-    from hakmem.snapshot import open_process, take
+    from hakmem.base.errors import HakmemError
+    from hakmem.census.snapshot import open_process, take
 
     try:
         return take(open_process(process.pid), detail="counters").limits
     except HakmemError:
-        return None  # another format, or too young: it is listed all the same
+        return None  # of another format, or just started: listed anyway
 
 
 def print_listing(found: Listing, everything: bool) -> None:
-    from hakmem.allocators import HAKMEM
-    from hakmem.limits import limit_mark
-    from hakmem.screen import console, one_line, table
-    from hakmem.sizes import bytes_text
+    from hakmem.base.sizes import bytes_text, counted
+    from hakmem.census.limits import limit_mark
+    from hakmem.target.allocators import HAKMEM
+    from hakmem.views.screen import console, one_line, table
 
     ours = [line for line in found.lines if line.allocator == HAKMEM]
     others = [line for line in found.lines if line.allocator != HAKMEM]
@@ -145,8 +148,8 @@ def print_listing(found: Listing, everything: bool) -> None:
             f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
         )
     if found.refused:
-        helps = "" if os.geteuid() == 0 else " (sudo helps)"
-        out.print(f"not looked into, as the kernel refuses: {found.refused}{helps}")
+        fix = "" if os.geteuid() == 0 else "; use sudo"
+        out.print(f"access denied by the kernel: {counted(found.refused, 'process', 'processes')}{fix}")
 
 
 def _allocator_text(line: Line) -> str:

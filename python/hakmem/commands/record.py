@@ -1,4 +1,4 @@
-"""hakmem record: snapshots over a time, into a file."""
+"""hakmem record: snapshots at an interval, into a file."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import Duration
 from hakmem.commands.arguments import pid_argument
-from hakmem.durations import Duration
 
 if TYPE_CHECKING:
-    from hakmem.figures import Snapshot
+    from hakmem.census.figures import Snapshot
 
 EVERY_MIN_S = 0.01
 
 
 @contextmanager
 def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None]]:
-    """A bar on standard error, moved on by each snapshot; nothing where that is no terminal."""
+    """A bar on standard error, advanced by each snapshot; nothing if that is not a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from hakmem.screen import console
-    from hakmem.sizes import bytes_text, counted
+    from hakmem.base.sizes import bytes_text, counted
+    from hakmem.views.screen import console
 
     columns = (
         TextColumn("{task.description}"),
@@ -50,7 +50,7 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
 @click.command("record")
 @pid_argument
 @click.option(
-    "--for", "for_s", type=Duration(), default="60s", show_default=True, help="How long: 60s, 5m, 1h30m."
+    "--for", "for_s", type=Duration(), default="60s", show_default=True, help="Duration: 60s, 5m, 1h30m."
 )
 @click.option(
     "--every",
@@ -58,7 +58,7 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     type=Duration(EVERY_MIN_S),
     default="1s",
     show_default=True,
-    help="How often: 1s, 500ms.",
+    help="Interval: 1s, 500ms.",
 )
 @click.option(
     "-o",
@@ -70,11 +70,11 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
 def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     """Record process PID into a file for `hakmem report`.
 
-    Ends when the time is over, when the process ends, or on Ctrl-C. Each sample is kept at once, whatever
-    ends the recorder. In very large processes the slabs are walked less often than asked for, so that it
-    takes a tenth of one core at most.
+    Recording stops after the duration, when the process ends, or on Ctrl-C. Each sample is written at once,
+    so an interruption loses at most the current one. In very large processes slabs are walked less often than
+    requested, so that recording takes at most a tenth of one core.
 
-    FILE may be - or a FIFO; a recording that is there already is replaced by the first sample.
+    FILE may be - or a FIFO; the first sample replaces an existing recording.
 
     \b
     Examples:
@@ -82,23 +82,23 @@ def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
       hakmem record $(pgrep -o redis-server) --for 1h --every 10s -o day.json
       hakmem record 1234 -o - | hakmem report - -o run.html
     """
-    from hakmem.durations import duration_text
-    from hakmem.files import Output, is_standard_output
-    from hakmem.recording import record
-    from hakmem.signals import die_of, stoppable
-    from hakmem.sizes import counted
-    from hakmem.target import open_process
+    from hakmem.base.durations import duration_text
+    from hakmem.base.files import Output, is_standard_output
+    from hakmem.base.signals import die_of, stoppable
+    from hakmem.base.sizes import counted
+    from hakmem.target.target import open_process
+    from hakmem.views.recording import record
 
-    # A file is begun by the first sample; what is said of it must not come between its lines.
+    # The first sample starts the file; messages must not get between its lines.
     with stoppable(), Output(output) as file:
         target = open_process(pid)
         with recording_bar(f"recording {pid}", for_s) as progress:
             recorded = record(target, every_s, for_s, file, progress)
     if recorded.stopped_by not in (None, signal.SIGINT):
         die_of(recorded.stopped_by)
-    hint = f" Look at it with: hakmem report {output} -o {output.with_suffix('.html')}"
+    hint = f" View it with: hakmem report {output} -o {output.with_suffix('.html')}"
     length = f"{counted(recorded.samples, 'sample')} over {duration_text(recorded.seconds)}"
     click.echo(
-        f"{output}: {length}; ended because {recorded.ended}.{hint if output.is_file() else ''}",
+        f"{output}: recording finished ({recorded.ended}): {length}.{hint if output.is_file() else ''}",
         err=is_standard_output(output),
     )

@@ -1,4 +1,4 @@
-"""hakmem report: a page with charts of a recording."""
+"""hakmem report: a recording as a page with charts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import click
     "-o",
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="The page; RECORDING with .html otherwise.",
+    help="The page; default: RECORDING with the suffix .html.",
 )
 def command(recording: Path, output: Path | None) -> None:
-    """Make a page of what `hakmem record` wrote: one file, with charts, that loads nothing from anywhere.
+    """Turn a recording of `hakmem record` into a page with charts: one self-contained file.
 
     \b
     Examples:
@@ -24,15 +24,15 @@ def command(recording: Path, output: Path | None) -> None:
       hakmem report run.json -o /var/www/html/run.html
       hakmem report - -o - < run.json > run.html
     """
-    from hakmem.errors import HakmemError
-    from hakmem.files import is_standard_output, write_atomically
-    from hakmem.recording import Recording
-    from hakmem.report import render
+    from hakmem.base.errors import HakmemError
+    from hakmem.base.files import is_standard_output, write_atomically
+    from hakmem.views.recording import Recording
+    from hakmem.views.report import render
 
     if str(recording) == "-" and output is None:
-        raise click.UsageError("a recording from standard input has no name; name the page with -o")
+        raise click.UsageError("a recording from standard input has no name; set the page's name with -o")
     page = output or recording.with_suffix(".html")
     if recording.is_file() and page.is_file() and page.samefile(recording):
-        raise HakmemError(f"the page would replace the recording {recording}; name another file with -o")
+        raise HakmemError(f"the page would overwrite the recording {recording}; choose another file with -o")
     write_atomically(page, render(Recording.read(recording)))
     click.echo(f"wrote {page}", err=is_standard_output(page))

@@ -14,7 +14,7 @@ import click
 STATS_VARIABLE = "HAKMEM_STATS"
 HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
-# Options whose value may be the next word.
+# Options whose value may be the next argument.
 WITH_VALUE = ("--json", "--env")
 
 
@@ -22,12 +22,12 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     pairs = [value.partition("=") for value in values]
     for name, equals, _ in pairs:
         if not name or not equals:
-            raise click.BadParameter(f"{name!r} is no setting; write NAME=VALUE")
+            raise click.BadParameter(f"{name!r} is not a setting; use NAME=VALUE")
     return {name: value for name, _, value in pairs}
 
 
 class Run(click.Command):
-    """The level of --harden is part of its word, or 1: the next word is the program."""
+    """The level of --harden is attached to it, or 1: the next argument is the program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         number = 0
@@ -45,13 +45,13 @@ class Run(click.Command):
     "json_file",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the report as JSON into FILE; %p in its name becomes the PID, so that each process has one.",
+    help="Write the report as JSON to FILE; %p in its name becomes the PID, one file for each process.",
 )
 @click.option(
     HARDEN,
     type=click.IntRange(0, 2),
     metavar="[=LEVEL]",
-    help="Hardened mode (docs/SAFETY.md), bounds checked in the C library's functions too; LEVEL is 1 or 2.",
+    help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
 )
 @click.option(
     "--env",
@@ -67,11 +67,11 @@ def command(
 ) -> None:
     """Launch PROGRAM on hakmem.
 
-    With --stats or --json it is said when the program leaves without the report: by _exit, by a signal, or as
-    another program that hakmem is not in.
+    If the library cannot be preloaded into the program, the reason is printed and nothing is run. Otherwise
+    the program replaces this process: signals and the exit status are its own.
 
-    First it is checked that the library can be preloaded into the program; if not, the reason is told and
-    nothing is run. Then the program takes this process over: signals and the exit status are its own.
+    With --stats or --json, a message says if the program exits without its report: through _exit, a signal,
+    or exec of a program without hakmem.
 
     \b
     Examples:
@@ -84,25 +84,24 @@ def command(
     Exit status: the program's; 126 if hakmem cannot be preloaded into it or it is not executable,
     127 if there is no such program.
     """
-    from hakmem.entry import DEBUG_VARIABLE
-    from hakmem.errors import CommandError
-    from hakmem.library import VARIABLE, find_library
-    from hakmem.preload import examine
+    from hakmem.base.errors import DEBUG_VARIABLE, CommandError
+    from hakmem.launch.preload import examine
+    from hakmem.target.library import VARIABLE, find_library
 
     if stats and json_file:
-        raise click.UsageError("--stats and --json exclude each other: there is one report")
+        raise click.UsageError("--stats and --json exclude each other: there is only one report")
     if json_file == "-":
         raise click.UsageError(
-            "the report goes into a file, when the program has ended; standard output is the program's own. "
-            "For standard error: --env HAKMEM_STATS=json"
+            "the report needs a file: standard output belongs to the program. For standard error use "
+            "--env HAKMEM_STATS=json"
         )
     library = find_library()
     examined = examine(words, library)
     if examined.fatal is not None:
-        message = f"cannot run it on hakmem: {examined.fatal.what}. What helps: {examined.fatal.advice}"
+        message = f"cannot run it on hakmem: {examined.fatal.what}. To fix: {examined.fatal.advice}"
         raise CommandError(message, CommandError.NOT_EXECUTABLE)
     environment = os.environ | settings
-    for name in (VARIABLE, DEBUG_VARIABLE):  # ours, no options of the library
+    for name in (VARIABLE, DEBUG_VARIABLE):  # the tool's own, not options of the library
         environment.pop(name, None)
     libraries = [library]
     if harden is not None:
@@ -117,15 +116,15 @@ def command(
 def launch_watched(
     words: tuple[str, ...], environment: dict[str, str], json_file: Path | None, linked: Path | None
 ) -> NoReturn:
-    """Asks for the report; somebody says so when the program leaves without it."""
-    from hakmem.leaving import expected_file, expected_mark, watch
+    """Requests the report, and a message if the program exits without it."""
+    from hakmem.launch.leaving import expected_file, expected_mark, watch
 
     expected, option = (
         (expected_file(str(json_file)), f"json:{json_file}") if json_file else expected_mark() or (None, "1")
     )
     cancel = watch(replace(expected, linked=linked), words[0]) if expected else None
     if expected and cancel is None and not json_file:
-        option = "1"  # nobody looks at the mark
+        option = "1"  # without a watcher, no marker
     environment[STATS_VARIABLE] = option
     try:
         launch(words, environment)
@@ -135,40 +134,40 @@ def launch_watched(
 
 
 def absolute(name: str) -> Path:
-    """The program may go elsewhere before it ends."""
-    from hakmem.errors import HakmemError
+    """The program may change its directory before it ends."""
+    from hakmem.base.errors import HakmemError
 
     try:
         return Path(name).absolute()
     except OSError as error:
-        raise HakmemError(f"cannot say where {name} is: the working directory: {error.strerror}") from None
+        raise HakmemError(f"cannot resolve {name}: working directory: {error.strerror}") from None
 
 
 def hardened(library: Path, level: int) -> list[Path]:
-    """What is preloaded: the functions that are checked come before those of others."""
-    from hakmem.preload import FORTIFY, fortify_beside
+    """The libraries to preload: the checking functions precede those of other libraries."""
+    from hakmem.launch.preload import FORTIFY, fortify_beside
 
     fortify = fortify_beside(library)
     if fortify is None and level:
         click.echo(
-            f"hakmem: warning: {FORTIFY} is not beside {library}: bounds are not checked in the C library's "
-            "functions; all else of hardened mode is",
+            f"hakmem: warning: {FORTIFY} is not beside {library}: hardened mode is on, but without bounds "
+            "checks in C library functions",
             err=True,
         )
     return [fortify, library] if fortify is not None and level else [library]
 
 
 def preload_list(libraries: list[Path], present: str) -> str:
-    """hakmem first, then what was to be preloaded anyway."""
+    """hakmem first, then the libraries of LD_PRELOAD."""
     ours = {path.name for path in libraries}
     others = [name for name in present.replace(":", " ").split() if Path(name).name not in ours]
     return ":".join([*map(str, libraries), *others])
 
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
-    """Becomes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
-    from hakmem.errors import CommandError
-    from hakmem.preload import SHELL, resolve
+    """Executes the program.  Python ignores SIGPIPE and SIGXFSZ; the program must not inherit that."""
+    from hakmem.base.errors import CommandError
+    from hakmem.launch.preload import SHELL, resolve
 
     path = str(resolve(words[0]))
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -176,6 +175,6 @@ def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     try:
         os.execve(path, list(words), environment)
     except OSError as error:
-        if error.errno == errno.ENOEXEC:  # a script without #!: a shell's
+        if error.errno == errno.ENOEXEC:  # a script without #!: for the shell
             os.execve(SHELL, [SHELL, path, *words[1:]], environment)
         raise CommandError(f"cannot run {path}: {error.strerror}", CommandError.NOT_EXECUTABLE) from None

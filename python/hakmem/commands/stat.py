@@ -12,16 +12,16 @@ from hakmem.commands.arguments import EVERY_FIGURE, JSON, pid_argument
 @JSON
 @EVERY_FIGURE
 def command(pid: int, as_json: bool, everything: bool) -> None:
-    """One snapshot of process PID: memory, size classes, threads, counters, system calls.
+    """Print one snapshot of process PID: memory, size classes, threads, counters, system calls.
 
-    The process is not stopped and takes no part; it may hang. Figures may be a few operations apart.
+    The process is not stopped and need not cooperate; it may hang. Figures may be a few operations apart.
 
     \b
     Examples:
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
     """
-    from hakmem.snapshot import open_process
-    from hakmem.snapshot_text import show_snapshot
+    from hakmem.census.snapshot import open_process
+    from hakmem.views.snapshot_text import show_snapshot
 
     show_snapshot(open_process(pid), f"process {pid}", as_json=as_json, everything=everything)

@@ -1,4 +1,4 @@
-"""hakmem symbolize: names for the frames of a report's call stacks."""
+"""hakmem symbolize: functions and lines for the call stacks in a report."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hakmem.commands.arguments import EXECUTABLE, LIBRARIES
 @EXECUTABLE
 @LIBRARIES
 def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ...]) -> None:
-    """Name function, file and line of each frame in REPORT (else standard input), inlined calls included.
+    """Resolve each frame in REPORT (default: standard input) to function, file and line, with inlined calls.
 
-    The report is what hakmem wrote on standard error, whatever is around it. Files and lines need a program
-    compiled with -g, or its debug information below /usr/lib/debug; functions are known without, but of
-    stripped programs.
+    The report is hakmem's output on standard error, possibly mixed with other output. Files and lines need a
+    program compiled with -g, or its debug information in /usr/lib/debug; functions need a program that is not
+    stripped.
 
     \b
     Examples:
@@ -28,8 +28,8 @@ def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ..
       hakmem symbolize server.log
       hakmem symbolize server.log --executable ./build/server --library ./build
     """
-    from hakmem.errors import HakmemError
-    from hakmem.symbolize import Symbolizer
+    from hakmem.base.errors import HakmemError
+    from hakmem.views.symbolize import Symbolizer
 
     def complain(what: str) -> None:
         click.echo(f"hakmem: warning: {what}", err=True)

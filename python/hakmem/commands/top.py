@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hakmem.base.durations import Duration
 from hakmem.commands.arguments import complete_pids
-from hakmem.durations import Duration
 
 if TYPE_CHECKING:
-    from hakmem.fleet import Fleet
-    from hakmem.target import Target
+    from hakmem.target.fleet import Fleet
+    from hakmem.target.target import Target
 
 ROWS_SHOWN = 20
 
@@ -22,16 +22,21 @@ ROWS_SHOWN = 20
 @click.command("top")
 @click.argument("pid", type=click.IntRange(min=1), required=False, shell_complete=complete_pids)
 @click.option(
-    "--interval", "interval_s", type=Duration(0.1), default="1s", show_default=True, help="How often to look."
+    "--interval",
+    "interval_s",
+    type=Duration(0.1),
+    default="1s",
+    show_default=True,
+    help="Time between two updates.",
 )
-@click.option("--once", is_flag=True, help="One look at the rates over an interval, as plain tables.")
+@click.option("--once", is_flag=True, help="Print the rates over one interval as plain tables, and exit.")
 def command(pid: int | None, interval_s: float, once: bool) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads.
 
-    Without PID the hakmem processes of this machine are offered, the largest first. Keys: 1-5 or Tab switch
-    tables, Left and Right scroll them, s sorts by the next column, r reverses, p pauses, + and - change the
-    pace, b goes back to the choice of a process, q leaves. Where there is no terminal, or a dumb one, the
-    same as with --once.
+    Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-5 or Tab switch
+    tables, Left and Right scroll them, s sorts by the next column, r reverses the order, p pauses, + and -
+    change the interval, b chooses another process, q quits. Without a terminal, or on a dumb one, --once is
+    implied.
 
     \b
     Examples:
@@ -39,11 +44,11 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
       hakmem top 1234 --interval 500ms
       hakmem top 1234 --once | head -20
     """
-    from hakmem.errors import ProcessGoneError
-    from hakmem.fleet import Fleet
-    from hakmem.target import open_process
+    from hakmem.base.errors import ProcessGoneError
+    from hakmem.target.fleet import Fleet
+    from hakmem.target.target import open_process
 
-    fleet = Fleet()  # the same for every choice: what is known of a process is not looked for again
+    fleet = Fleet()  # one for all choices: known processes are not examined again
     targets = [open_process(pid)] if pid is not None else choices(fleet)
     if once or not has_terminal():
         for target in targets:
@@ -53,8 +58,8 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
                 if pid is not None:
                     raise
         return
-    from hakmem.top import TopApp
-    from hakmem.top_signals import leaving_in_order
+    from hakmem.views.top import TopApp
+    from hakmem.views.top_signals import leaving_in_order
 
     app = TopApp(targets, interval_s, partial(choices, fleet))
     with leaving_in_order(app):
@@ -63,38 +68,39 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
 
 
 def has_terminal() -> bool:
-    """One that moves its cursor, is written to, and is typed at: textual reads standard input and draws on
-    standard error."""
+    """A terminal with cursor control on all streams: textual reads standard input and draws on standard
+    error."""
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         return False
     return all(os.isatty(number) for number in (0, 1, 2))
 
 
 def choices(fleet: Fleet) -> list[Target]:
-    """All hakmem processes, or the error that there are none."""
-    from hakmem.errors import HakmemError
+    """All hakmem processes; HakmemError if there are none."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.base.sizes import counted
 
     targets = fleet.targets()
     if targets:
         return targets
-    refused = (
-        f" ({fleet.refused} of other users could not be looked into; sudo helps)" if fleet.refused else ""
+    denied = f" (access denied to {counted(fleet.refused, 'process', 'processes')}; use sudo)"
+    raise HakmemError(
+        f"no process runs on hakmem{denied if fleet.refused else ''}; start one with: hakmem run -- COMMAND"
     )
-    raise HakmemError(f"no process runs on hakmem{refused}; start one with: hakmem run -- COMMAND")
 
 
 def print_once(target: Target, interval_s: float) -> None:
     """The gauges and two tables, over one interval."""
     from rich.markup import escape
 
-    from hakmem.screen import console, one_line, table
-    from hakmem.watching import CLASSES, COUNTERS, GAUGES, Watch
+    from hakmem.views.screen import console, one_line, table
+    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, Watch
 
     watch = Watch(target)
-    moment = watch.look()
+    moment = watch.poll()
     while moment is None:
         time.sleep(interval_s)
-        moment = watch.look()
+        moment = watch.poll()
     out = console()
     out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
     out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))

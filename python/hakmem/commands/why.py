@@ -15,12 +15,12 @@ PID = re.compile("[0-9]{1,19}")
 @click.command("why")
 @click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Advice for every line and all details.")
+@click.option("--all", "everything", is_flag=True, help="Show advice for every line and all details.")
 def command(target: str, as_json: bool, everything: bool) -> None:
-    """Why is the RSS of process PID this high? Lines that add up to it, largest first, each with what could
-    be done, and a verdict in words.
+    """Explain the RSS of process PID: lines that add up to it, largest first, each with what reduces it, and
+    a verdict.
 
-    Of a core file (CORE) only hakmem's part is known, and estimated.
+    For a core file (CORE) only hakmem's part is known, and estimated.
 
     \b
     Examples:
@@ -28,10 +28,10 @@ def command(target: str, as_json: bool, everything: bool) -> None:
       hakmem why $(pgrep -o redis-server) --json | jq '.lines[] | {name, bytes}'
       hakmem why core.1234
     """
-    from hakmem.screen import console, print_json
-    from hakmem.target import making_sense, open_core, open_process
-    from hakmem.why import explain
-    from hakmem.why_text import print_explanation
+    from hakmem.census.why import explain
+    from hakmem.target.target import making_sense, open_core, open_process
+    from hakmem.views.screen import console, print_json
+    from hakmem.views.why_text import print_explanation
 
     if PID.fullmatch(target):
         opened = open_process(int(target))

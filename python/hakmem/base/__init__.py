@@ -1,0 +1,1 @@
+"""What every room uses: errors, signals, streams, files, units."""

@@ -1,0 +1,178 @@
+"""The one count of blocks by place; with a page map, also of the resident bytes that they hold.
+
+    law   capacity = free + remote + live + magazines + remote-free buffers + quarantines, per class of slabs
+          large:  ranges in use = live + magazines
+
+`stat`, `top`, `record`, `export` and `core` show the blocks, `why` the bytes (residency.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
+from hakmem.layout.occupancy import clip_to_capacity
+from hakmem.layout.schema import Schema
+from hakmem.layout.structures import Ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SLABS_AT_ONCE = 4096
+
+
+@dataclass
+class ClassCensus:
+    """The blocks of one class; with a page map, the resident bytes that they hold."""
+
+    number: int
+    tier: str
+    block_bytes: int
+    mean_request_bytes: float | None = None
+    magazine_blocks: int = 0
+    quarantine_blocks: int = 0
+    remote_buffer_blocks: int = 0
+    slabs: int = 0
+    capacity_blocks: int = 0  # of slabs; of Large classes the ranges in use
+    free_blocks: int = 0  # known to the owner
+    remote_blocks: int = 0  # freed by other threads, not collected yet
+
+    # Resident bytes; 0 without a page map.
+    live_bytes: int = 0  # rounding included
+    requested_bytes: int = 0  # of those, estimated
+    free_bytes: int = 0
+    free_page_bytes: int = 0  # of those, in pages all of whose blocks are free
+    cached_bytes: int = 0
+    tail_bytes: int = 0  # of slabs, after the last block
+
+    @property
+    def cached_blocks(self) -> int:
+        """In magazines, remote-free buffers and quarantines."""
+        return self.magazine_blocks + self.remote_buffer_blocks + self.quarantine_blocks
+
+    @property
+    def live_blocks(self) -> int:
+        return max(0, self.capacity_blocks - self.free_blocks - self.remote_blocks - self.cached_blocks)
+
+    @property
+    def rounding_bytes(self) -> int:
+        """Resident bytes of live blocks beyond the requested ones."""
+        return self.live_bytes - self.requested_bytes
+
+
+@dataclass
+class RangeKinds:
+    """The kinds of ranges: one row each."""
+
+    classes: Integers  # of those that are blocks; -1 for others
+    is_big: NDArray[np.bool_]
+    is_cached: NDArray[np.bool_]  # kept whole: in the call-site cache, the BigCache or a quarantine
+    is_dirty: NDArray[np.bool_]  # free, not purged
+    is_clean: NDArray[np.bool_]  # free, purged or never used
+    is_mapped: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, ranges: Ranges, schema: Schema) -> RangeKinds:
+        kind = ranges.records["kind"]
+        is_live = kind == schema.constant("range_live")
+        has_tag = ranges.entries >> np.uint32(schema.constant("map_tag_shift")) != 0
+        numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
+        classes = np.where(is_live & has_tag, numbers, -1)
+        # An older library has one kind of ranges without addresses.
+        names = ("range_unmapped", "range_occupied")
+        unmapped = [schema.constants[name] for name in names if name in schema.constants]
+        return cls(
+            classes=classes,
+            is_big=classes == schema.constant("map_class_big"),
+            is_cached=is_live & ~has_tag,
+            is_dirty=np.isin(kind, [schema.constant("range_dirty"), schema.constant("range_busy")]),
+            is_clean=kind == schema.constant("range_clean"),
+            is_mapped=~np.isin(kind, unmapped),
+        )
+
+
+# Some slabs of one class, with their local and remote bits: [slab, word].
+Visitor: TypeAlias = "Callable[[ClassCensus, Integers, Addresses, Addresses], None]"
+
+
+@dataclass
+class Census:
+    """The count of one reading; without a walk, of what heaps hold."""
+
+    reading: Reading
+    classes: list[ClassCensus]
+    range_kinds: RangeKinds | None = None
+    remote_buffer: Blocks | None = None
+
+    @classmethod
+    def of(cls, reading: Reading) -> Census:
+        """Everything but the slabs, which `count_slabs` walks."""
+        census = cls(
+            reading,
+            [
+                ClassCensus(
+                    number=number,
+                    tier=reading.tier(number),
+                    block_bytes=size,
+                    mean_request_bytes=reading.mean_request_bytes(number),
+                )
+                for number, size in enumerate(reading.class_bytes.tolist())
+            ],
+        )
+        census.note("magazine_blocks", reading.magazines.sum(axis=0))
+        census.note("quarantine_blocks", census.by_class(reading.quarantined.classes))
+        if reading.walk is not None:
+            census.count_remote_buffers(reading.walk)
+            census.count_ranges(reading.walk)
+        return census
+
+    def by_class(self, classes: NDArray[Any]) -> Integers:
+        """How often each class occurs; other values are ignored."""
+        count = len(self.classes)
+        return np.bincount(classes[(classes >= 0) & (classes < count)], minlength=count)
+
+    def note(self, name: str, column: Integers) -> None:
+        """Stores one figure of each class."""
+        for item, value in zip(self.classes, column.tolist(), strict=True):
+            setattr(item, name, value)
+
+    def count_remote_buffers(self, walk: Walk) -> None:
+        self.remote_buffer = remote_buffer_blocks(walk)
+        self.note("remote_buffer_blocks", self.by_class(self.remote_buffer.classes))
+
+    def count_ranges(self, walk: Walk) -> None:
+        """Large blocks: ranges that belong to a thread are live or in its magazine."""
+        self.range_kinds = RangeKinds.of(walk.ranges, self.reading.schema)
+        self.note("capacity_blocks", self.by_class(self.range_kinds.classes))
+
+    def count_slabs(self, visit: Visitor | None = None) -> None:
+        """The one walk over slabs, by class and in batches; `visit` sees what is counted."""
+        walk = self.reading.walk
+        assert walk is not None
+        memory, schema = self.reading.target.memory, self.reading.schema
+        numbers = walk.superslabs.slabs["class"]
+        counts = self.by_class(numbers)[: schema.constant("slab_class_count")]
+        for number in np.flatnonzero(counts).tolist():  # np.unique would load numpy.ma
+            item, of_class = self.classes[number], np.flatnonzero(numbers == number)
+            item.slabs = len(of_class)
+            item.capacity_blocks = int(walk.superslabs.slabs["capacity"][of_class].sum())
+            for first in range(0, len(of_class), SLABS_AT_ONCE):
+                rows = of_class[first : first + SLABS_AT_ONCE]
+                local, remote = walk.superslabs.bitmaps(memory, schema, rows)
+                capacity = int(walk.superslabs.slabs["capacity"][rows].max())
+                local, remote = clip_to_capacity(local, capacity), clip_to_capacity(remote, capacity)
+                item.free_blocks += int(np.bitwise_count(local & ~remote).sum())
+                item.remote_blocks += int(np.bitwise_count(remote).sum())
+                if visit is not None:
+                    visit(item, rows, local, remote)
+
+
+def count(reading: Reading) -> Census:
+    """The blocks, without a page map."""
+    census = Census.of(reading)
+    if reading.walk is not None:
+        census.count_slabs()
+    return census

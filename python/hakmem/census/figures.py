@@ -1,0 +1,147 @@
+"""The figures of a snapshot and their JSON form: the keys are the field names.
+
+In the quick form, unknown figures are None (slab figures of a class) or empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from hakmem.census.limits import LimitFigures
+from hakmem.census.options import ChangedOption
+from hakmem.target.process import ProcessFigures
+
+TIERS = ("tiny", "mid", "large")
+Kind = TypeVar("Kind")
+FILL_STEPS = 11  # 0 %, 1–10 %, 11–20 % … 91–100 %
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """One size class.  The figures below `quarantine_blocks` are None in the quick form, and so is
+    `remote_buffer_blocks`."""
+
+    number: int
+    tier: str  # of TIERS
+    block_bytes: int
+    refilled_blocks: int  # fetched by malloc below the magazine
+    flushed_blocks: int  # flushed by free below the magazine
+    sampled_requests: int  # requests that missed the magazine …
+    sampled_bytes: int  # … and the bytes that they requested
+    magazine_blocks: int
+    remote_buffer_blocks: int | None
+    quarantine_blocks: int = 0  # hardened mode: freed, reuse delayed
+    slabs: int | None = None
+    capacity_blocks: int | None = None
+    free_blocks: int | None = None
+    remote_blocks: int | None = None  # freed by other threads, not collected yet
+    live_blocks: int | None = None
+
+    @property
+    def live_bytes(self) -> int:
+        return (self.live_blocks or 0) * self.block_bytes
+
+    @property
+    def cached_blocks(self) -> int:
+        """Free blocks that threads cache."""
+        return self.magazine_blocks + (self.remote_buffer_blocks or 0) + self.quarantine_blocks
+
+    @property
+    def mean_request_bytes(self) -> float | None:
+        """Estimated from the requests that missed the magazine; None if there were none."""
+        return self.sampled_bytes / self.sampled_requests if self.sampled_requests else None
+
+
+@dataclass(frozen=True)
+class BigFigures:
+    """Live Big blocks: above 1 MiB."""
+
+    blocks: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ThreadFigures:
+    """One heap, and the thread that has it."""
+
+    number: int
+    thread_id: int  # the kernel's; 0 for a heap without a thread
+    name: str
+    state: str  # "running", "dormant", "ended", "lost"
+    magazine_bytes: dict[str, int]  # by tier
+    remote_buffer_bytes: int
+    bytes_out: int  # in slab blocks taken by it and not returned
+    slow_paths: int
+    quarantine_bytes: int = 0  # hardened mode
+
+    @property
+    def cached_bytes(self) -> int:
+        return sum(self.magazine_bytes.values()) + self.remote_buffer_bytes + self.quarantine_bytes
+
+
+@dataclass(frozen=True)
+class MemoryFigures:
+    """Where memory is.  Figures of slabs and ranges are None in the quick form."""
+
+    # In blocks held by the program, rounding included.  The quick form includes blocks that other threads
+    # freed and the owner has not collected yet.
+    live_bytes: int
+    cached_bytes: int  # in magazines, remote-free buffers and quarantines
+    metadata_bytes: int
+    quarantine_bytes: int = 0  # of the cached ones (hardened mode)
+    mapped_bytes: int | None = None  # SuperSlabs and ranges
+    free_slab_bytes: int | None = None  # free blocks of slabs in use
+    ranges_dirty_bytes: int | None = None  # free, not purged
+    ranges_clean_bytes: int | None = None  # free, purged or never used
+    # In the call-site cache and the BigCache; in hardened mode in quarantine, without pages.
+    ranges_cached_bytes: int | None = None
+    superslabs_by_fill: list[int] = field(default_factory=list)  # FILL_STEPS counts
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    pid: int
+    version: str
+    format: int
+    time_s: float
+    monotonic_s: float
+    command: list[str]
+    detail: str  # "full" or "counters"
+    counters: dict[str, int]
+    totals: dict[str, int]
+    options: dict[str, int | str]
+    classes: list[ClassFigures]
+    big: BigFigures
+    threads: list[ThreadFigures]
+    memory: MemoryFigures
+    process: ProcessFigures | None = None
+    options_changed: list[ChangedOption] = field(default_factory=list)  # those that differ from the default
+    limits: LimitFigures | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
+        """The snapshot from `to_json`; unknown keys of a newer tool are ignored."""
+        process, limits = data.get("process"), data.get("limits")
+        return _known(
+            cls,
+            {
+                **data,
+                "classes": [_known(ClassFigures, item) for item in data["classes"]],
+                "big": _known(BigFigures, data["big"]),
+                "threads": [_known(ThreadFigures, item) for item in data["threads"]],
+                "memory": _known(MemoryFigures, data["memory"]),
+                "process": _known(ProcessFigures, process) if process else None,
+                "options_changed": [_known(ChangedOption, item) for item in data.get("options_changed", [])],
+                "limits": _known(LimitFigures, limits) if limits else None,
+            },
+        )
+
+
+def _known(kind: type[Kind], data: Mapping[str, Any]) -> Kind:
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in data.items() if name in names})

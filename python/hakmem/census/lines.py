@@ -1,0 +1,149 @@
+"""The lines that RSS is split into, with their details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hakmem.census.advice import (
+    CACHED,
+    FREE,
+    HUGE,
+    LIVE,
+    METADATA,
+    POOL,
+    QUARANTINE,
+    RANGES_CACHED,
+    RANGES_FREE,
+    ROUNDING,
+    advice,
+)
+from hakmem.census.census import ClassCensus
+from hakmem.census.residency import Residency
+from hakmem.census.scan import Scan
+from hakmem.target.mappings import Outside
+
+Detail = dict[str, Any]
+
+
+@dataclass
+class Line:
+    """One part of RSS."""
+
+    name: str
+    bytes: int
+    exact: bool
+    advice: str
+    details: list[Detail] = field(default_factory=list)
+
+
+def all_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
+    """hakmem's parts and the others; empty ones are omitted."""
+    return sorted_lines([*own_lines(scan, names), *other_lines(scan)])
+
+
+def sorted_lines(lines: Iterable[Line]) -> list[Line]:
+    """Largest first."""
+    return sorted((line for line in lines if line.bytes), key=lambda line: -line.bytes)
+
+
+def own_lines(scan: Scan, names: dict[int, str]) -> list[Line]:
+    """The parts of hakmem's window; `names` are those of threads."""
+    residency = scan.residency
+    quarantine_bytes = residency.quarantine_bytes
+    parts: list[tuple[str, int, bool, list[Detail]]] = [
+        (LIVE, residency.requested_bytes, False, live_details(residency)),
+        (ROUNDING, residency.live_bytes - residency.requested_bytes, False, rounding_details(residency)),
+        (FREE, residency.free_block_bytes, True, free_details(residency)),
+        (CACHED, residency.cached_bytes - quarantine_bytes, True, thread_details(scan, names, "bytes")),
+        (QUARANTINE, quarantine_bytes, True, thread_details(scan, names, "quarantine_bytes")),
+        (POOL, residency.pool_bytes, True, pool_details(residency)),
+        (RANGES_CACHED, residency.range_cached_bytes, True, []),
+        (RANGES_FREE, residency.range_free_bytes, True, []),
+        (HUGE, residency.huge_fill_bytes, False, []),
+        (METADATA, residency.metadata_bytes + scan.library_bytes, True, []),
+    ]
+    return sorted_lines(
+        Line(name, count, exact, advice(name), details) for name, count, exact, details in parts
+    )
+
+
+def other_lines(scan: Scan) -> list[Line]:
+    """The parts outside hakmem.  Stacks are recognised by guard pages, which other mappings may have too."""
+    sums = dict(scan.outside)
+    sums[Outside.ANONYMOUS] = sums.get(Outside.ANONYMOUS, 0) + scan.residency.foreign_bytes
+    return [Line(kind.value, sums[kind], kind is not Outside.STACKS, advice(kind)) for kind in sums]
+
+
+def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:
+    """The classes with any bytes of this kind, largest first."""
+    return sorted(
+        (item for item in classes if getattr(item, name) > 0), key=lambda item: -getattr(item, name)
+    )
+
+
+def live_details(residency: Residency) -> list[Detail]:
+    """Live bytes by class."""
+    details = [
+        {"block_bytes": item.block_bytes, "bytes": item.requested_bytes, "live_blocks": item.live_blocks}
+        for item in by_bytes(residency.classes, "requested_bytes")
+    ]
+    if residency.big_live_bytes:
+        details.append({"block_bytes": None, "bytes": residency.big_live_bytes})
+    return sorted(details, key=lambda detail: -detail["bytes"])
+
+
+def rounding_details(residency: Residency) -> list[Detail]:
+    """The cost of rounding by class."""
+    return [
+        {
+            "block_bytes": item.block_bytes,
+            "bytes": item.rounding_bytes,
+            "mean_request_bytes": round(item.mean_request_bytes or item.block_bytes, 1),
+        }
+        for item in by_bytes(residency.classes, "rounding_bytes")
+    ]
+
+
+def free_details(residency: Residency) -> list[Detail]:
+    """Free blocks by class, and how sparse its slabs are."""
+    return [
+        {
+            "block_bytes": item.block_bytes,
+            "bytes": item.free_bytes,
+            "free_page_bytes": item.free_page_bytes,
+            "slabs": item.slabs,
+            "live_blocks_per_slab": round(item.live_blocks / item.slabs, 1),
+            "capacity_blocks_per_slab": round(item.capacity_blocks / item.slabs, 1),
+        }
+        for item in by_bytes(residency.classes, "free_bytes")
+    ]
+
+
+def thread_details(scan: Scan, names: dict[int, str], figure: str) -> list[Detail]:
+    """Cached bytes by thread: a figure of HeapResidency."""
+    schema = scan.reading.schema
+    ended = schema.constants.get("owner_parked")
+    return [
+        {
+            "thread_id": heap.thread_id,
+            "name": names.get(heap.thread_id, "ended" if heap.state == ended else ""),
+            "heap": heap.number,
+            "bytes": held,
+        }
+        for held, heap in sorted(
+            ((getattr(heap, figure), heap) for heap in scan.residency.heaps), key=lambda pair: -pair[0]
+        )
+        if held
+    ]
+
+
+def pool_details(residency: Residency) -> list[Detail]:
+    """The three kinds of unused slabs."""
+    kinds = (
+        ("EMPTY, kept for their class", residency.empty_slab_bytes),
+        ("UNUSED, in SuperSlabs in use", residency.unused_slab_bytes),
+        ("completely free SuperSlabs", residency.kept_superslab_bytes),
+    )
+    return [{"kind": kind, "bytes": count} for kind, count in kinds if count]

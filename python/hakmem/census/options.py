@@ -1,0 +1,82 @@
+"""The options of a process: the values in its memory, which ones differ from the default, and whether its
+environment set them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hakmem.base.errors import HakmemError
+from hakmem.layout.memory import Memory
+from hakmem.layout.schema import Schema
+from hakmem.target.process import Process
+
+PREFIX = "HAKMEM_"
+FLAGS_WITH_PARTS = ("route_p",)  # PART in src/config/options.def
+ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
+WHERE = {
+    ENVIRONMENT: "its environment",
+    ITSELF: "not in its current environment: set by the program, or overwritten since",
+    UNKNOWN: "unknown: its environment cannot be read",
+}
+
+
+@dataclass(frozen=True)
+class ChangedOption:
+    """An option whose value is not the default."""
+
+    variable: str
+    value: int | str
+    default: str
+    source: str  # of WHERE
+
+
+def variable_of(field: str) -> str:
+    """decay_ms → HAKMEM_DECAY_MS; route_p_idle_us → HAKMEM_ROUTE_P=idle_us."""
+    for flag in FLAGS_WITH_PARTS:
+        if field.startswith(f"{flag}_"):
+            return f"{PREFIX}{flag.upper()}={field.removeprefix(f'{flag}_')}"
+    return PREFIX + field.upper()
+
+
+def read_options(memory: Memory, schema: Schema) -> dict[str, int | str]:
+    """The values in force, by field."""
+    if not schema.has("options") or "options" not in schema.roots:
+        return {}
+    record = memory.array(schema.root("options"), schema.dtype("options"), 1)
+    kinds = {name: entry.type for name, entry in schema.records["options"].fields.items()}
+    values = {name: int(record[name][0]) for name in kinds}
+    return {name: memory.text(values[name]) if kinds[name] == "t" else values[name] for name in kinds}
+
+
+def option_defaults(schema: Schema) -> dict[str, str]:
+    """They are where other fields have their unit; an older library does not publish them."""
+    return {name: item.unit.strip('"') for name, item in schema.meta("options").items() if item.unit}
+
+
+def changed_options(
+    values: Mapping[str, int | str], defaults: Mapping[str, str], environment: Mapping[str, str] | None
+) -> list[ChangedOption]:
+    """Those that differ from the default; `environment` is the one at the start of the process."""
+    return [
+        ChangedOption(variable_of(name), value, defaults[name], _source(variable_of(name), environment))
+        for name, value in values.items()
+        if name in defaults and str(value) != defaults[name]
+    ]
+
+
+def _source(variable: str, environment: Mapping[str, str] | None) -> str:
+    if environment is None:
+        return UNKNOWN
+    return ENVIRONMENT if variable.partition("=")[0] in environment else ITSELF
+
+
+def environment_of(process: Process | None) -> dict[str, str] | None:
+    """The HAKMEM_* variables at its start (it may have overwritten them); None: unreadable."""
+    if process is None:
+        return None
+    try:
+        strings = process.environment()
+    except HakmemError:
+        return None
+    return {name: value for name, value in strings.items() if name.startswith(PREFIX)}

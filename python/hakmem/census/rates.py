@@ -1,0 +1,97 @@
+"""Rates between two snapshots of one process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hakmem.census.figures import ClassFigures, Snapshot
+
+# Requests and frees that the magazine does not serve: the slow paths.
+SLOW_PATH_COUNTERS = (
+    "refills",
+    "flushes",
+    "remote_buffer_flushes",
+    "large_allocs",
+    "big_allocs",
+    "big_frees",
+)
+REMOTE_FREE_COUNTERS = ("remote_freed_blocks",)
+OS_CALL_NAMES = ("map", "unmap", "purge")
+SHORTEST_S = 1e-6
+
+
+@dataclass(frozen=True)
+class ClassRates:
+    """One size class."""
+
+    number: int
+    tier: str
+    block_bytes: int
+    refilled_per_s: float  # blocks fetched by malloc below the magazine
+    flushed_per_s: float  # blocks flushed by free below the magazine
+    live_blocks: int | None
+    cached_blocks: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Between two snapshots; never negative."""
+
+    seconds: float
+    counters: dict[str, float]  # counters and growing totals, per second
+    classes: list[ClassRates]
+    minor_faults_per_s: float
+    major_faults_per_s: float
+    cpu_share: float  # of one core
+
+    @property
+    def slow_paths_per_s(self) -> float:
+        return self.sum_of(SLOW_PATH_COUNTERS)
+
+    @property
+    def remote_frees_per_s(self) -> float:
+        return self.sum_of(REMOTE_FREE_COUNTERS)
+
+    @property
+    def refilled_bytes_per_s(self) -> float:
+        return sum(item.refilled_per_s * item.block_bytes for item in self.classes)
+
+    def sum_of(self, names: tuple[str, ...]) -> float:
+        """The sum of some counters, without those that the library lacks."""
+        return sum(self.counters.get(name, 0.0) for name in names)
+
+
+def between(before: Snapshot, after: Snapshot) -> Rates:
+    """The rates from `before` to `after`."""
+    seconds = max(after.monotonic_s - before.monotonic_s, SHORTEST_S)
+    old_classes = {item.number: item for item in before.classes}
+    old, new = before.counters | before.totals, after.counters | after.totals
+    was, now = before.process, after.process
+    known = was is not None and now is not None
+    return Rates(
+        seconds=seconds,
+        counters={name: grown(old.get(name, 0), value) / seconds for name, value in new.items()},
+        classes=[class_rates(old_classes.get(item.number), item, seconds) for item in after.classes],
+        minor_faults_per_s=grown(was.minor_faults, now.minor_faults) / seconds if known else 0.0,
+        major_faults_per_s=grown(was.major_faults, now.major_faults) / seconds if known else 0.0,
+        cpu_share=grown(was.cpu_s, now.cpu_s) / seconds if known else 0.0,
+    )
+
+
+def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float) -> ClassRates:
+    """Of one class, which may be missing in `before`."""
+    refilled_before, flushed_before = (before.refilled_blocks, before.flushed_blocks) if before else (0, 0)
+    return ClassRates(
+        number=after.number,
+        tier=after.tier,
+        block_bytes=after.block_bytes,
+        refilled_per_s=grown(refilled_before, after.refilled_blocks) / seconds,
+        flushed_per_s=grown(flushed_before, after.flushed_blocks) / seconds,
+        live_blocks=after.live_blocks,
+        cached_blocks=after.cached_blocks,
+    )
+
+
+def grown(before: float, after: float) -> float:
+    """How much a counter grew; a gauge that fell, or a counter read while it changed, gives 0."""
+    return max(after - before, 0)

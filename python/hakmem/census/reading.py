@@ -1,0 +1,154 @@
+"""hakmem's structures in one target, read as close to one moment as possible.
+
+Caches and slabs are read in direct succession: a block that moves between them meanwhile is counted twice or
+not at all.  So the error is at most what caches can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from hakmem.base.progress import Progress, no_progress
+from hakmem.census.figures import TIERS
+from hakmem.layout.occupancy import bits_of
+from hakmem.layout.schema import Schema
+from hakmem.layout.structures import (
+    Ranges,
+    RemoteBufferWords,
+    Superslabs,
+    Window,
+    magazine_blocks,
+    magazine_counts,
+    read_class_counters,
+    read_heaps,
+    read_quarantines,
+    read_ranges,
+    read_remote_buffer_words,
+    read_superslabs,
+)
+from hakmem.target.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Addresses: TypeAlias = "NDArray[np.uint64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+NOTHING = np.empty(0, np.int64)
+
+
+@dataclass
+class Blocks:
+    """Blocks in the caches of heaps: one row each."""
+
+    addresses: Addresses
+    classes: Integers
+    heap_rows: Integers
+
+
+@dataclass
+class Walk:
+    """What is read besides heaps when slabs and ranges are walked."""
+
+    window: Window
+    remote_buffer: RemoteBufferWords
+    superslabs: Superslabs
+    ranges: Ranges
+
+
+@dataclass
+class Reading:
+    """hakmem's structures in one target; without `walk` only its heaps."""
+
+    target: Target
+    heaps: NDArray[Any]
+    class_bytes: Integers
+    class_counters: Mapping[str, Integers]
+    magazines: Integers  # blocks: [heap, class]
+    quarantined: Blocks
+    walk: Walk | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return self.target.schema
+
+    def mean_request_bytes(self, number: int) -> float | None:
+        """The mean request of a class; None if unknown."""
+        if not {"sampled_requests", "sampled_bytes"} <= self.class_counters.keys():
+            return None
+        requests = int(self.class_counters["sampled_requests"][number])
+        return int(self.class_counters["sampled_bytes"][number]) / requests if requests else None
+
+    def tier(self, number: int) -> str:
+        """The name of the class's tier, as in snapshots."""
+        if number < self.schema.constant("tiny_class_count"):
+            return TIERS[0]
+        return TIERS[1 if number < self.schema.constant("slab_class_count") else 2]
+
+    def magazine_blocks(self) -> Blocks:
+        """The blocks in magazines; reads their addresses now."""
+        addresses, classes = magazine_blocks(self.target.memory, self.heaps)
+        return Blocks(addresses, classes, np.repeat(np.arange(len(self.heaps)), self.magazines.sum(axis=1)))
+
+
+def read_quick(target: Target) -> Reading:
+    """Only heaps: what `top` reads repeatedly."""
+    return _read(target, None)
+
+
+def read_full(target: Target, progress: Progress = no_progress) -> Reading:
+    """Also slabs and ranges."""
+    memory, schema = target.memory, target.schema
+    window = Window(memory, schema)
+    reading = _read(target, window)
+    reading.walk = Walk(
+        window,
+        read_remote_buffer_words(memory, schema, reading.heaps),
+        read_superslabs(memory, schema, window, lambda done: progress(done * 0.8)),
+        read_ranges(memory, schema, window, lambda done: progress(0.8 + done * 0.2)),
+    )
+    return reading
+
+
+def _read(target: Target, window: Window | None) -> Reading:
+    memory, schema = target.memory, target.schema
+    heaps = read_heaps(memory, schema, target.own_pid)
+    count = schema.constant("class_count")
+    return Reading(
+        target=target,
+        heaps=heaps,
+        class_bytes=memory.array(schema.root("class_bytes"), np.dtype("u4"), count).astype(np.int64),
+        class_counters=read_class_counters(memory, schema, heaps),
+        magazines=magazine_counts(heaps),
+        quarantined=_quarantined(target, heaps, window),
+    )
+
+
+def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
+    """With their classes from the owner map."""
+    memory, schema = target.memory, target.schema
+    blocks, rows = read_quarantines(memory, schema, heaps)
+    if not len(blocks):
+        return Blocks(blocks, NOTHING, NOTHING)
+    window = window or Window(memory, schema)
+    limits = schema.constant("slab_class_count"), schema.constant("map_class_mask")
+    classes = window.slab_classes_of(blocks, *limits)
+    known = classes >= 0
+    return Blocks(blocks[known], classes[known], rows[known])
+
+
+def remote_buffer_blocks(walk: Walk) -> Blocks:
+    """The blocks in remote-free buffers, without those of slabs that are gone meanwhile."""
+    remote_buffer, superslabs = walk.remote_buffer, walk.superslabs
+    slab, is_known = superslabs.rows_of(remote_buffer.words["slab"])
+    words, slabs, heap_rows = (
+        remote_buffer.words[is_known],
+        superslabs.slabs[slab[is_known]],
+        remote_buffer.heap_rows[is_known],
+    )
+    row, bit = np.nonzero(bits_of(words["bits"].reshape(-1, 1)))
+    index = words["word"][row].astype(np.uint64) * np.uint64(64) + bit.astype(np.uint64)
+    addresses = slabs["base"][row] + index * slabs["block_bytes"][row].astype(np.uint64)
+    return Blocks(addresses, slabs["class"][row].astype(np.int64), heap_rows[row])

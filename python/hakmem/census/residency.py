@@ -1,0 +1,329 @@
+"""What the resident pages of hakmem's window contain, byte by byte.
+
+    window   [ SuperSlab | ranges | SuperSlab | records | … ]
+    pages      ▮▮▮▯▯▮▮▮▮   ▮▮▯▯▮     ▯▯▯▮▮▮▮     ▮▮▮▮         ▮ resident
+
+Each resident byte of a slab belongs to a live block, a free one (its bit is set), a cached one (its address
+lies in a magazine, a remote-free buffer or a quarantine), or the slab's tail after the last block.  Free and
+cached bytes are counted; what is left of a slab's resident bytes is live.  Law: the parts of a slab, and
+those of the whole window, add up to its resident bytes.
+
+How many bytes of a live block were requested is known only on average: the library sums the sizes of the
+requests that missed the magazine, by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hakmem.census.census import Census, ClassCensus
+from hakmem.census.reading import Addresses, Blocks, Integers, Reading
+from hakmem.layout.occupancy import bits_of, set_bytes_by_page
+from hakmem.target.pages import PAGE_BYTES, PageMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOWHERE = -1
+
+
+@dataclass
+class HeapResidency:
+    """The contents of one thread's magazines and remote-free buffer; separately its quarantine."""
+
+    number: int
+    thread_id: int
+    state: int
+    bytes: int
+    quarantine_bytes: int
+
+
+@dataclass
+class Residency:
+    """The window's resident bytes by content; `accounted_bytes` is their sum."""
+
+    classes: list[ClassCensus]
+    heaps: list[HeapResidency]
+    big_live_bytes: int = 0
+    range_cached_bytes: int = 0
+    range_free_bytes: int = 0
+    empty_slab_bytes: int = 0
+    unused_slab_bytes: int = 0
+    kept_superslab_bytes: int = 0
+    huge_fill_bytes: int = 0
+    metadata_bytes: int = 0
+    foreign_bytes: int = 0
+    not_resident_live_bytes: int = 0  # of live blocks: never touched, or swapped out
+
+    @property
+    def live_bytes(self) -> int:
+        return sum(item.live_bytes for item in self.classes) + self.big_live_bytes
+
+    @property
+    def requested_bytes(self) -> int:
+        return sum(item.requested_bytes for item in self.classes) + self.big_live_bytes
+
+    @property
+    def free_block_bytes(self) -> int:
+        return sum(item.free_bytes + item.tail_bytes for item in self.classes)
+
+    @property
+    def cached_bytes(self) -> int:
+        """In magazines, remote-free buffers and quarantines."""
+        return sum(item.cached_bytes for item in self.classes)
+
+    @property
+    def quarantine_bytes(self) -> int:
+        """Of those, in quarantines."""
+        return sum(heap.quarantine_bytes for heap in self.heaps)
+
+    @property
+    def pool_bytes(self) -> int:
+        return self.empty_slab_bytes + self.unused_slab_bytes + self.kept_superslab_bytes
+
+    @property
+    def free_page_bytes(self) -> int:
+        return sum(item.free_page_bytes for item in self.classes)
+
+    @property
+    def purgeable_bytes(self) -> int:
+        """What a forced purge would return, without the caches of the calling thread."""
+        return self.free_page_bytes + self.pool_bytes + self.range_cached_bytes + self.range_free_bytes
+
+    @property
+    def accounted_bytes(self) -> int:
+        return (
+            self.live_bytes
+            + self.free_block_bytes
+            + self.cached_bytes
+            + self.pool_bytes
+            + self.range_cached_bytes
+            + self.range_free_bytes
+            + self.huge_fill_bytes
+            + self.metadata_bytes
+            + self.foreign_bytes
+        )
+
+
+def measure(reading: Reading, pages: PageMap, foreign: NDArray[np.bool_] | None = None) -> Residency:
+    """The census of a full reading, with the resident bytes of `pages`, the window's page map.
+
+    `foreign` marks the chunks that contain a mapping not of hakmem."""
+    return Measuring(Census.of(reading), pages).run(foreign)
+
+
+class Measuring:
+    """The steps of `measure` and their shared state."""
+
+    def __init__(self, census: Census, pages: PageMap) -> None:
+        reading = census.reading
+        assert reading.walk is not None
+        assert census.range_kinds is not None
+        self.census, self.reading, self.pages = census, reading, pages
+        self.window, self.superslabs = reading.walk.window, reading.walk.superslabs
+        self.slabs, self.ranges, self.kinds = self.superslabs.slabs, reading.walk.ranges, census.range_kinds
+        self.range_ends = self.ends_of_ranges()
+        self.range_resident = pages.resident_between(*self.range_ends)
+        self.is_in_magazine = np.zeros(len(self.range_resident), bool)
+        self.resident_by_class = np.zeros(len(census.classes), np.int64)  # of slabs
+        self.result = Residency(census.classes, [])
+
+    def run(self, foreign: NDArray[np.bool_] | None) -> Residency:
+        """All steps."""
+        self.measure_cached()
+        self.census.count_slabs(self.measure_slabs)
+        for item in self.census.classes[: self.reading.schema.constant("slab_class_count")]:
+            self.measure_live(item)
+        self.measure_pool()
+        self.measure_ranges()
+        self.measure_rest(foreign)
+        return self.result
+
+    # ---- magazines, remote-free buffers, quarantines ----
+
+    def measure_cached(self) -> None:
+        """Cached bytes by class and by thread."""
+        assert self.census.remote_buffer is not None
+        caches = (self.reading.magazine_blocks(), self.census.remote_buffer, self.reading.quarantined)
+        resident = [self.resident_of(blocks) for blocks in caches]
+        classes = np.concatenate([blocks.classes for blocks in caches])
+        together = np.concatenate(resident)
+        numbers = np.flatnonzero(self.census.by_class(classes)).tolist()
+        self.cached_by_class = {number: together[classes == number] for number in numbers}
+        for number, held in self.cached_by_class.items():
+            self.census.classes[number].cached_bytes = int(held.sum())
+        count = len(self.reading.heaps)
+        magazines, remote_buffers, quarantines = (
+            np.bincount(blocks.heap_rows, held, count) for blocks, held in zip(caches, resident, strict=True)
+        )
+        self.measure_heaps(magazines + remote_buffers, quarantines)
+
+    def resident_of(self, blocks: Blocks) -> Integers:
+        """The resident bytes of each block; of a Large one those of its range."""
+        ends = blocks.addresses + self.reading.class_bytes[blocks.classes].astype(np.uint64)
+        resident = self.pages.resident_between(blocks.addresses, ends)
+        is_large = blocks.classes >= self.reading.schema.constant("slab_class_count")
+        row, is_range = self.ranges.rows_of(self.window.granule_of(blocks.addresses[is_large]))
+        resident[is_large] = 0
+        resident[np.flatnonzero(is_large)[is_range]] = self.range_resident[row[is_range]]
+        self.is_in_magazine[row[is_range]] = True
+        return resident
+
+    def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
+        """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
+        heaps = self.reading.heaps
+        self.result.heaps = [
+            HeapResidency(int(number), int(thread_id), int(state), int(held), int(waiting))
+            for number, thread_id, state, held, waiting in zip(
+                heaps["owner"]["number"],
+                heaps["thread_id"],
+                heaps["owner"]["state"],
+                cached,
+                quarantined,
+                strict=True,
+            )
+        ]
+
+    # ---- slabs ----
+
+    def measure_slabs(self, item: ClassCensus, rows: Integers, local: Addresses, remote: Addresses) -> None:
+        """Adds the free, tail and resident bytes of some slabs of a class."""
+        slabs, size = self.slabs[rows], item.block_bytes
+        capacity, slots = int(slabs["capacity"].max()), int(slabs["slot_count"].max())
+        bases = slabs["base"]
+        ends = bases + np.uint64(slots * self.window.granule_bytes)
+        page_count = slots * self.window.granule_bytes // PAGE_BYTES
+        present = self.pages.present[
+            np.clip(self.pages.pages_of(bases, page_count), 0, self.pages.present.size - 1)
+        ]
+        free = local | remote
+        by_page = set_bytes_by_page(free, size, page_count, PAGE_BYTES)
+        item.free_bytes += int((by_page * present).sum())
+        item.free_page_bytes += int(((by_page == PAGE_BYTES) & present.astype(bool)).sum()) * PAGE_BYTES
+        end_of_blocks = bases + np.uint64(capacity * size)
+        item.tail_bytes += int(self.pages.resident_between(end_of_blocks, ends).sum())
+        if size >= PAGE_BYTES and item.mean_request_bytes is not None:
+            is_taken = ~bits_of(free)[:, :capacity]
+            item.requested_bytes += self.requested_of_mid(item, bases, is_taken)
+        self.resident_by_class[item.number] += int(self.pages.resident_between(bases, ends).sum())
+
+    def requested_of_mid(self, item: ClassCensus, bases: Addresses, is_taken: NDArray[np.bool_]) -> int:
+        """Block by block: the last pages of blocks of a page and more may never have been touched."""
+        step = np.arange(is_taken.shape[1], dtype=np.uint64) * np.uint64(item.block_bytes)
+        starts = bases[:, None] + step
+        resident = self.pages.resident_between(starts, starts + np.uint64(item.block_bytes))
+        return int(np.minimum(resident, item.mean_request_bytes)[is_taken].sum())
+
+    def measure_live(self, item: ClassCensus) -> None:
+        """The remaining bytes of a class's slabs; how many of them were requested."""
+        held = int(self.resident_by_class[item.number])
+        item.live_bytes = max(0, held - item.free_bytes - item.cached_bytes - item.tail_bytes)
+        item.requested_bytes = min(item.live_bytes, self.requested_of_slabs(item))
+        live_bytes = item.live_blocks * item.block_bytes
+        self.result.not_resident_live_bytes += max(0, live_bytes - item.live_bytes)
+
+    def requested_of_slabs(self, item: ClassCensus) -> int:
+        """The estimate for all live blocks of a class."""
+        mean = item.mean_request_bytes
+        if mean is None:
+            return item.live_bytes
+        if item.block_bytes < PAGE_BYTES:
+            return int(item.live_bytes * min(1.0, mean / item.block_bytes))
+        cached = self.cached_by_class.get(item.number, np.zeros(0, np.int64))
+        return max(0, item.requested_bytes - int(np.minimum(cached, mean).sum()))
+
+    # ---- slots without a slab ----
+
+    def is_free_slot(self) -> NDArray[np.bool_]:
+        """The slots of each SuperSlab without a slab: [SuperSlab, slot]."""
+        per_chunk = self.window.granules_per_chunk
+        first = self.window.granule_of(self.slabs["base"])
+        granule = np.concatenate(
+            [
+                first[self.slabs["slot_count"] > step] + step
+                for step in range(int(self.slabs["slot_count"].max(initial=0)))
+            ]
+            or [np.empty(0, np.int64)]
+        )
+        is_taken = np.zeros(max(self.window.granule_count, 1), bool)
+        is_taken[granule[(granule >= 0) & (granule < self.window.granule_count)]] = True
+        return ~is_taken[self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)]
+
+    def measure_pool(self) -> None:
+        """EMPTY and UNUSED slots, completely free SuperSlabs, and memory that only huge pages made
+        resident."""
+        per_chunk = self.window.granules_per_chunk
+        records = self.superslabs.superslabs
+        granules = self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
+        slot = np.arange(per_chunk, dtype=np.uint32)
+        is_free = self.is_free_slot()
+        is_unused = (records["unused"][:, None] >> slot) & 1 == 1
+        is_dirty = (records["dirty"][:, None] >> slot) & 1 == 1
+        is_kept = is_free.all(axis=1, keepdims=True) & np.ones_like(is_free)
+        starts = self.window.address_of(granules)
+        resident = self.pages.resident_between(starts, starts + np.uint64(self.window.granule_bytes))
+        huge = self.huge_bytes(granules.reshape(-1)).reshape(granules.shape)
+        fill = np.where(is_free & is_unused & ~is_dirty & ~is_kept, huge, 0)
+        rest = np.where(is_free, resident - fill, 0)
+        result = self.result
+        result.huge_fill_bytes += int(fill.sum())
+        result.kept_superslab_bytes = int(rest[is_kept].sum())
+        result.unused_slab_bytes = int(rest[is_unused & ~is_kept].sum())
+        result.empty_slab_bytes = int(rest.sum()) - result.kept_superslab_bytes - result.unused_slab_bytes
+
+    def huge_bytes(self, granules: Integers) -> Integers:
+        """Bytes of each granule that lie in huge pages."""
+        per_granule = self.window.granule_bytes // PAGE_BYTES
+        index = self.pages.pages_of(self.window.address_of(granules), per_granule)
+        inside = np.clip(index, 0, max(0, self.pages.huge.size - 1))
+        return self.pages.huge[inside].sum(axis=1) * PAGE_BYTES
+
+    # ---- Large and Big blocks ----
+
+    def ends_of_ranges(self) -> tuple[Addresses, Addresses]:
+        """Start and end of each range."""
+        starts = self.window.address_of(self.ranges.granule)
+        sizes = self.ranges.records["granules"].astype(np.uint64) * np.uint64(self.window.granule_bytes)
+        return starts, starts + sizes
+
+    def measure_ranges(self) -> None:
+        """Live, cached and free ranges."""
+        kinds, resident, result = self.kinds, self.range_resident, self.result
+        fill = self.fill_of_ranges()
+        is_live = (kinds.classes >= 0) | kinds.is_cached
+        result.big_live_bytes = int(resident[kinds.is_big].sum())
+        result.range_cached_bytes = int(resident[kinds.is_cached & ~self.is_in_magazine].sum())
+        result.range_free_bytes = int(resident[~is_live].sum()) - fill
+        result.huge_fill_bytes += fill
+        is_large = ~kinds.is_big & ~self.is_in_magazine
+        for item in self.census.classes[self.reading.schema.constant("slab_class_count") :]:
+            held = resident[is_large & (kinds.classes == item.number)]
+            item.live_bytes = int(held.sum())
+            mean = item.mean_request_bytes
+            item.requested_bytes = int(np.minimum(held, mean).sum()) if mean is not None else item.live_bytes
+
+    def fill_of_ranges(self) -> int:
+        """Bytes in CLEAN ranges that are resident because they lie in huge pages."""
+        sums = np.zeros(self.pages.huge.size + 1, np.int64)
+        np.cumsum(self.pages.huge, out=sums[1:])
+        starts, ends = (self.page_of(edges[self.kinds.is_clean]) for edges in self.range_ends)
+        return int((sums[ends] - sums[starts]).sum()) * PAGE_BYTES
+
+    def page_of(self, addresses: Addresses) -> Integers:
+        """The index of each address's page."""
+        return np.clip((addresses.astype(np.int64) - self.pages.start) // PAGE_BYTES, 0, self.pages.huge.size)
+
+    # ---- the rest of the window ----
+
+    def measure_rest(self, foreign: NDArray[np.bool_] | None) -> None:
+        """Chunks without a record are hakmem's own records or foreign mappings."""
+        entries = self.window.chunk_map
+        starts = self.window.address_of(np.arange(len(entries)) * self.window.granules_per_chunk)
+        resident = self.pages.resident_between(starts, starts + np.uint64(self.window.chunk_bytes))
+        no_record = entries == 0
+        is_foreign = no_record & foreign if foreign is not None else np.zeros_like(no_record)
+        self.result.metadata_bytes = int(resident[no_record & ~is_foreign].sum())
+        self.result.foreign_bytes = int(resident[is_foreign].sum())
+        self.result.range_free_bytes += max(0, self.pages.resident_bytes - self.result.accounted_bytes)

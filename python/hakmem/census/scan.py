@@ -1,0 +1,142 @@
+"""One scan of a process: everything that `why` needs, read as close to one moment as possible.
+
+smaps, then the pages of hakmem's window, then its structures, then RSS again: the difference shows how much
+the process changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hakmem.census.reading import Reading, read_full
+from hakmem.census.residency import Residency, measure
+from hakmem.layout.structures import Window
+from hakmem.target.mappings import Outside, classify, stack_pointers
+from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
+from hakmem.target.process import DetailedMapping, Mapping, Process
+from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STEADY_SHARE = 0.001
+STEADY_BYTES = 16 * PAGE_BYTES
+
+
+@dataclass
+class Scan:
+    """The result of one scan of the process."""
+
+    reading: Reading
+    residency: Residency
+    outside: dict[Outside, int]
+    library_bytes: int
+    rss_bytes: int
+    swap_bytes: int
+    changed_bytes: int
+
+    @property
+    def is_steady(self) -> bool:
+        return self.changed_bytes <= max(STEADY_BYTES, int(self.rss_bytes * STEADY_SHARE))
+
+
+def scan(target: Target, process: Process) -> Scan:
+    """Mappings, pages and structures in direct succession; RSS again at the end."""
+    with making_sense(target):
+        found = read_scan(target, process)
+    target.check_same()
+    return found
+
+
+def read_scan(target: Target, process: Process) -> Scan:
+    """The steps of a scan."""
+    start, end = window_bounds(target)
+    mappings = process.smaps()
+    pages = read_page_map(process, start, end, [(m.mapping.start, m.mapping.end) for m in mappings])
+    reading = read_full(target)
+    later_rss_bytes = process.smaps_rollup().get("Rss", 0)
+    rss_bytes = sum(mapping.rss_bytes for mapping in mappings)
+    assert reading.walk is not None
+    residency = measure(reading, pages, foreign_chunks(reading.walk.window, mappings))
+    outside, library_bytes, in_window = split_outside(target, mappings, pages)
+    torn_bytes = abs(in_window - residency.accounted_bytes)
+    return Scan(
+        reading=reading,
+        residency=residency,
+        outside=outside,
+        library_bytes=library_bytes,
+        rss_bytes=rss_bytes,
+        swap_bytes=sum(mapping.figures.get("Swap", 0) for mapping in mappings),
+        changed_bytes=abs(later_rss_bytes - rss_bytes) + torn_bytes,
+    )
+
+
+def window_bounds(target: Target) -> tuple[int, int]:
+    """The used part of the window."""
+    window = Window(target.memory, target.schema)
+    return window.base, window.base + window.granule_count * window.granule_bytes
+
+
+def foreign_chunks(window: Window, mappings: Sequence[DetailedMapping]) -> NDArray[np.bool_]:
+    """Chunks that a named mapping covers: hakmem's have no name."""
+    foreign = np.zeros(len(window.chunk_map), bool)
+    for item in mappings:
+        if item.mapping.path:
+            first = (item.mapping.start - window.base) // window.chunk_bytes
+            last = -(-(item.mapping.end - window.base) // window.chunk_bytes)
+            foreign[max(0, first) : max(0, last)] = True
+    return foreign
+
+
+def split_outside(
+    target: Target, mappings: Sequence[DetailedMapping], pages: PageMap
+) -> tuple[dict[Outside, int], int, int]:
+    """Resident bytes outside the window by kind, of hakmem's own maps and data, and inside the window."""
+    kinds = classify([item.mapping for item in mappings], is_library, stack_pointers(target.pid))
+    maps = map_addresses(target)
+    outside: dict[Outside, int] = {}
+    library_bytes = in_window = 0
+    for item, kind in zip(mappings, kinds, strict=True):
+        inside = inside_bytes(item, pages)
+        in_window += inside
+        rest = item.rss_bytes - inside
+        if kind is Outside.LIBRARY or any(item.mapping.start <= at < item.mapping.end for at in maps):
+            library_bytes += rest
+        else:
+            outside[kind] = outside.get(kind, 0) + rest
+    return outside, library_bytes, in_window
+
+
+def inside_bytes(item: DetailedMapping, pages: PageMap) -> int:
+    """The part of a mapping's RSS that lies in the window; of a mapping across its border, by the page
+    map."""
+    low, high = max(item.mapping.start, pages.start), min(item.mapping.end, pages.end)
+    if low >= high:
+        return 0
+    if (low, high) == (item.mapping.start, item.mapping.end):
+        return item.rss_bytes
+    resident = pages.resident_between(np.array([low], np.uint64), np.array([high], np.uint64))
+    return min(item.rss_bytes, int(resident[0]))
+
+
+def map_addresses(target: Target) -> tuple[int, int]:
+    """An address in the owner map and one in the chunk map."""
+    record = target.memory.array(target.schema.root("window"), target.schema.dtype("window"), 1)[0]
+    return int(record["owner_map"]), int(record["chunk_map_end"]) - 1
+
+
+def is_library(mapping: Mapping) -> bool:
+    """The library's data; its code counts as a file."""
+    return mapping.file_name.startswith("libhakmem") and "w" in mapping.permissions
+
+
+def scan_core(target: Target) -> Scan:
+    """The window only.  A core does not record residency: zero pages, which include untouched ones, count as
+    absent."""
+    with making_sense(target):
+        start, end = window_bounds(target)
+        residency = measure(reading := read_full(target), core_page_map(target.memory, start, end))
+    return Scan(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)

@@ -1,0 +1,229 @@
+"""All figures of one process at one moment.
+
+    take(target)                      full: walks SuperSlabs and ranges too
+    take(target, detail="counters")   heaps and totals only: what `top` reads repeatedly
+
+The target keeps running, so figures may be a few operations apart; none is ever negative.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import numpy as np
+
+from hakmem.base.progress import Progress, no_progress
+from hakmem.census.census import Census, ClassCensus, count
+from hakmem.census.figures import (
+    FILL_STEPS,
+    TIERS,
+    BigFigures,
+    ClassFigures,
+    MemoryFigures,
+    Snapshot,
+    ThreadFigures,
+)
+from hakmem.census.limits import limit_figures, read_limits
+from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
+from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
+from hakmem.target.process import Process
+from hakmem.target.target import Target, making_sense, open_core, open_process
+
+__all__ = [
+    "TIERS",
+    "BigFigures",
+    "ClassFigures",
+    "MemoryFigures",
+    "Snapshot",
+    "Target",
+    "ThreadFigures",
+    "open_core",
+    "open_process",
+    "take",
+]
+
+Detail = Literal["full", "counters"]
+STATES = {
+    "owner_running": "running",
+    "owner_dormant": "dormant",
+    "owner_parked": "ended",
+    "owner_lost": "lost",
+}
+CLASS_COUNTERS = ("refilled_blocks", "flushed_blocks", "sampled_requests", "sampled_bytes")
+
+
+def take(target: Target, detail: Detail = "full", progress: Progress = no_progress) -> Snapshot:
+    """Raises ProcessGoneError if the process ends or runs another program meanwhile."""
+    with making_sense(target):
+        reading = read_quick(target) if detail == "counters" else read_full(target, progress)
+        snapshot = snapshot_of(count(reading))
+    target.check_same()
+    return snapshot
+
+
+def snapshot_of(census: Census) -> Snapshot:
+    """The figures of a census, with the counters of the library and the kernel."""
+    reading = census.reading
+    target, schema, memory = reading.target, reading.schema, reading.target.memory
+    process, totals, counters = target.process, read_totals(reading), read_counters(reading)
+    options = read_options(memory, schema)
+    return Snapshot(
+        pid=target.pid,
+        version=schema.version,
+        format=schema.format,
+        time_s=time.time() if target.time_s is None else target.time_s,
+        monotonic_s=time.monotonic(),
+        command=target.command,
+        detail="counters" if reading.walk is None else "full",
+        counters=counters,
+        totals=totals,
+        options=options,
+        classes=[class_figures(reading, item) for item in census.classes],
+        big=big_figures(census, totals),
+        threads=thread_figures(reading, process),
+        memory=memory_figures(census, totals),
+        process=process.figures() if process else None,
+        options_changed=changed_options(options, option_defaults(schema), environment_of(process)),
+        limits=limit_figures(process, read_limits(memory, schema), options, counters, totals),
+    )
+
+
+# ---- counters --------------------------------------------------------------------------------------
+
+
+def read_counters(reading: Reading) -> dict[str, int]:
+    """Summed over all heaps and the counters without a heap."""
+    dtype = reading.schema.dtype("counters")
+    stray = reading.target.memory.array(reading.schema.root("stray_counters"), dtype, 1)
+    by_heap = reading.heaps["owner"]["counters"]
+    return {name: int(by_heap[name].sum()) + int(stray[name][0]) for name in dtype.names or ()}
+
+
+def read_totals(reading: Reading) -> dict[str, int]:
+    """The totals of the process."""
+    schema = reading.schema
+    record = reading.target.memory.array(schema.root("totals"), schema.dtype("totals"), 1)
+    return {name: int(record[name][0]) for name in record.dtype.names or ()}
+
+
+# ---- classes, Big blocks, threads ------------------------------------------------------------------
+
+
+def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
+    """Of one class; the quick form knows neither its slabs nor the contents of remote-free buffers."""
+    counted = {
+        name: int(reading.class_counters[name][item.number]) if name in reading.class_counters else 0
+        for name in CLASS_COUNTERS
+    }
+    names = (
+        "slabs",
+        "capacity_blocks",
+        "free_blocks",
+        "remote_blocks",
+        "live_blocks",
+        "remote_buffer_blocks",
+    )
+    return ClassFigures(
+        number=item.number,
+        tier=item.tier,
+        block_bytes=item.block_bytes,
+        magazine_blocks=item.magazine_blocks,
+        quarantine_blocks=item.quarantine_blocks,
+        **counted,
+        **{name: None if reading.walk is None else getattr(item, name) for name in names},
+    )
+
+
+def big_figures(census: Census, totals: dict[str, int]) -> BigFigures:
+    """Big blocks; their bytes as counted by the library."""
+    kinds = census.range_kinds
+    return BigFigures(None if kinds is None else int(kinds.is_big.sum()), totals.get("big_live_bytes", 0))
+
+
+def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigures]:
+    """One row per heap."""
+    names = process.thread_names() if process else {}
+    constants = reading.schema.constants
+    states = {constants[key]: state for key, state in STATES.items() if key in constants}
+    tiers = np.array([reading.tier(number) for number in range(len(reading.class_bytes))])
+    by_class = reading.magazines * reading.class_bytes
+    by_tier = {tier: by_class[:, tiers == tier].sum(axis=1).tolist() for tier in TIERS}
+    owners = reading.heaps["owner"]
+    columns = zip(
+        owners["number"].tolist(),
+        reading.heaps["thread_id"].tolist(),
+        owners["state"].tolist(),
+        reading.heaps["remote_buffer_bytes"].tolist(),
+        quarantine_bytes(reading).tolist(),
+        owners["bytes_out"].tolist(),
+        owners["slow_paths"].tolist(),
+        strict=True,
+    )
+    return [
+        ThreadFigures(
+            number=number,
+            thread_id=thread_id,
+            name=names.get(thread_id, "") if thread_id else "",
+            state=states.get(state, f"state {state}"),
+            magazine_bytes={tier: by_tier[tier][row] for tier in TIERS},
+            remote_buffer_bytes=remote_buffer,
+            quarantine_bytes=quarantine,
+            bytes_out=max(0, bytes_out),
+            slow_paths=slow_paths,
+        )
+        for row, (number, thread_id, state, remote_buffer, quarantine, bytes_out, slow_paths) in enumerate(
+            columns
+        )
+    ]
+
+
+def quarantine_bytes(reading: Reading) -> Integers:
+    """The bytes in each heap's quarantine."""
+    held = reading.quarantined
+    sums = np.bincount(held.heap_rows, reading.class_bytes[held.classes], minlength=len(reading.heaps))
+    return sums.astype(np.int64)
+
+
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
+    """In blocks and addresses."""
+    reading = census.reading
+    waiting_bytes = sum(item.quarantine_blocks * item.block_bytes for item in census.classes)
+    cached_bytes = int((reading.magazines * reading.class_bytes).sum()) + waiting_bytes
+    cached_bytes += int(reading.heaps["remote_buffer_bytes"].sum())
+    metadata_bytes = totals.get("metadata_bytes", 0)
+    if reading.walk is None or census.range_kinds is None:
+        live_bytes = live_bytes_about(reading, totals, cached_bytes)
+        return MemoryFigures(live_bytes, cached_bytes, metadata_bytes, waiting_bytes)
+    walk, kinds, classes = reading.walk, census.range_kinds, census.classes
+    mapped = walk.superslabs.superslabs["is_mapped"] != 0
+    range_bytes = walk.ranges.records["granules"].astype(np.int64) * walk.window.granule_bytes
+    return MemoryFigures(
+        live_bytes=sum(c.live_blocks * c.block_bytes for c in classes) + totals.get("big_live_bytes", 0),
+        cached_bytes=cached_bytes,
+        metadata_bytes=metadata_bytes,
+        quarantine_bytes=waiting_bytes,
+        mapped_bytes=int(mapped.sum()) * walk.window.chunk_bytes + int(range_bytes[kinds.is_mapped].sum()),
+        free_slab_bytes=sum((c.free_blocks + c.remote_blocks) * c.block_bytes for c in classes),
+        ranges_dirty_bytes=int(range_bytes[kinds.is_dirty].sum()),
+        ranges_clean_bytes=int(range_bytes[kinds.is_clean].sum()),
+        ranges_cached_bytes=int(range_bytes[kinds.is_cached].sum()),
+        superslabs_by_fill=by_fill(walk, mapped),
+    )
+
+
+def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int) -> int:
+    """From the counters of heaps: blocks taken and not returned, minus those in caches."""
+    slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
+    taken = slab_bytes + totals.get("large_live_bytes", 0) + totals.get("big_live_bytes", 0)
+    return max(0, taken - cached_bytes)
+
+
+def by_fill(walk: Walk, is_mapped: np.ndarray) -> list[int]:
+    """How many SuperSlabs are filled 0 %, up to 10 %, up to 20 % …"""
+    active, slots = walk.superslabs.active_slots[is_mapped], walk.window.granules_per_chunk
+    steps = -(-active * (FILL_STEPS - 1) // slots)  # rounded up: one slot is more than 0 %
+    return np.bincount(steps, minlength=FILL_STEPS).tolist()

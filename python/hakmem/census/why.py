@@ -1,0 +1,125 @@
+"""Explains RSS: lines that add up to it, each with what reduces it, and a verdict.
+
+The process keeps running while it is read, so one scan may catch it between two states.  It is scanned a few
+times; the scan during which it changed least counts.  How much it changed is reported."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hakmem.base.errors import HakmemError
+from hakmem.base.sizes import bytes_text, counted
+from hakmem.census.limits import LimitFigures, limit_notes
+from hakmem.census.lines import Line, all_lines, own_lines
+from hakmem.census.scan import Scan, scan, scan_core
+from hakmem.census.snapshot import take
+from hakmem.census.verdict import verdict
+from hakmem.target.process import Process
+from hakmem.target.target import Target
+
+SCANS_MAX = 5
+SCANNING_MAX_S = 3.0
+PAUSE_S = 0.02
+
+CORE_NOTES = [
+    "A core does not record which pages were resident. Pages that are not all zeros count as resident, so "
+    "all figures are estimates.",
+    "A core does not cover stacks, files, shared memory and other mappings: the lines add up to hakmem's "
+    "part only.",
+]
+
+
+@dataclass
+class Explanation:
+    """All of RSS, in lines that add up to it."""
+
+    pid: int
+    command: list[str]
+    version: str
+    rss_bytes: int
+    lines: list[Line]  # largest first
+    verdict: str
+    swap_bytes: int = 0
+    not_resident_live_bytes: int = 0
+    purgeable_bytes: int = 0  # what hak_purge(true) would return, estimated
+    changed_bytes: int = 0  # how much RSS changed while it was read
+    scans: int = 1
+    is_core: bool = False
+    notes: list[str] = field(default_factory=list)
+    limits: LimitFigures | None = None
+    limit_notes: list[str] = field(default_factory=list)  # refused requests, limits that are close
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys are the fields' names."""
+        return asdict(self)
+
+
+def explain(target: Target) -> Explanation:
+    """Reads a process or a core and explains its RSS."""
+    if target.process is None:
+        return explain_core(target)
+    scans = [scan(target, target.process)]
+    until_s = time.monotonic() + SCANNING_MAX_S
+    while not scans[-1].is_steady and len(scans) < SCANS_MAX and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
+        scans.append(scan(target, target.process))
+    best = min(scans, key=lambda one: one.changed_bytes)
+    lines = all_lines(best, thread_names(target.process))
+    made = explanation(target, best, lines, verdict(lines, best.rss_bytes))
+    made.scans = len(scans)
+    made.notes = notes(best, len(scans))
+    return made
+
+
+def explain_core(target: Target) -> Explanation:
+    """hakmem's part, estimated."""
+    found = scan_core(target)
+    lines = own_lines(found, {})
+    for line in lines:
+        line.exact = False
+    made = explanation(target, found, lines, verdict(lines, found.rss_bytes, "hakmem's memory"))
+    made.is_core = True
+    made.notes = CORE_NOTES
+    return made
+
+
+def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> Explanation:
+    """The explanation of one scan."""
+    limits = take(target, detail="counters").limits
+    return Explanation(
+        pid=target.pid,
+        command=target.command,
+        version=target.schema.version,
+        rss_bytes=found.rss_bytes,
+        lines=lines,
+        verdict=words,
+        swap_bytes=found.swap_bytes,
+        not_resident_live_bytes=found.residency.not_resident_live_bytes,
+        purgeable_bytes=found.residency.purgeable_bytes,
+        changed_bytes=found.changed_bytes,
+        limits=limits,
+        limit_notes=limit_notes(limits) if limits else [],
+    )
+
+
+def notes(found: Scan, scans: int) -> list[str]:
+    """Caveats about the lines."""
+    made = []
+    if not found.is_steady:
+        made.append(
+            f"The process changed while it was read: by {bytes_text(found.changed_bytes)} in the steadiest "
+            f"of {counted(scans, 'scan')}. The lines are off by about that much."
+        )
+    if found.swap_bytes:
+        made.append(f"Another {bytes_text(found.swap_bytes)} is swapped out, and not part of RSS.")
+    return made
+
+
+def thread_names(process: Process) -> dict[int, str]:
+    """Thread names for the details; missing ones do no harm."""
+    try:
+        return process.thread_names()
+    except HakmemError:
+        return {}

@@ -1,0 +1,1 @@
+"""Checks of a machine, a process or a program for what hinders hakmem."""

@@ -1,0 +1,173 @@
+"""Checks of `hakmem doctor PID`: does the process use hakmem, and what hinders hakmem there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.base.sizes import bytes_text, counted
+from hakmem.census.figures import Snapshot
+from hakmem.census.limits import NEAR_SHARE, limit_mark, limit_notes
+from hakmem.census.snapshot import open_process, take
+from hakmem.doctor.findings import Finding, advice, ok, problem
+from hakmem.doctor.option_checks import option_findings
+from hakmem.doctor.runtimes import GO, runtime_finding, runtime_of
+from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
+from hakmem.target.cgroup import cgroup_limits
+from hakmem.target.process import DELETED, Mapping, Process
+
+MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
+UNLIMITED = "unlimited"
+LIMITS_SEEN = {"Max address space": "ulimit -v", "Max data size": "ulimit -d"}
+SECCOMP = {"0": "none", "1": "strict: read, write and exit only", "2": "a filter"}
+PRELOAD = "LD_PRELOAD"
+
+
+def process_findings(pid: int) -> list[Finding]:
+    """Raises AccessRefusedError or ProcessGoneError."""
+    process = Process(pid)
+    if not process.has_memory:
+        raise ProcessGoneError(f"process {pid} has no memory: it is a kernel thread, or has ended")
+    environment, maps, status = process.environment(), process.maps(), process.status()
+    allocator = detect(process)
+    found = [_allocator(process, allocator, environment)]
+    snapshot = _snapshot(process) if allocator.name == HAKMEM else None
+    if snapshot is not None:
+        found += _limits(snapshot)
+    found += option_findings(environment)
+    found += _changed_by_itself(snapshot)
+    found += _runtime(allocator, process, maps, environment)
+    found.append(_map_count(len(maps)))
+    found += _resource_limits(process)
+    found.append(_memory_cgroup(process))
+    found += [_huge_pages(process, status), _seccomp(status, snapshot), _locked(status), _swapped(status)]
+    process.check_same()
+    return found
+
+
+def _snapshot(process: Process) -> Snapshot | None:
+    try:
+        return take(open_process(process.pid), detail="counters")
+    except HakmemError:
+        process.check_same()
+        return None  # of another format: reported under `allocator`
+
+
+def _allocator(process: Process, allocator: Allocator, environment: dict[str, str]) -> Finding:
+    if allocator.name == HAKMEM:
+        return ok("allocator", f"hakmem {allocator.version} ({process.name})")
+    found = f"{process.name} uses {allocator.name}, not hakmem"
+    if "hakmem" in environment.get(PRELOAD, ""):
+        why = "the program is linked statically" if allocator.name == STATIC else "the loader ignored it"
+        return problem(
+            "allocator",
+            f"{found}, despite {PRELOAD}={environment[PRELOAD]}: {why}",
+            "hakmem doctor -- PROGRAM shows why",
+        )
+    fix = "build it without its own malloc" if allocator.is_bundled else "start it with hakmem run"
+    return advice("allocator", found, f"{fix}; hakmem doctor -- PROGRAM shows what hinders it")
+
+
+def _limits(snapshot: Snapshot) -> Iterator[Finding]:
+    limits = snapshot.limits
+    if limits is None:
+        return
+    for note in limit_notes(limits):
+        yield problem("limits", note, "hakmem why shows what holds the memory")
+    if not limit_notes(limits):
+        yield ok("limits", limit_mark(limits) or "none; no request was refused")
+
+
+def _changed_by_itself(snapshot: Snapshot | None) -> Iterator[Finding]:
+    """Options that are not in its environment: a program may overwrite it, or set options in hakmem."""
+    for item in snapshot.options_changed if snapshot else ():
+        if item.source != "environment":
+            yield ok("options", f"in force: {item.variable}={item.value} (default {item.default or 'none'})")
+
+
+def _runtime(
+    allocator: Allocator, process: Process, maps: list[Mapping], environment: dict[str, str]
+) -> Iterator[Finding]:
+    try:
+        executable = process.path("exe").readlink().name.removesuffix(DELETED)
+    except OSError:
+        executable = process.name
+    found = runtime_of(executable, (m.file_name for m in maps if m.is_file))
+    if found is None and allocator.name == GO.name:
+        found = GO
+    if found is not None:
+        yield runtime_finding(found, environment)
+
+
+def _map_count(count: int) -> Finding:
+    limit = int(MAX_MAP_COUNT.read_text())
+    found = f"{count:,} mappings of {limit:,} (vm.max_map_count)"
+    if count > NEAR_SHARE * limit:
+        return problem("mappings", found, f"mmap will fail soon: sudo sysctl vm.max_map_count={limit * 4}")
+    return ok("mappings", found)
+
+
+def _resource_limits(process: Process) -> Iterator[Finding]:
+    rows = process.limits()
+    for name, command in LIMITS_SEEN.items():
+        soft = rows.get(name, UNLIMITED)
+        if soft == UNLIMITED:
+            continue
+        found = f"{name.removeprefix('Max ')}: {bytes_text(int(soft))}"
+        yield advice("resource limits", found, f"run {command} unlimited before starting it, or prlimit")
+    if all(rows.get(name, UNLIMITED) == UNLIMITED for name in LIMITS_SEEN):
+        yield ok("resource limits", "none on address space and data")
+
+
+def _memory_cgroup(process: Process) -> Finding:
+    limits = cgroup_limits(membership=process.path("cgroup"))
+    if limits.memory_bytes is None:
+        return ok("memory limit", f"none ({limits.kind})")
+    used = limits.used_bytes or 0
+    found = f"{bytes_text(used)} of {bytes_text(limits.memory_bytes)} used ({limits.kind})"
+    if used > NEAR_SHARE * limits.memory_bytes or limits.oom_kills:
+        killed = counted(limits.oom_kills, "process was", "processes were")
+        kills = f"; {killed} killed" if limits.oom_kills else ""
+        return problem("memory limit", found + kills, f"raise {limits.memory_setting}, or use less memory")
+    return ok("memory limit", found)
+
+
+def _huge_pages(process: Process, status: dict[str, str]) -> Finding:
+    huge = process.smaps_rollup().get("AnonHugePages", 0)
+    switched_off = status.get("THP_enabled") == "0"
+    if switched_off:
+        return ok("huge pages", "none: disabled by the process (PR_SET_THP_DISABLE)")
+    return ok("huge pages", f"{bytes_text(huge)} of its memory")
+
+
+def _seccomp(status: dict[str, str], snapshot: Snapshot | None) -> Finding:
+    mode = status.get("Seccomp", "0")
+    found = SECCOMP.get(mode, mode)
+    if mode == "0" or snapshot is None:
+        return ok("system call filter", found)
+    is_confined = bool(snapshot.options.get("confined"))
+    return advice(
+        "system call filter",
+        f"{found}{'; HAKMEM_CONFINED=1' if is_confined else ''}",
+        "hakmem then restricts itself to the system calls that every malloc needs, if it notices: if the "
+        "filter is installed without the C library's prctl, start with HAKMEM_CONFINED=1",
+    )
+
+
+def _locked(status: dict[str, str]) -> Finding:
+    locked = int(status.get("VmLck", "0 kB").split()[0]) * 1024
+    if not locked:
+        return ok("locked memory", "none")
+    return advice(
+        "locked memory", f"{bytes_text(locked)} (mlock)", "locked pages are not purged: RSS stays high"
+    )
+
+
+def _swapped(status: dict[str, str]) -> Finding:
+    swapped = int(status.get("VmSwap", "0 kB").split()[0]) * 1024
+    if not swapped:
+        return ok("swap", "none of its memory is swapped out")
+    return advice(
+        "swap", f"{bytes_text(swapped)} of its memory is swapped out", "the machine is short of memory"
+    )

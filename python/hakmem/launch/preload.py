@@ -1,0 +1,250 @@
+"""Can hakmem be preloaded into a command?  If not, why, and how to fix it.
+
+A *trap* is one reason.  With a fatal one the program would silently run without hakmem; `hakmem run` refuses
+then.  The others are reported by `hakmem doctor`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.base.errors import CommandError
+from hakmem.launch.deepbind import asks_for_deepbind
+from hakmem.target.allocators import bundled_in
+from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.locate import SYMBOL
+
+FORTIFY = "libhakmem-fortify.so"
+SHELL = "/bin/sh"
+SHEBANG_BYTES = 256
+SCRIPTS_DEEP = 4  # the kernel's own limit
+LIBRARIES_TIMEOUT_S = 10
+C_LIBRARIES = ("libc.so", "libc-", "ld-linux", "ld-musl", "ld-", "libc.musl")
+
+
+@dataclass(frozen=True)
+class Trap:
+    """One reason why hakmem would not serve (all of) a program."""
+
+    name: str
+    is_fatal: bool
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A command as the kernel would run it."""
+
+    program: Path  # what is finally executed: of a script, its interpreter
+    scripts: list[Path]  # on the way there
+    libraries: list[Path]
+    traps: list[Trap]
+
+    @property
+    def linked(self) -> Path | None:
+        """The program, when it is linked with libhakmem.a: nothing is preloaded into it."""
+        file = open_elf(self.program)
+        return self.program.resolve() if file is not None and file.symbol(SYMBOL) is not None else None
+
+    @property
+    def fatal(self) -> Trap | None:
+        return next((trap for trap in self.traps if trap.is_fatal), None)
+
+
+def fortify_beside(library: Path) -> Path | None:
+    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
+    path = library.with_name(FORTIFY)
+    return path if path.is_file() else None
+
+
+def resolve(word: str) -> Path:
+    """The file that a shell would run; errors have the shell's exit statuses."""
+    found = shutil.which(word)
+    if found is None:
+        if "/" in word and Path(word).exists():
+            reason = "is a directory" if Path(word).is_dir() else "is not executable (chmod +x)"
+            raise CommandError(f"{word} {reason}", CommandError.NOT_EXECUTABLE)
+        where = "no such file" if "/" in word else "not found in PATH"
+        raise CommandError(f"{word}: {where}", CommandError.NOT_FOUND)
+    return Path(found)
+
+
+def examine(words: Sequence[str], library: Path | None) -> Examined:
+    """`library` would be preloaded; None: unknown, and not compared."""
+    program = resolve(words[0])
+    scripts: list[Path] = []
+    while (interpreter := _interpreter_of(program)) is not None and len(scripts) < SCRIPTS_DEEP:
+        scripts.append(program)
+        program = resolve(interpreter)
+    file = open_elf(program)
+    libraries = _libraries(program) if file is not None and not file.is_static else []
+    traps = list(_traps(program, file, library, libraries))
+    return Examined(program, scripts, libraries, traps)
+
+
+def _interpreter_of(path: Path) -> str | None:
+    """Of a script; `env` is resolved.  A text without #! is run by the shell."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(SHEBANG_BYTES)
+    except OSError:
+        return None
+    if head.startswith(b"#!"):
+        words = head[2:].split(b"\n")[0].decode(errors="replace").split()
+        if words and Path(words[0]).name == "env":
+            words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        return words[0] if words else None
+    return None if b"\0" in head or head.startswith(b"\x7fELF") else SHELL
+
+
+def _libraries(program: Path) -> list[Path]:
+    """All libraries that the loader would map, as reported by the loader itself (as in ldd)."""
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | {
+        "LD_TRACE_LOADED_OBJECTS": "1"
+    }
+    try:
+        step = subprocess.run(
+            [str(program)], env=environment, capture_output=True, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, timeout=LIBRARIES_TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    words = (line.rpartition("=> ")[2].split() for line in step.stdout.splitlines())
+    return [Path(line[0]) for line in words if line and line[0].startswith("/")]
+
+
+# ---- the traps ---------------------------------------------------------------------------------------
+
+
+def _traps(
+    program: Path, file: ElfFile | None, library: Path | None, libraries: list[Path]
+) -> Iterator[Trap]:
+    if file is None:
+        yield Trap("format", True, f"{program} is not an ELF program", "name the program that runs it")
+        return
+    yield from _rights(program)
+    if file.symbol(SYMBOL) is not None:
+        return  # linked with libhakmem.a: no preload needed
+    if file.is_static:
+        yield Trap(
+            "static",
+            True,
+            f"{program} is linked statically: no dynamic loader runs, so nothing can be preloaded",
+            "link it with libhakmem.a, or dynamically",
+        )
+        return
+    yield from _fit(program, file, library)
+    yield from _bundled(program, file, libraries)
+    yield from _deepbind(program, libraries)
+
+
+def _rights(program: Path) -> Iterator[Trap]:
+    """The loader ignores LD_PRELOAD if the program gains privileges when it starts."""
+    status = program.stat()
+    gains = []
+    if status.st_mode & stat.S_ISUID and status.st_uid != os.getuid():
+        gains.append("setuid")
+    if status.st_mode & stat.S_ISGID and status.st_gid != os.getgid():
+        gains.append("setgid")
+    if os.getuid() != 0 and _has_capabilities(program):
+        gains.append("file capabilities")
+    if gains:
+        yield Trap(
+            "setuid",
+            True,
+            f"{program} gains privileges when it starts ({', '.join(gains)}): the loader then ignores "
+            "LD_PRELOAD",
+            "run it as the user whose privileges it gains, link it with libhakmem.a, or add libhakmem.so to "
+            "/etc/ld.so.preload",
+        )
+
+
+def _has_capabilities(program: Path) -> bool:
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except OSError:
+        return False
+
+
+def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
+    """Program and library must match in machine and C library."""
+    ours = open_elf(library) if library is not None else None
+    if ours is None:
+        return
+    if (ours.machine, ours.is_ours) != (file.machine, file.is_ours):
+        yield Trap(
+            "machine",
+            True,
+            f"{program} is built for {_machine(file)}, {library} for {_machine(ours)}",
+            "build hakmem for that machine",
+        )
+    elif _c_library(file) != _c_library(ours):
+        yield Trap(
+            "libc",
+            True,
+            f"{program} runs on {_c_library(file)}, {library} was built for {_c_library(ours)}",
+            f"build hakmem with a compiler for {_c_library(file)}",
+        )
+
+
+def _machine(file: ElfFile) -> str:
+    return file.machine.removeprefix("EM_").lower().replace("_", "-") + ("" if file.is_ours else " (32-bit)")
+
+
+def _c_library(file: ElfFile) -> str:
+    names = " ".join([file.interpreter or "", *file.dynamic["needed"]])
+    return "musl" if "musl" in names else "glibc"
+
+
+def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Trap]:
+    """Bundled allocators.  The program's own malloc takes precedence over a preloaded one; a library's does
+    not."""
+    if file.symbol("malloc") is not None:
+        yield Trap(
+            "own malloc",
+            True,
+            f"{program} defines malloc itself{_named(file)}, which takes precedence over any preload",
+            "build it without its own malloc (redis: make MALLOC=libc), or link it with libhakmem.a instead",
+        )
+    elif name := bundled_in(file):
+        yield Trap(
+            "bundled allocator",
+            False,
+            f"{program} bundles {name}; hakmem neither serves nor sees what it allocates there",
+            "build it with the system's malloc so that hakmem serves all of its memory",
+        )
+    for path in libraries:
+        library = None if path.name.startswith(C_LIBRARIES) else open_elf(path)
+        if library is not None and (library.symbol("malloc") is not None or bundled_in(library)):
+            yield Trap(
+                "bundled allocator",
+                False,
+                f"{path} bundles an allocator{_named(library)}; malloc goes to hakmem, its own functions do "
+                "not",
+                "check whether the program can do without that library",
+            )
+
+
+def _named(file: ElfFile) -> str:
+    name = bundled_in(file)
+    return f" ({name})" if name else ""
+
+
+def _deepbind(program: Path, libraries: list[Path]) -> Iterator[Trap]:
+    for path in (program, *libraries):
+        file = None if path.name.startswith(C_LIBRARIES) else open_elf(path)
+        if file is not None and asks_for_deepbind(file):
+            yield Trap(
+                "deepbind",
+                False,
+                f"{path} loads libraries with RTLD_DEEPBIND: they use the C library's malloc, and "
+                "blocks may cross between the two (hakmem forwards frees of foreign blocks)",
+                "check whether it has an option against that; the counter foreign_frees shows how often",
+            )

@@ -1,0 +1,68 @@
+"""Reading another program's memory, from a process or a file.
+
+`Memory.gather` is the one operation that an implementation provides: many pieces, one system call for up to
+1,024 of them.  Everything else is derived from it.
+
+    ProcessMemory   a running (or stopped, or hung) process: target/live_memory.py
+    CoreMemory      a core dump: target/corefile.py
+
+The target is never stopped, so what is read may be a few operations apart; readers must tolerate that.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+Addresses: TypeAlias = "NDArray[np.uint64]"
+
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+TEXT_BYTES_MAX = 4096
+
+
+class Memory(ABC):
+    """The memory of a target, by its own addresses."""
+
+    @abstractmethod
+    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+        """The bytes of all pieces, concatenated; UnreadableError if one is not mapped."""
+
+    def read(self, address: int, count: int) -> bytes:
+        return self.gather(np.array([address], np.uint64), np.array([count], np.uint64)).tobytes()
+
+    def read_many(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+        """One bytes object per (address, count)."""
+        if not pieces:
+            return []
+        table = np.array(pieces, np.uint64)
+        data = self.gather(table[:, 0], table[:, 1]).tobytes()
+        ends = np.cumsum(table[:, 1]).tolist()
+        return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def records(self, addresses: Addresses | Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """One record of this type at each address."""
+        places = np.asarray(addresses, np.uint64)
+        sizes = np.full(len(places), dtype.itemsize, np.uint64)
+        return self.gather(places, sizes).view(dtype)
+
+    def array(self, address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+        """`count` neighbouring records."""
+        size = np.array([count * dtype.itemsize], np.uint64)
+        return self.gather(np.array([address], np.uint64), size).view(dtype)
+
+    def text(self, address: int) -> str:
+        """The NUL-terminated text at an address; page by page, as the next page may not be mapped."""
+        found = b""
+        while address and b"\0" not in found and len(found) < TEXT_BYTES_MAX:
+            count = PAGE_BYTES - address % PAGE_BYTES
+            found += self.read(address, count)
+            address += count
+        return found.split(b"\0")[0].decode(errors="replace")

@@ -1,0 +1,315 @@
+"""The block by which a hakmem library describes itself, read into numpy dtypes.
+
+    hakmem-stats │ format │ … │ entries ──▶ one entry per field, constant and record: offset, type, texts
+                               │ roots   ──▶ name → address of a structure
+                               │ texts   ──▶ names, units and meanings
+
+Tool and library agree on nothing but this head and the layout of entries and roots.  Everything else is
+looked up by name, so that an older or newer library is understood as far as both know the names.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hakmem import __version__
+from hakmem.base.errors import NotHakmemError, VersionError
+from hakmem.layout.memory import PAGE_BYTES, Memory
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAGIC = b"hakmem-stats".ljust(16, b"\0")
+FORMAT = 1
+HEAD = struct.Struct("=16sIIIIQIIQQQ16s")
+ENTRY = np.dtype(
+    [
+        ("text", "u4"),  # offset in the texts: name, unit and meaning, each terminated by a 0
+        ("record_text", "u4"),  # likewise, of the record that it belongs to
+        ("kind", "S1"),  # r record, f field, c constant
+        ("role", "S1"),  # of ROLES
+        ("type", "S1"),  # u unsigned, i signed, p address, t address of a text, r record
+        ("padding", "S1"),
+        ("value", "u4"),  # of a field its offset, of a record its size, of a constant what it is
+        ("element_bytes", "u4"),
+        ("element_count", "u4"),
+    ]
+)
+ROOT = np.dtype([("name", "S24"), ("address", "u8")])
+FORMATS_MAX, HEAD_BYTES_MIN = 1000, 24  # of any format, now or later
+# A head that claims more than this is invalid.
+ROWS_MAX, ROW_BYTES_MAX, TEXT_BYTES_MAX = 1 << 16, 1 << 12, 1 << 24
+
+
+class Head(NamedTuple):
+    """struct stats_block."""
+
+    magic: bytes
+    format: int
+    block_bytes: int
+    entry_bytes: int
+    entry_count: int
+    entries: int
+    root_bytes: int
+    root_count: int
+    roots: int
+    texts: int
+    text_bytes: int
+    version: bytes
+
+    @classmethod
+    def at(cls, memory: Memory, address: int) -> Head:
+        """The bytes at the address, unchecked."""
+        return cls(*HEAD.unpack(memory.read(address, HEAD.size)))
+
+    @property
+    def is_plausible(self) -> bool:
+        """Is it a head, of any format?  The magic also occurs in the code of its readers."""
+        return (
+            self.magic == MAGIC
+            and self.format < FORMATS_MAX
+            and HEAD_BYTES_MIN <= self.block_bytes <= PAGE_BYTES
+        )
+
+    @property
+    def version_text(self) -> str:
+        """The library's version."""
+        return _text(self.version)
+
+    def check(self, address: int) -> None:
+        """Raises unless this is a block that this tool can read."""
+        if self.magic != MAGIC:
+            raise NotHakmemError(f"no hakmem block at {address:#x}")
+        version = self.version_text
+        if self.format != FORMAT:
+            raise VersionError(
+                f"the program uses hakmem {version}, whose statistics have format {self.format}; this tool "
+                f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
+            )
+        rows = (self.entry_bytes, ENTRY), (self.root_bytes, ROOT)
+        if not (self._has_sane_texts and all(self._is_sane(*row) for row in rows)):
+            raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
+
+    @property
+    def _has_sane_texts(self) -> bool:
+        return 0 < self.text_bytes <= TEXT_BYTES_MAX
+
+    def _is_sane(self, row_bytes: int, row: np.dtype[Any]) -> bool:
+        count = max(self.entry_count, self.root_count)
+        return row.itemsize <= row_bytes <= ROW_BYTES_MAX and count <= ROWS_MAX
+
+
+class Texts:
+    """The pool that holds all names, units and meanings."""
+
+    def __init__(self, pool: bytes) -> None:
+        self._pool = pool
+
+    def at(self, offset: int, count: int) -> list[str]:
+        """`count` consecutive texts."""
+        texts = []
+        for _ in range(count):
+            end = self._pool.find(b"\0", offset)
+            end = len(self._pool) if end < 0 else end
+            texts.append(self._pool[offset:end].decode(errors="replace"))
+            offset = end + 1
+        return texts
+
+
+class Entry(NamedTuple):
+    """struct stats_entry, its texts looked up."""
+
+    record: str
+    name: str
+    unit: str
+    meaning: str
+    kind: str
+    role: str
+    type: str
+    value: int
+    element_bytes: int
+    element_count: int
+
+    @classmethod
+    def of(cls, row: NDArray[Any], texts: Texts) -> Entry:
+        numbers = (int(row[name]) for name in ("value", "element_bytes", "element_count"))
+        letters = (_text(row[name]) for name in ("kind", "role", "type"))
+        return cls(*texts.at(int(row["record_text"]), 1), *texts.at(int(row["text"]), 3), *letters, *numbers)
+
+
+def read_head(memory: Memory, address: int) -> Head:
+    """NotHakmemError if there is no block, VersionError if this tool cannot read it."""
+    head = Head.at(memory, address)
+    head.check(address)
+    return head
+
+
+@dataclass(frozen=True)
+class FieldMeta:
+    """A figure's unit, role and meaning."""
+
+    unit: str
+    role: str  # "counter" (only grows), "gauge", "structure" (not for display)
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    type: str  # u unsigned, i signed, p address, t address of text, r nested record
+    offset: int
+    element_bytes: int
+    count: int
+    nested: str  # the record that a field of type r holds
+    meta: FieldMeta
+
+    @classmethod
+    def of(cls, entry: Entry) -> Field:
+        """A nested record has its name where others have their meaning."""
+        return cls(
+            name=entry.name,
+            type=entry.type,
+            offset=entry.value,
+            element_bytes=entry.element_bytes,
+            count=entry.element_count,
+            nested=entry.meaning if entry.type == "r" else "",
+            meta=FieldMeta(entry.unit, ROLES.get(entry.role, "structure"), entry.meaning),
+        )
+
+
+@dataclass
+class Record:
+    name: str
+    size_bytes: int = 0
+    fields: dict[str, Field] = field(default_factory=dict)
+
+
+ROLES = {"c": "counter", "g": "gauge", "s": "structure"}
+
+
+class Schema:
+    """One library's description of its structures."""
+
+    def __init__(self, version: str, number: int, entries: Iterable[Entry], roots: Mapping[str, int]) -> None:
+        self.version = version
+        self.format = number
+        self.roots = dict(roots)
+        self.constants: dict[str, int] = {}
+        self.records: dict[str, Record] = {}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        for entry in entries:
+            self._add(entry)
+
+    @classmethod
+    def read(cls, memory: Memory, address: int) -> Schema:
+        """The schema of the library whose block is at `address`; VersionError if this tool cannot read it."""
+        head = read_head(memory, address)
+        entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
+        texts = Texts(memory.read(head.texts, head.text_bytes))
+        roots = memory.array(head.roots, _widened(ROOT, head.root_bytes), head.root_count)
+        addresses = {_text(row["name"]): int(row["address"]) for row in roots}
+        return cls(head.version_text, head.format, [Entry.of(row, texts) for row in entries], addresses)
+
+    def _add(self, entry: Entry) -> None:
+        if entry.kind == "c":
+            self.constants[entry.name] = entry.value
+        elif entry.kind == "r":
+            self._record(entry.record).size_bytes = entry.value
+        elif entry.kind == "f":
+            self._record(entry.record).fields[entry.name] = Field.of(entry)
+
+    def _record(self, name: str) -> Record:
+        return self.records.setdefault(name, Record(name))
+
+    # ---- lookups --------------------------------------------------------------------------------------
+
+    def constant(self, name: str) -> int:
+        if name not in self.constants:
+            raise self._missing(f"the constant {name}")
+        return self.constants[name]
+
+    def root(self, name: str) -> int:
+        if not self.roots.get(name):
+            raise self._missing(name)
+        return self.roots[name]
+
+    def has(self, record: str, *fields: str) -> bool:
+        """Does the library have this record, with these fields?"""
+        known = self.records.get(record)
+        return known is not None and all(name in known.fields for name in fields)
+
+    def need(self, record: str, *fields: str) -> None:
+        """VersionError unless the library has all these fields."""
+        for name in fields:
+            if not self.has(record, name):
+                raise self._missing(f"{record}.{name}")
+
+    def offset(self, record: str, name: str) -> int:
+        self.need(record, name)
+        return self.records[record].fields[name].offset
+
+    def meta(self, record: str) -> dict[str, FieldMeta]:
+        """Unit, role and meaning of each field of a record, in the library's order; empty if unknown."""
+        known = self.records.get(record)
+        return {name: entry.meta for name, entry in known.fields.items()} if known else {}
+
+    @cached_property
+    def counter_meta(self) -> dict[str, FieldMeta]:
+        """Of the figures in Snapshot.counters and Snapshot.totals."""
+        return self.meta("counters") | self.meta("totals")
+
+    def dtype(self, record: str) -> np.dtype[Any]:
+        """The record as a numpy dtype, nested records and arrays included."""
+        if record not in self._dtypes:
+            known = self.records.get(record)
+            if known is None or not known.size_bytes:
+                raise self._missing(record)
+            self._dtypes[record] = self._layout(known)
+        return self._dtypes[record]
+
+    def _layout(self, known: Record) -> np.dtype[Any]:
+        """VersionError for the impossible: odd numbers, fields beyond a record, a record inside itself."""
+        fields = known.fields.values()
+        try:
+            return np.dtype(
+                {
+                    "names": [entry.name for entry in fields],
+                    "formats": [self._format(entry) for entry in fields],
+                    "offsets": [entry.offset for entry in fields],
+                    "itemsize": known.size_bytes,
+                }
+            )
+        except (TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
+            raise self._missing(f"a valid layout of {known.name!r}") from error
+
+    def _format(self, entry: Field) -> np.dtype[Any]:
+        if entry.type == "r":
+            element = self.dtype(entry.nested)
+        else:
+            element = np.dtype(f"{'i' if entry.type == 'i' else 'u'}{entry.element_bytes}")
+        return np.dtype((element, (entry.count,))) if entry.count > 1 else element
+
+    def _missing(self, what: str) -> VersionError:
+        return VersionError(
+            f"hakmem {self.version} does not provide {what}, which this tool needs; use the tool that came "
+            "with that library"
+        )
+
+
+def _widened(dtype: np.dtype[Any], itemsize: int) -> np.dtype[Any]:
+    """The same fields in a longer row: a newer library may have appended some."""
+    names = list(dtype.names or ())
+    formats, offsets = zip(*((dtype.fields or {})[name][:2] for name in names), strict=True)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+
+
+def _text(value: bytes | np.bytes_) -> str:
+    return bytes(value).split(b"\0")[0].decode(errors="replace")

@@ -1,0 +1,366 @@
+"""hakmem's structures as numpy arrays, read from a target.
+
+    owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
+    chunk map ──▶ superslabs   slabs in use and their bitmaps
+              └─▶ ranges       Large, Big and free ranges
+
+Everything here tolerates a running target: lists are bounded, torn records are skipped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from hakmem.base.errors import HakmemError
+from hakmem.base.progress import Progress, no_progress
+from hakmem.layout.memory import Memory
+from hakmem.layout.schema import Schema
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Records: TypeAlias = "NDArray[Any]"
+Words: TypeAlias = "NDArray[np.uint64]"
+
+POINTER = np.dtype("u8")
+FIRST_HEAP_NUMBER = 1
+HEAPS_MAX = 1 << 20  # a longer list is damaged
+SUPERSLABS_AT_ONCE = 512
+RANGE_CHUNKS_AT_ONCE = 4096
+
+# ---- heaps -----------------------------------------------------------------------------------------
+
+
+def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
+    """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
+    library does not ask the kernel for it while there is one thread."""
+    schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
+    schema.need("owner", "next_of_all", "counters", "number", "state")
+    owners = np.array(_owners(memory, schema), np.uint64)
+    heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+    heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
+    return heaps
+
+
+def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
+    owner = heaps["owner"]
+    has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
+    return (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+
+
+def _owners(memory: Memory, schema: Schema) -> list[int]:
+    """The addresses of all owners: only the links are read one by one."""
+    link = schema.offset("owner", "next_of_all")
+    found = []
+    owner = _pointer(memory, schema.root("owners"))
+    while owner and len(found) < HEAPS_MAX:
+        found.append(owner)
+        owner = _pointer(memory, owner + link)
+    if owner:
+        raise HakmemError("the target's list of heaps does not end: its memory is damaged")
+    return found
+
+
+def _pointer(memory: Memory, address: int) -> int:
+    return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
+
+
+def magazine_counts(heaps: Records) -> NDArray[np.int64]:
+    """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty."""
+    magazines = heaps["magazines"]
+    base, top, end = (magazines[name].astype(np.int64) for name in ("base", "top", "end"))
+    return np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
+
+
+def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
+    """The addresses of all blocks in magazines, and their classes."""
+    counts = magazine_counts(heaps)
+    heap, number = np.nonzero(counts)
+    sizes = counts[heap, number]
+    bases = heaps["magazines"]["base"][heap, number]
+    blocks = memory.gather(bases, (sizes * POINTER.itemsize).astype(np.uint64)).view(np.uint64)
+    return blocks, np.repeat(number, sizes)
+
+
+def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, NDArray[np.int64]]:
+    """Each class counter, summed over all heaps: name → [class].  Empty if the library has none."""
+    if not schema.has("class_counters") or not schema.has("heap", "class_counters"):
+        return {}
+    addresses = heaps["class_counters"][heaps["class_counters"] != 0]
+    dtype = schema.dtype("class_counters")
+    table = np.dtype((dtype, (schema.constant("class_count"),)))
+    records = memory.gather(addresses, np.full(len(addresses), table.itemsize, np.uint64)).view(dtype)
+    by_heap = records.reshape(len(addresses), schema.constant("class_count"))
+    return {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
+
+
+@dataclass
+class RemoteBufferWords:
+    """The words of remote-free buffers that hold blocks: one row each."""
+
+    words: Records
+    heap_rows: NDArray[np.int64]
+
+
+def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
+    """Of all heaps; empty if the library has no remote-free buffers."""
+    if not schema.has("remote_buffer_word", "slab", "word", "bits"):
+        nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
+        return RemoteBufferWords(nothing, np.empty(0, np.int64))
+    dtype, count = schema.dtype("remote_buffer_word"), schema.constant("remote_buffer_words")
+    rows = np.flatnonzero((heaps["remote_buffer"] != 0) & (heaps["remote_buffer_count"] != 0))
+    size = np.full(len(rows), dtype.itemsize * count, np.uint64)
+    words = memory.gather(heaps["remote_buffer"][rows], size).view(dtype)
+    is_used = (words["bits"] != 0) & (words["slab"] != 0)
+    return RemoteBufferWords(words[is_used], np.repeat(rows, count)[is_used])
+
+
+def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
+    """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
+    Empty if the library has no such mode, or is not in it."""
+    nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
+    if not schema.has("heap", "quarantine") or not schema.has("quarantine", "blocks"):
+        return nothing
+    rows = np.flatnonzero(heaps["quarantine"])
+    if not len(rows):
+        return nothing
+    rings = memory.records(heaps["quarantine"][rows], schema.dtype("quarantine"))["blocks"]
+    row, place = np.nonzero(rings)
+    # Two blocks that change places may be read as one block twice.
+    blocks, first = np.unique(rings[row, place].astype(np.uint64), return_index=True)
+    return blocks, rows[row[first]]
+
+
+# ---- the window ------------------------------------------------------------------------------------
+
+
+class Window:
+    """The maps of hakmem's part of the address space."""
+
+    def __init__(self, memory: Memory, schema: Schema) -> None:
+        schema.need("window", "base", "granule_count", "owner_map", "chunk_map_end")
+        self._memory = memory
+        self._record = memory.array(schema.root("window"), schema.dtype("window"), 1)[0]
+        self.base = int(self._record["base"])
+        self.granule_bytes = schema.constant("granule_bytes")
+        self.chunk_bytes = schema.constant("chunk_bytes")
+        self.granule_count = int(self._record["granule_count"])
+
+    @property
+    def granules_per_chunk(self) -> int:
+        return self.chunk_bytes // self.granule_bytes
+
+    @cached_property
+    def owner_map(self) -> NDArray[np.uint32]:
+        """Per granule: tag << map_tag_shift | class; 0 where no block starts.
+
+        Read where chunks have records: terabytes of foreign memory may lie between them."""
+        entries = np.zeros(self.granule_count, np.uint32)
+        chunks = np.flatnonzero(self.chunk_map)
+        runs = [(int(chunks[first]), int(chunks[last - 1]) + 1) for first, last in _runs(chunks)]
+        bounds = np.array(runs, np.uint64).reshape(-1, 2) * np.uint64(self.granules_per_chunk)
+        size = np.uint64(entries.itemsize)
+        addresses = bounds[:, 0] * size + np.uint64(int(self._record["owner_map"]))
+        read = self._memory.gather(addresses, (bounds[:, 1] - bounds[:, 0]) * size).view(np.uint32)
+        done = 0
+        for start, end in bounds.tolist():
+            entries[start:end] = read[done : done + end - start]
+            done += end - start
+        return entries
+
+    @cached_property
+    def chunk_map(self) -> Words:
+        """Per chunk: the address of its record, with the bit chunk_is_ranges; 0 where it has none."""
+        count = self.granule_count // self.granules_per_chunk
+        lowest = int(self._record["chunk_map_end"]) - count * POINTER.itemsize
+        return self._memory.array(lowest, POINTER, count)[::-1].copy()
+
+    def address_of(self, granules: NDArray[np.integer[Any]]) -> Words:
+        """The addresses of granules."""
+        return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
+
+    def slab_classes_of(self, blocks: Words, slab_class_count: int, class_mask: int) -> NDArray[np.int64]:
+        """The classes of slab blocks, by the owner map; -1 for other addresses."""
+        granule = self.granule_of(blocks)
+        is_inside = (granule >= 0) & (granule < self.granule_count)
+        numbers = (self.owner_map[np.where(is_inside, granule, 0)] & class_mask).astype(np.int64)
+        return np.where(is_inside & (numbers < slab_class_count), numbers, -1)
+
+    def granule_of(self, addresses: Words) -> NDArray[np.int64]:
+        """Of any addresses: below 0 or at least granule_count outside the window."""
+        return (addresses.astype(np.int64) - self.base) // self.granule_bytes
+
+
+# ---- SuperSlabs ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Superslabs:
+    """All SuperSlabs, and the slabs in use inside them: one row each."""
+
+    chunks: NDArray[np.int64]
+    superslabs: Records  # without their slabs
+    active_slots: NDArray[np.int64]  # per SuperSlab
+    addresses: Words  # of the slabs' records
+    slabs: Records
+
+    def rows_of(self, addresses: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The rows of slabs by the addresses of their records, and whether each is known; other rows are
+        arbitrary."""
+        if not len(self.addresses):
+            return np.zeros(len(addresses), np.int64), np.zeros(len(addresses), bool)
+        order = np.argsort(self.addresses)
+        place = np.searchsorted(self.addresses, addresses, sorter=order)
+        rows = order[np.minimum(place, len(order) - 1)]
+        return rows, self.addresses[rows] == addresses
+
+    def bitmaps(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]]) -> tuple[Words, Words]:
+        """Local and remote bits of slabs of one class: [slab, word].  Bit set: the block is free."""
+        return self._words(memory, schema, rows, "local"), self._words(memory, schema, rows, "remote")
+
+    def _words(self, memory: Memory, schema: Schema, rows: NDArray[np.integer[Any]], side: str) -> Words:
+        """From the record if they are inline: read at the same moment as its other fields."""
+        slabs, inline = self.slabs[rows], f"inline_{side}"
+        count = int(slabs["word_count"].max(initial=0))
+        offset = np.uint64(schema.offset("slab", inline))
+        if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
+            return slabs[inline][:, :count]
+        size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
+        return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
+
+
+def read_superslabs(
+    memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress
+) -> Superslabs:
+    schema.need("superslab", "slabs")
+    schema.need("slab", "class", "capacity", "word_count", "slot_count", "state", "local", "remote")
+    entries = window.chunk_map
+    is_ranges = np.uint64(schema.constant("chunk_is_ranges"))
+    chunks = np.flatnonzero((entries != 0) & (entries & is_ranges == 0))
+    dtype = _without_tail(schema.dtype("superslab"))
+    bare = _without(dtype, "slabs")
+    parts: list[tuple[Records, NDArray[np.int64], Words, Records]] = []
+    for start in range(0, len(chunks), SUPERSLABS_AT_ONCE):
+        addresses = entries[chunks[start : start + SUPERSLABS_AT_ONCE]]
+        records = memory.records(addresses, dtype)
+        parts.append((records[list(bare)], *_active(schema, addresses, records)))
+        progress(min(1.0, (start + SUPERSLABS_AT_ONCE) / len(chunks)))
+    if not parts:
+        empty = np.empty(0, dtype)
+        parts = [(empty[list(bare)], *_active(schema, np.empty(0, np.uint64), empty))]
+    superslabs, active, places, slabs = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Superslabs(chunks, superslabs, active, places, slabs)
+
+
+def _active(
+    schema: Schema, addresses: Words, superslabs: Records
+) -> tuple[NDArray[np.int64], Words, Records]:
+    """Slots in use per SuperSlab; address and record of each slab in use.
+
+    The records of a slab's second and later slots are stale, so slots are visited in order."""
+    slabs = superslabs["slabs"]
+    is_first = np.zeros(slabs.shape, bool)
+    covered = np.zeros(len(slabs), np.int64)  # slots that the last slab still covers
+    active = np.zeros(len(slabs), np.int64)
+    for slot in range(slabs.shape[1]):
+        column = slabs[:, slot]
+        is_start = (covered == 0) & (column["state"] == schema.constant("slot_active"))
+        is_start &= (column["word_count"] > 0) & (column["capacity"] > 0)
+        is_first[:, slot] = is_start
+        covered = np.where(is_start, np.maximum(column["slot_count"], 1), covered)
+        active += covered > 0
+        covered = np.maximum(covered - 1, 0)
+    row, slot = np.nonzero(is_first)
+    size = schema.records["slab"].size_bytes
+    first = addresses[row] + np.uint64(schema.offset("superslab", "slabs"))
+    return active, first + slot.astype(np.uint64) * np.uint64(size), slabs[row, slot]
+
+
+def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The record up to its last known field: SuperSlabs end in bitmaps that most do not use."""
+    fields = dtype.fields or {}
+    end = max(int(entry[1]) + entry[0].itemsize for entry in fields.values())
+    return np.dtype(
+        {
+            "names": list(fields),
+            "formats": [entry[0] for entry in fields.values()],
+            "offsets": [entry[1] for entry in fields.values()],
+            "itemsize": end,
+        }
+    )
+
+
+def _without(dtype: np.dtype[Any], field: str) -> tuple[str, ...]:
+    return tuple(name for name in dtype.names or () if name != field)
+
+
+# ---- ranges ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ranges:
+    """All ranges, live and free, in the order of their addresses."""
+
+    granule: NDArray[np.int64]  # the first one
+    records: Records  # of that granule: granules, kind, site …
+    entries: NDArray[np.uint32]  # of the owner map: 0 for free and cached ones
+
+    def rows_of(self, granules: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The rows of ranges by their first granules, and whether each is known; other rows are arbitrary."""
+        if not len(self.granule):
+            return np.zeros(len(granules), np.int64), np.zeros(len(granules), bool)
+        rows = np.minimum(np.searchsorted(self.granule, granules), len(self.granule) - 1)
+        return rows, self.granule[rows] == granules
+
+
+def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progress = no_progress) -> Ranges:
+    schema.need("range_chunk", "ranges")
+    schema.need("range", "granules", "kind")
+    entries = window.chunk_map
+    is_ranges = np.uint64(schema.constant("chunk_is_ranges"))
+    chunks = np.flatnonzero(entries & is_ranges)
+    records = _range_records(memory, schema, entries[chunks] & ~is_ranges, progress)
+    rows, granules = [], []
+    for first, last in _runs(chunks):
+        run = np.arange(first * window.granules_per_chunk, last * window.granules_per_chunk)
+        places = list(_walk(records["granules"][run].tolist()))
+        rows.extend(run[places].tolist())
+        granules.extend(
+            (np.asarray(places, np.int64) + int(chunks[first]) * window.granules_per_chunk).tolist()
+        )
+    granule = np.array(granules, np.int64)
+    return Ranges(granule, records[np.array(rows, np.int64)], window.owner_map[granule])
+
+
+def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: Progress) -> Records:
+    """The range records of these chunks, concatenated."""
+    dtype = schema.dtype("range_chunk")
+    parts = [np.empty(0, schema.dtype("range"))]
+    for start in range(0, len(addresses), RANGE_CHUNKS_AT_ONCE):
+        chunks = memory.records(addresses[start : start + RANGE_CHUNKS_AT_ONCE], dtype)
+        parts.append(chunks["ranges"].reshape(-1))
+        progress(min(1.0, (start + RANGE_CHUNKS_AT_ONCE) / len(addresses)))
+    return np.concatenate(parts)
+
+
+def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
+    """Runs of adjacent chunks: [first, last) as indices into `chunks`.  Ranges may span them."""
+    if len(chunks) == 0:
+        return
+    breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
+    yield from zip([0, *breaks.tolist()], [*breaks.tolist(), len(chunks)], strict=True)
+
+
+def _walk(granules: list[int]) -> Iterator[int]:
+    """Where ranges start, by the length in each granule's record."""
+    place = 0
+    while place < len(granules):
+        if granules[place]:
+            yield place
+        place += max(1, granules[place])

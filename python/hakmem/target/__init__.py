@@ -1,0 +1,1 @@
+"""The target: a process or a core dump, its memory, mappings and files."""

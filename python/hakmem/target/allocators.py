@@ -1,0 +1,95 @@
+"""Which allocator a process uses, by the libraries that it maps and the executable's symbols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hakmem.base.errors import DamagedFileError, NotHakmemError
+from hakmem.layout.schema import Head, read_head
+from hakmem.target.elf import ElfFile
+from hakmem.target.live_memory import ProcessMemory
+from hakmem.target.locate import executable_of, file_of, find_in_process
+from hakmem.target.process import Mapping, Process
+
+# Names of mapped files, in the order of their precedence.
+LIBRARIES = (
+    (re.compile(r"lib(clang_rt\.)?asan"), "AddressSanitizer"),
+    (re.compile(r"lib(clang_rt\.)?tsan"), "ThreadSanitizer"),
+    (re.compile(r"libjemalloc"), "jemalloc"),
+    (re.compile(r"libmimalloc"), "mimalloc"),
+    (re.compile(r"libtcmalloc"), "tcmalloc"),
+    (re.compile(r"libtbbmalloc_proxy"), "tbbmalloc"),
+    (re.compile(r"libsnmalloc"), "snmalloc"),
+    (re.compile(r"librpmalloc"), "rpmalloc"),
+    (re.compile(r"libhardened_malloc"), "hardened_malloc"),
+    (re.compile(r"libscudo"), "scudo"),
+)
+C_LIBRARIES = (
+    (re.compile(r"libc\.so\.6$|libc-2\.\d+\.so$"), "glibc"),
+    (re.compile(r"(ld|libc)[-.]musl|libc\.musl"), "musl"),
+    (re.compile(r"linker64$"), "bionic"),
+)
+# Symbols of the executable.
+BUNDLED = (
+    ("mi_malloc", "mimalloc"),
+    ("je_malloc", "jemalloc"),
+    ("_rjem_malloc", "jemalloc"),
+    ("mallocx", "jemalloc"),
+    ("tc_malloc", "tcmalloc"),
+    ("scalable_malloc", "tbbmalloc"),
+    ("rpmalloc", "rpmalloc"),
+    ("sn_malloc", "snmalloc"),
+    ("runtime.mallocgc", "Go"),
+)
+HAKMEM, STATIC, UNKNOWN = "hakmem", "static", "unknown"
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    version: str | None = None  # hakmem's
+    is_bundled: bool = False  # in the executable itself
+
+
+def bundled_in(file: ElfFile) -> str | None:
+    """The allocator that a file contains, by its symbols."""
+    return next((name for symbol, name in BUNDLED if file.symbol(symbol) is not None), None)
+
+
+def detect(process: Process) -> Allocator:
+    """Raises AccessRefusedError or ProcessGoneError like every access to a process."""
+    maps = process.maps()
+    names = [mapping.file_name for mapping in maps if mapping.is_file]
+    if head := hakmem_in(process, maps):
+        return Allocator(HAKMEM, head.version_text)
+    if name := _first(LIBRARIES, names):
+        return Allocator(name)
+    executable = _executable(process, maps)
+    try:
+        if executable and (name := bundled_in(executable)):
+            return Allocator(name, is_bundled=True)
+        if name := _first(C_LIBRARIES, names):
+            return Allocator(name)
+        return Allocator(STATIC if executable and executable.is_static else UNKNOWN)
+    except DamagedFileError:
+        return Allocator(UNKNOWN)
+
+
+def hakmem_in(process: Process, maps: Sequence[Mapping]) -> Head | None:
+    memory = ProcessMemory(process.pid)
+    try:
+        return read_head(memory, find_in_process(process, memory, maps))
+    except NotHakmemError:
+        return None
+
+
+def _first(table: Sequence[tuple[re.Pattern[str], str]], names: Sequence[str]) -> str | None:
+    return next((name for pattern, name in table if any(pattern.match(file) for file in names)), None)
+
+
+def _executable(process: Process, maps: Sequence[Mapping]) -> ElfFile | None:
+    path = executable_of(process, maps)
+    mapping = next((mapping for mapping in maps if mapping.path == path), None)
+    return file_of(process, mapping) if mapping else None

@@ -1,0 +1,124 @@
+"""Limits of a process's control group and of its ancestors: the tightest one counts.
+
+v2   /sys/fs/cgroup/a/b/…                  memory.max, memory.current, cpu.max
+v1   /sys/fs/cgroup/memory/a/b/…, …/cpu/…  memory.limit_in_bytes, cpu.cfs_quota_us
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+NO_LIMIT_BYTES = 1 << 60  # v1 writes a number near 2^63 for no limit
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The file names of one cgroup version."""
+
+    kind: str
+    limits: tuple[str, ...]  # where several are equal, the first one is reported
+    used: str
+    events: str
+
+
+V2 = _Files("cgroup v2", ("memory.max", "memory.high"), "memory.current", "memory.events")
+V1 = _Files("cgroup v1", ("memory.limit_in_bytes",), "memory.usage_in_bytes", "memory.oom_control")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit."""
+
+    kind: str  # "cgroup v2", "cgroup v1", "no cgroup"
+    memory_setting: str
+    memory_bytes: int | None = None
+    used_bytes: int | None = None
+    oom_kills: int = 0
+    cpus: float | None = None
+
+
+def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
+    groups = _groups(membership)
+    if (root / "cgroup.controllers").exists() and "" in groups:
+        folders = list(_upwards(root, groups[""]))
+        return _limits(V2, folders, map(_quota_2, folders))
+    if "memory" in groups or "cpu" in groups:
+        memory = list(_upwards(root / "memory", groups.get("memory", "/")))
+        cpu = _upwards(root / "cpu", groups.get("cpu", "/"))
+        return _limits(V1, memory, map(_quota_1, cpu))
+    return Limits("no cgroup", "")
+
+
+def _groups(membership: Path) -> dict[str, str]:
+    """Path by controller; that of v2 under the name ""."""
+    groups = {}
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            groups[controller] = path
+    return groups
+
+
+def _upwards(root: Path, path: str) -> Iterator[Path]:
+    """The group's folder and its parents.  In a container the path may not be visible: only the root is."""
+    folder = root / path.lstrip("/")
+    while folder != root:
+        if folder.is_dir():
+            yield folder
+        folder = folder.parent
+    yield root
+
+
+def _limits(files: _Files, memory: list[Path], quotas: Iterable[float | None]) -> Limits:
+    limit, path = _tightest([folder / name for name in files.limits for folder in memory])
+    return Limits(
+        kind=files.kind,
+        memory_setting=str(path),
+        memory_bytes=limit,
+        used_bytes=_number(path.parent / files.used),
+        oom_kills=_oom_kills(path.parent / files.events),
+        cpus=min(filter(None, quotas), default=None),
+    )
+
+
+def _tightest(paths: list[Path]) -> tuple[int | None, Path]:
+    limits = [(limit, path) for path in paths if (limit := _number(path)) is not None]
+    real = [(limit, path) for limit, path in limits if limit < NO_LIMIT_BYTES]
+    return min(real, default=(None, paths[0]), key=lambda pair: pair[0] or 0)
+
+
+def _quota_2(folder: Path) -> float | None:
+    words = _words(folder / "cpu.max")
+    if len(words) < 2 or words[0] == "max":
+        return None
+    return int(words[0]) / int(words[1])
+
+
+def _quota_1(folder: Path) -> float | None:
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    return quota / period if quota and period and quota > 0 else None
+
+
+def _oom_kills(path: Path) -> int:
+    words = _words(path)
+    return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else 0
+
+
+def _number(path: Path) -> int | None:
+    words = _words(path)
+    return int(words[0]) if words and words[0].lstrip("-").isdigit() else None
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []

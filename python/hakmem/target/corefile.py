@@ -1,0 +1,227 @@
+"""A core dump as memory.
+
+A core holds the writable memory and omits what files hold anyway (code, constants).  Those pages are read
+from the files that the note NT_FILE names, or from replacements given by the user.
+
+    PT_LOAD    [ dumped … | not dumped: in the file that NT_FILE names, else zero ]
+    PT_NOTE    NT_PRPSINFO  pid, command      NT_FILE  what was mapped where
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import NoteSegment
+
+from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
+from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
+from hakmem.target.elf import PARSER_ERRORS, ElfFile, open_elf, parsing
+from hakmem.target.process import Mapping
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
+READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
+PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_AUXV"
+
+
+class CoreMemory(Memory):
+    """The memory of a core dump and of the files it refers to."""
+
+    def __init__(self, path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> None:
+        """`executable` and `libraries` (files, or directories of them) replace what NT_FILE names."""
+        self.path = path
+        self._executable = executable
+        self._libraries = list(libraries)
+        self._data = _mapped(path)
+        core = _core(path, self._data)
+        with parsing(str(path)):
+            self._segments = sorted(
+                (Piece(s) for s in core.iter_segments() if s["p_type"] == "PT_LOAD"),
+                key=lambda piece: piece.start,
+            )
+            self._starts = np.array([piece.start for piece in self._segments], np.uint64)
+            notes = _notes(core)
+            self.pid = _pid(notes)
+            self.command = _command(notes)
+            self._files = _file_mappings(notes)
+        self.maps = self._all_maps()
+        self.executable_path = self._guess_executable()
+        self.is_cut = any(piece.offset + piece.file_bytes > len(self._data) for piece in self._segments)
+
+    # ---- reading -----------------------------------------------------------------------------------
+
+    def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
+        if sum(counts.tolist()) > READ_BYTES_MAX:
+            raise UnreadableError(int(addresses[0]), "no heap is that large; the core is damaged")
+        parts = [
+            self._piece(int(a), int(n)) for a, n in zip(addresses.tolist(), counts.tolist(), strict=True)
+        ]
+        return np.frombuffer(b"".join(parts), np.uint8).copy()
+
+    def _piece(self, address: int, count: int) -> bytes:
+        parts = []
+        while count:
+            part = self._read_some(address, count)
+            parts.append(part)
+            address, count = address + len(part), count - len(part)
+        return b"".join(parts)
+
+    def _read_some(self, address: int, count: int) -> bytes:
+        """As much as is contiguous; at least one byte."""
+        row = int(np.searchsorted(self._starts, address, "right")) - 1
+        piece = self._segments[row] if row >= 0 else None
+        if piece is None or address >= piece.end:
+            return self._from_file(address, count, count, is_segment=False)
+        into = address - piece.start
+        if into < piece.file_bytes:
+            start = piece.offset + into
+            part = self._data[start : start + min(count, piece.file_bytes - into)]
+            if not part:
+                raise UnreadableError(
+                    address, "the core dump is truncated; raise the limit (ulimit -c unlimited)"
+                )
+            return part
+        return self._from_file(address, count, min(count, piece.end - address), is_segment=True)
+
+    def _from_file(self, address: int, count: int, within: int, is_segment: bool) -> bytes:
+        """What was not dumped: from the mapped file, else zeros where memory was mapped."""
+        for mapping in self._files:
+            if mapping.start <= address < mapping.end:
+                return self._file_part(mapping, address, min(count, mapping.end - address))
+        if is_segment:
+            return bytes(within)
+        raise UnreadableError(address, "not in the core dump")
+
+    def _file_part(self, mapping: Mapping, address: int, count: int) -> bytes:
+        path = self._path_of(mapping)
+        if path is None:
+            raise HakmemError(
+                f"the core dump omits the contents of {mapping.path}, which was not found; "
+                f"name its copy with --library or --executable"
+            )
+        data = _mapped(path)
+        start = mapping.offset + address - mapping.start
+        part = data[start : start + count]
+        return part or bytes(min(count, PAGE_BYTES - address % PAGE_BYTES))  # the tail of the last page
+
+    # ---- files --------------------------------------------------------------------------------------
+
+    def file_of(self, mapping: Mapping) -> ElfFile | None:
+        path = self._path_of(mapping)
+        return open_elf(path) if path else None
+
+    def _path_of(self, mapping: Mapping) -> Path | None:
+        if self._executable is not None and mapping.path == self.executable_path:
+            return self._executable
+        for given in self._libraries:
+            path = given / mapping.file_name if given.is_dir() else given
+            if path.name == mapping.file_name and path.is_file():
+                return path
+        path = Path(mapping.path)
+        return path if path.is_file() else None
+
+    def _guess_executable(self) -> str:
+        """The file that has the command's name; else the first one that is mapped."""
+        name = Path(self.command[0]).name if self.command else ""
+        named = (m.path for m in self._files if m.file_name == name)
+        return next(named, self._files[0].path if self._files else "")
+
+    def _all_maps(self) -> list[Mapping]:
+        """As in /proc/PID/maps: the segments, with names and offsets from the note."""
+        found = []
+        for piece in self._segments:
+            file = next((f for f in self._files if f.start <= piece.start < f.end), None)
+            offset = file.offset + piece.start - file.start if file else 0
+            path = file.path if file else ""
+            found.append(
+                Mapping(piece.start, piece.end, piece.permissions, offset, "", 1 if file else 0, path)
+            )
+        missing = (f for f in self._files if not any(p.start <= f.start < p.end for p in self._segments))
+        return sorted([*found, *missing], key=lambda mapping: mapping.start)
+
+
+class Piece:
+    """A PT_LOAD."""
+
+    def __init__(self, segment: Any) -> None:  # noqa: ANN401 - pyelftools has no types
+        self.start: int = segment["p_vaddr"]
+        self.end: int = self.start + segment["p_memsz"]
+        self.offset: int = segment["p_offset"]
+        self.file_bytes: int = segment["p_filesz"]
+        flags = segment["p_flags"]
+        bits = ((READABLE, "r"), (WRITABLE, "w"), (EXECUTABLE, "x"))
+        self.permissions = "".join(letter if flags & bit else "-" for bit, letter in bits) + "p"
+
+
+@lru_cache(64)
+def _mapped(path: Path) -> mmap.mmap:
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is empty"
+        raise HakmemError(f"cannot read {path}: {reason}") from None
+
+
+def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has no types
+    try:
+        core = ELFFile(data)
+    except ELFError:
+        raise HakmemError(f"{path} is not a core dump (not an ELF file)") from None
+    except PARSER_ERRORS as error:
+        raise DamagedFileError(str(path), error) from error
+    if core["e_type"] != "ET_CORE":
+        raise HakmemError(f"{path} is not a core dump but a program or library")
+    if core.elfclass != 64 or not core.little_endian:
+        raise HakmemError(
+            f"{path} is a core dump of an unsupported machine: hakmem needs 64-bit little-endian"
+        )
+    with parsing(str(path)):
+        if core["e_phoff"] + core.num_segments() * core["e_phentsize"] > len(data):
+            raise ValueError("its program headers are beyond its end")
+    return core
+
+
+def _notes(core: Any) -> dict[str, Any]:  # noqa: ANN401 - pyelftools has no types
+    """The first note of each type: the crashed thread comes first."""
+    notes: dict[str, Any] = {}
+    for segment in core.iter_segments():
+        if isinstance(segment, NoteSegment):
+            for note in segment.iter_notes():
+                notes.setdefault(note["n_type"], note["n_desc"])
+    return notes
+
+
+def _pid(notes: dict[str, Any]) -> int:
+    return int(notes[PRPSINFO]["pr_pid"]) if PRPSINFO in notes else 0
+
+
+def _command(notes: dict[str, Any]) -> list[str]:
+    if PRPSINFO not in notes:
+        return []
+    return _text(notes[PRPSINFO]["pr_psargs"]).split() or [_text(notes[PRPSINFO]["pr_fname"])]
+
+
+def _file_mappings(notes: dict[str, Any]) -> list[Mapping]:
+    if FILES not in notes:
+        return []
+    note = notes[FILES]
+    unit = note["page_size"]
+    return [
+        Mapping(e["vm_start"], e["vm_end"], "r-xp", e["page_offset"] * unit, "", 1, _text(name))
+        for e, name in zip(note["Elf_Nt_File_Entry"], note["filename"], strict=True)
+    ]
+
+
+def _text(value: bytes | str) -> str:
+    text = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return text.split("\0")[0].strip()

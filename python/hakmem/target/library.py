@@ -1,0 +1,54 @@
+"""Where libhakmem.so is on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from hakmem.base.errors import HakmemError
+
+NAME = "libhakmem.so"
+VARIABLE = "HAKMEM_LIBRARY"
+
+
+def find_library() -> Path:
+    """The first of: $HAKMEM_LIBRARY, the build tree beside this package, the usual directories, ldconfig."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        path = Path(named).absolute()
+        if not path.is_file():
+            raise HakmemError(f"{VARIABLE} is {named}, which is not a file; correct or unset it")
+        return path
+    for path in candidates():
+        if path.is_file():
+            return path.resolve()
+    raise HakmemError(
+        f"{NAME} not found; build it (make), install it (sudo make install), "
+        f"or set {VARIABLE}=/path/{NAME}"
+    )
+
+
+def candidates() -> Iterator[Path]:
+    checkout = Path(__file__).resolve().parents[3]
+    prefix = Path(sys.prefix)
+    yield checkout / "build" / NAME
+    yield prefix.parent / NAME  # build/venv lies beside the library
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    for root in (prefix, Path("/usr/local"), Path("/usr")):
+        for folder in ("lib", f"lib/{multiarch}", "lib64"):
+            yield root / folder / NAME
+    yield from _known_to_loader()
+
+
+def _known_to_loader() -> Iterator[Path]:
+    for ldconfig in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
+        if Path(ldconfig).exists():
+            step = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+            for line in step.stdout.splitlines():
+                if line.strip().startswith(f"{NAME} "):
+                    yield Path(line.rpartition("=> ")[2])
+            return

@@ -1,0 +1,127 @@
+"""The kinds of mappings outside hakmem's window: stacks, other mallocs, files, shared memory, the rest.
+
+The kernel names some of them; the others are recognised by their neighbours:
+
+    [ ---p guard ][ rw-p ]                 the stack of a thread, as pthread_create makes it
+    [ r--p r-xp rw-p libx.so ][ rw-p ]     zero-initialised data of the library (.bss)
+    [ rw-p | ---p … 64 MiB ] aligned       an arena of glibc's malloc
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from hakmem.target.process import Mapping
+
+SYSCALL_WORDS_MIN = 3
+GUARD_MAX_BYTES = 1 << 20
+GLIBC_ARENA_BYTES = 64 << 20
+SHARED_PREFIXES = ("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem")
+
+
+class Outside(StrEnum):
+    """Kinds of memory outside hakmem's blocks."""
+
+    LIBRARY = "hakmem library"
+    STACKS = "thread stacks"
+    OTHER_MALLOC = "other malloc"
+    FILES = "files"
+    SHARED = "shared memory"
+    ANONYMOUS = "other anonymous"
+
+
+def classify(
+    mappings: Sequence[Mapping], is_library: Callable[[Mapping], bool], stack_pointers: Sequence[int] = ()
+) -> list[Outside]:
+    """The kind of each mapping, in order.
+
+    `is_library` recognises the files that contain hakmem's code and data; `stack_pointers` are those of the
+    threads as far as they are known, sorted."""
+    kinds: list[Outside] = []
+    for index, mapping in enumerate(mappings):
+        before = mappings[index - 1] if index else None
+        after = mappings[index + 1] if index + 1 < len(mappings) else None
+        kind_before = kinds[-1] if kinds else None
+        if is_library(mapping):
+            kind = Outside.LIBRARY
+        elif mapping.path:
+            kind = named_kind(mapping)
+        elif is_stack(mapping, before, stack_pointers):
+            kind = Outside.STACKS
+        elif is_glibc_arena(mapping, after):
+            kind = Outside.OTHER_MALLOC
+        elif before is not None and kind_before is not None and continues_file(mapping, before):
+            kind = kind_before
+        else:
+            kind = Outside.ANONYMOUS
+        kinds.append(kind)
+    return kinds
+
+
+def named_kind(mapping: Mapping) -> Outside:
+    """The kind of a mapping that has a name."""
+    name = mapping.path
+    if name.startswith("[stack") or "pthread stack" in name:
+        return Outside.STACKS
+    if name == "[heap]" or "glibc: malloc" in name:
+        return Outside.OTHER_MALLOC
+    if name.startswith(SHARED_PREFIXES) or "s" in mapping.permissions:
+        return Outside.SHARED if not is_plain_file(name) else Outside.FILES
+    return Outside.ANONYMOUS if name.startswith("[anon") else Outside.FILES
+
+
+def is_plain_file(name: str) -> bool:
+    """Whether a shared mapping is of a file that exists independently of the process."""
+    return name.startswith("/") and not name.startswith(SHARED_PREFIXES)
+
+
+def is_stack(mapping: Mapping, before: Mapping | None, stack_pointers: Sequence[int]) -> bool:
+    """A thread's stack: a stack pointer is inside it, or a guard directly below."""
+    if not is_writable(mapping):
+        return False
+    place = bisect_left(stack_pointers, mapping.start)
+    if place < len(stack_pointers) and stack_pointers[place] < mapping.end:
+        return True
+    return (
+        before is not None
+        and before.end == mapping.start
+        and not before.path
+        and before.permissions.startswith("---")
+        and before.end - before.start <= GUARD_MAX_BYTES
+    )
+
+
+def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
+    """The used part of an arena, followed by its unused part up to the arena's end."""
+    border = mapping.start + GLIBC_ARENA_BYTES
+    if mapping.start % GLIBC_ARENA_BYTES or not is_writable(mapping):
+        return False
+    unused = after is not None and after.start == mapping.end and after.permissions.startswith("---")
+    return mapping.end == border or (unused and after.end >= border)
+
+
+def continues_file(mapping: Mapping, before: Mapping) -> bool:
+    """The .bss after a library's or program's writable data."""
+    return before.end == mapping.start and before.path.startswith("/") and is_writable(before)
+
+
+def is_writable(mapping: Mapping) -> bool:
+    """Private memory that the program can write."""
+    return mapping.permissions.startswith("rw") and "p" in mapping.permissions
+
+
+def stack_pointers(pid: int) -> list[int]:
+    """The stack pointers of blocked threads, from /proc/PID/task/TID/syscall:
+    "number arguments… stack-pointer program-counter", or "running"."""
+    pointers = []
+    for path in Path("/proc", str(pid), "task").glob("*/syscall"):
+        try:
+            words = path.read_text().split()
+        except OSError:
+            continue
+        if len(words) >= SYSCALL_WORDS_MIN:
+            pointers.append(int(words[-2], 16))
+    return sorted(pointers)

@@ -1,0 +1,259 @@
+"""A process as /proc shows it: names, times, mappings, memory figures.
+
+A PID is not an identity: the kernel reuses it as soon as the process is gone.  A `Process` remembers its
+start time, and `check_same` raises if the PID belongs to another process by now.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from hakmem.base.errors import ProcessGoneError
+from hakmem.target.access import gone, refused
+
+CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+DELETED = " (deleted)"
+STATUS_BYTES_MAX = 1 << 14
+# 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
+MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One line of /proc/PID/maps (or of a core's note)."""
+
+    start: int
+    end: int
+    permissions: str  # rwxp, rwxs
+    offset: int
+    device: str
+    inode: int
+    path: str  # "" for anonymous memory; "[heap]", "[stack]" …
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.start
+
+    @property
+    def is_file(self) -> bool:
+        return self.path.startswith("/") and self.inode != 0
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.path.endswith(DELETED)
+
+    @property
+    def file_name(self) -> str:
+        return self.path.removesuffix(DELETED).rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class DetailedMapping:
+    """One mapping of /proc/PID/smaps with its figures in bytes, under the kernel's names (Rss, Pss,
+    Anonymous, AnonHugePages, Swap …)."""
+
+    mapping: Mapping
+    figures: dict[str, int]
+
+    @property
+    def rss_bytes(self) -> int:
+        return self.figures.get("Rss", 0)
+
+
+@dataclass(frozen=True)
+class ProcessFigures:
+    """The kernel's figures of a process."""
+
+    rss_bytes: int
+    rss_anonymous_bytes: int
+    swap_bytes: int
+    minor_faults: int
+    major_faults: int
+    threads: int
+    cpu_s: float
+
+
+@dataclass
+class Process:
+    """One running process; all methods may raise ProcessGoneError or AccessRefusedError."""
+
+    pid: int
+    start_ticks: int = field(default=-1)  # since boot: with the PID, the process's identity
+
+    def __post_init__(self) -> None:
+        if self.start_ticks < 0:
+            self.start_ticks = int(self._stat()[19])
+
+    # ---- identity ----------------------------------------------------------------------------------
+
+    def check_same(self) -> None:
+        """Raises if the process has ended, or its PID has been reused."""
+        state, start_ticks = self._stat()[0], int(self._stat()[19])
+        if start_ticks != self.start_ticks:
+            raise ProcessGoneError(
+                f"process {self.pid} ended while it was being read, and its PID has been reused; "
+                "`hakmem ps` lists the running processes"
+            )
+        if state in "ZXx":
+            raise ProcessGoneError(f"process {self.pid} ended while it was being read")
+
+    @cached_property
+    def name(self) -> str:
+        return self._read("comm").rstrip("\n")
+
+    @cached_property
+    def command(self) -> list[str]:
+        """The command line; the name in brackets if it has none (a kernel thread, a zombie)."""
+        words = self._read("cmdline").rstrip("\0").split("\0")
+        return words if words != [""] else [f"[{self.name}]"]
+
+    @property
+    def state(self) -> str:
+        """R running, S sleeping, D in uninterruptible sleep, T stopped, Z zombie …"""
+        return self._stat()[0]
+
+    @cached_property
+    def has_memory(self) -> bool:
+        """False for kernel threads and zombies."""
+        return int(self._stat()[20]) > 0
+
+    def environment(self) -> dict[str, str]:
+        """The environment at its start; a process may overwrite it (process titles)."""
+        strings = (line.partition("=") for line in self._read("environ").split("\0"))
+        return {name: value for name, equals, value in strings if equals}
+
+    def limits(self) -> dict[str, str]:
+        """/proc/PID/limits: the soft limit of each, "unlimited" or a number."""
+        rows = (re.split(r"  +", line) for line in self._read("limits").splitlines()[1:])
+        return {row[0]: row[1] for row in rows if len(row) > 1}
+
+    # ---- mappings ----------------------------------------------------------------------------------
+
+    def maps(self) -> list[Mapping]:
+        return [parse_mapping(line) for line in self._read("maps").splitlines()]
+
+    def smaps(self) -> list[DetailedMapping]:
+        """Slow in a large process: the kernel walks its page tables."""
+        return list(_parse_smaps(self._read("smaps")))
+
+    def smaps_rollup(self) -> dict[str, int]:
+        """The sums over all mappings, in bytes."""
+        return _figures(self._read("smaps_rollup").splitlines()[1:])
+
+    # ---- figures -----------------------------------------------------------------------------------
+
+    def figures(self) -> ProcessFigures:
+        stat, status = self._stat(), self.status()
+        return ProcessFigures(
+            rss_bytes=_kib(status.get("VmRSS")),
+            rss_anonymous_bytes=_kib(status.get("RssAnon")),
+            swap_bytes=_kib(status.get("VmSwap")),
+            minor_faults=int(stat[7]),
+            major_faults=int(stat[9]),
+            threads=int(stat[17]),
+            cpu_s=(int(stat[11]) + int(stat[12])) / CLOCK_TICKS_PER_S,
+        )
+
+    def status(self) -> dict[str, str]:
+        """/proc/PID/status: its fields as text."""
+        lines = (line.partition(":") for line in self._read("status").splitlines())
+        return {name: value.strip() for name, _, value in lines}
+
+    def thread_names(self) -> dict[int, str]:
+        """Names by thread id, as the process itself sees the ids.  Threads that end meanwhile are omitted."""
+        try:
+            threads = os.listdir(self.path("task"))
+        except OSError as error:
+            raise self._error(error) from None
+        names: dict[int, str] = {}
+        for thread in threads:
+            with suppress(OSError, StopIteration):
+                name = _read_bytes(f"/proc/{self.pid}/task/{thread}/comm")
+                names[self.own_id(int(thread))] = name.decode(errors="replace").rstrip("\n")
+        return names
+
+    def own_id(self, thread_id: int) -> int:
+        """The id of a thread inside the process's PID namespace: in a container it differs from the one
+        outside."""
+        if not self._is_in_other_namespace:
+            return thread_id
+        lines = _read_bytes(f"/proc/{self.pid}/task/{thread_id}/status").splitlines()
+        return int(next(line for line in lines if line.startswith(b"NSpid:")).split()[-1])
+
+    @cached_property
+    def _is_in_other_namespace(self) -> bool:
+        return len(self.status().get("NSpid", "").split()) > 1
+
+    # ---- reading -----------------------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        return Path("/proc", str(self.pid), name)
+
+    def _read(self, name: str) -> str:
+        try:
+            return self.path(name).read_text(errors="replace")
+        except OSError as error:
+            raise self._error(error) from None
+
+    def _stat(self) -> list[str]:
+        """/proc/PID/stat from the state on: the name before it may contain blanks and brackets."""
+        return self._read("stat").rpartition(")")[2].split()
+
+    def _error(self, error: OSError) -> Exception:
+        return refused(self.pid) if isinstance(error, PermissionError) else gone(self.pid)
+
+
+def _read_bytes(path: str) -> bytes:
+    """As fast as possible: there may be thousands of threads."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, STATUS_BYTES_MAX)
+    finally:
+        os.close(file)
+
+
+def all_processes() -> Iterator[Process]:
+    """Every process, in the order of PIDs."""
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            yield Process(pid)
+        except ProcessGoneError:
+            continue
+
+
+def parse_mapping(line: str) -> Mapping:
+    match = MAPS_LINE.match(line)
+    if match is None:
+        raise ValueError(f"not a line of /proc/PID/maps: {line!r}")
+    start, end, permissions, offset, device, inode, path = match.groups()
+    return Mapping(int(start, 16), int(end, 16), permissions, int(offset, 16), device, int(inode), path)
+
+
+def _parse_smaps(text: str) -> Iterator[DetailedMapping]:
+    mapping: Mapping | None = None
+    lines: list[str] = []
+    for line in text.splitlines():
+        if MAPS_LINE.match(line):
+            if mapping:
+                yield DetailedMapping(mapping, _figures(lines))
+            mapping, lines = parse_mapping(line), []
+        else:
+            lines.append(line)
+    if mapping:
+        yield DetailedMapping(mapping, _figures(lines))
+
+
+def _figures(lines: list[str]) -> dict[str, int]:
+    pairs = (line.partition(":") for line in lines)
+    return {name: _kib(value) for name, _, value in pairs if value.endswith(" kB")}
+
+
+def _kib(text: str | None) -> int:
+    """ "  123 kB" in bytes; 0 if the kernel has no such line."""
+    return int(text.split()[0]) * 1024 if text else 0

@@ -1,0 +1,100 @@
+"""A target: a running process or a core dump, with the library's description of itself.
+
+target = open_process(PID)           AccessRefusedError, ProcessGoneError, NotHakmemError, VersionError
+target = open_core(Path("core"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
+from hakmem.layout.memory import Memory
+from hakmem.layout.schema import MAGIC, Schema
+from hakmem.target.live_memory import ProcessMemory
+from hakmem.target.process import Process
+
+
+@dataclass
+class Target:
+    """A memory and the layout of hakmem's structures in it."""
+
+    memory: Memory
+    schema: Schema
+    pid: int
+    command: list[str]
+    process: Process | None = None  # None for a core
+    time_s: float | None = None  # of a core: when it was written
+    address: int = 0  # of the library's block; 0: not checked again
+
+    @property
+    def own_pid(self) -> int:
+        """The PID inside the process's namespace; in a container it differs from the one outside."""
+        return self.process.own_id(self.pid) if self.process else self.pid
+
+    def check_same(self) -> None:
+        """Raises if the process that was opened has ended, or runs another program."""
+        if self.process is None:
+            return
+        self.process.check_same()
+        if self.address and not self._has_block():
+            raise ProcessGoneError(
+                f"process {self.pid} runs another program now: it called exec while it was being read"
+            )
+
+    def _has_block(self) -> bool:
+        try:
+            return self.memory.read(self.address, len(MAGIC)) == MAGIC
+        except UnreadableError:
+            return False
+
+
+# What numpy and Python raise for impossible figures: negative lengths, invalid addresses.
+NONSENSE = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def making_sense(target: Target) -> Iterator[None]:
+    """The target is read inside.  If that fails because it has ended or runs another program by now, the
+    error says so; impossible figures are a HakmemError."""
+    try:
+        yield
+    except HakmemError:
+        target.check_same()
+        raise
+    except NONSENSE as error:
+        target.check_same()
+        what = f"process {target.pid}" if target.process else "the core dump"
+        raise HakmemError(
+            f"hakmem's structures in {what} are inconsistent ({type(error).__name__}: {error}): its memory "
+            "is corrupted, or changed while it was read; try again, or find the corruption with "
+            "HAKMEM_HARDEN=1"
+        ) from error
+
+
+def open_process(pid: int) -> Target:
+    from hakmem.target.locate import find_in_process
+
+    process = Process(pid)
+    memory = ProcessMemory(pid)
+    try:
+        address = find_in_process(process, memory)
+        schema = Schema.read(memory, address)
+    except HakmemError:
+        process.check_same()  # it has ended: the better answer
+        raise
+    process.check_same()
+    return Target(memory, schema, pid, process.command, process, address=address)
+
+
+def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
+    """`executable` and `libraries` replace files of the program that have moved."""
+    from hakmem.target.corefile import CoreMemory
+    from hakmem.target.locate import find_in_core
+
+    memory = CoreMemory(path, executable, libraries)
+    schema = Schema.read(memory, find_in_core(memory))
+    return Target(memory, schema, memory.pid, memory.command, time_s=path.stat().st_mtime)

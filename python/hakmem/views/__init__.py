@@ -1,0 +1,1 @@
+"""Output: tables, the live screen, recordings and their page, metrics."""

@@ -1,0 +1,335 @@
+"""A recording: snapshots at a steady interval, and their file, one line each.
+
+    run.json   {"format": "hakmem-run", "format_version": 2, "pid": …, "command": …, "version": …,
+                "every_s": …, "began_s": …, "meta": {counter: unit, role, meaning}}
+               a snapshot, as `hakmem stat --json` has it
+               …
+               {"ended": "why it ended"}
+
+Each line is written as soon as its snapshot exists, so an interruption (SIGKILL, a full disk, a power
+failure) loses at most the current line; a file without the last line was interrupted.  Version 1 was one JSON
+object with "ended" and "samples"; it can still be read.
+
+A full snapshot walks all slabs, a quick one does not.  In a process so large that the walk would take more
+than a tenth of the time, most samples are quick ones: recording must not slow the process down."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from hakmem import __version__
+from hakmem.base.errors import HakmemError, ProcessGoneError, UnreadableError
+from hakmem.base.files import Output
+from hakmem.base.signals import Stopped, stoppable
+from hakmem.base.sizes import counted
+from hakmem.base.validity import check, fits
+from hakmem.census.figures import Snapshot, ThreadFigures
+from hakmem.census.snapshot import take
+from hakmem.layout.schema import FieldMeta
+from hakmem.target.target import Target
+
+FORMAT_NAME = "hakmem-run"
+FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
+WALK_SHARE_MAX = 0.1
+THREADS_KEPT = 64
+OTHERS_NAME = "other threads"
+LINE_BYTES_MAX = 1 << 30
+HEADER_NAMES = ("pid", "command", "version", "every_s", "began_s")
+
+ENDED_IN_TIME = "duration reached"
+ENDED_BY_USER = "stopped by the user"
+ENDED_WITH_PROCESS = "the process ended"
+ENDED_CUT = "the recorder was killed, or the disk was full"
+
+
+@dataclass
+class Recording:
+    """The data that `record` writes and `report` reads."""
+
+    pid: int
+    command: list[str]
+    version: str
+    every_s: float
+    began_s: float
+    ended: str = ENDED_CUT
+    meta: dict[str, FieldMeta] = field(default_factory=dict)
+    samples: list[Snapshot] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, target: Target, every_s: float) -> Recording:
+        """A recording that starts now."""
+        return cls(
+            pid=target.pid,
+            command=target.command,
+            version=target.schema.version,
+            every_s=every_s,
+            began_s=time.time(),
+            meta=target.schema.counter_meta,
+        )
+
+    def header(self) -> dict[str, Any]:
+        """The first line."""
+        return {
+            "format": FORMAT_NAME,
+            "format_version": FORMAT_VERSION,
+            "tool_version": __version__,
+            **{name: getattr(self, name) for name in HEADER_NAMES},
+            "meta": {name: asdict(meta) for name, meta in self.meta.items()},
+        }
+
+    @classmethod
+    def from_header(cls, data: Mapping[str, Any]) -> Recording:
+        """Without its samples; ValueError for an invalid header."""
+        fields = {name: data[name] for name in HEADER_NAMES}
+        meta = {name: FieldMeta(**item) for name, item in data["meta"].items()}
+        recording = cls(**fields, meta=meta)
+        check(recording)
+        return recording
+
+    def write(self, path: Path) -> None:
+        """Whole or not at all."""
+        with Output(path) as output:
+            lines = [
+                self.header(),
+                *(with_few_threads(sample).to_json() for sample in self.samples),
+                {"ended": self.ended},
+            ]
+            output.write("".join(map(line, lines)))
+
+    @classmethod
+    def read(cls, path: Path) -> Recording:
+        """As far as it was written; HakmemError if it is damaged, or not a recording."""
+        if str(path) == "-":
+            return Reader("standard input", sys.stdin.buffer).read()
+        try:
+            with path.open("rb") as file:
+                return Reader(str(path), file).read()
+        except OSError as error:
+            raise HakmemError(f"cannot read {path}: {error.strerror}") from None
+
+
+def line(value: Mapping[str, Any]) -> str:
+    """One line of a recording."""
+    return json.dumps(value, separators=(",", ":")) + "\n"
+
+
+class Reader:
+    """Reads a recording line by line."""
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self._name = name
+        self._file = file
+
+    def read(self) -> Recording:
+        """The whole file."""
+        first = self._file.readline(LINE_BYTES_MAX) if self._begins_like_json() else b""
+        header = parsed(first)
+        if header is None:
+            self._is_none("is not JSON")
+        if not isinstance(header, dict) or header.get("format") != FORMAT_NAME:
+            self._is_none("is not a recording")
+        version = header.get("format_version")
+        if version not in (FORMAT_VERSION, ONE_OBJECT_VERSION):
+            raise HakmemError(
+                f"{self._name} has format {version}, this tool reads {FORMAT_VERSION}; "
+                f"use hakmem {header.get('tool_version', '')}"
+            )
+        try:
+            recording = Recording.from_header(header)
+            if version == ONE_OBJECT_VERSION:
+                recording.samples = [sample_of(item) for item in header["samples"]]
+                recording.ended = fits(header["ended"], str, "ended")
+                return recording
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise HakmemError(f"{self._name} is damaged: {what_is_wrong(error)}") from None
+        self._read_samples(recording)
+        return recording
+
+    def _begins_like_json(self) -> bool:
+        peeked: bytes = self._file.peek(1)[:1]  # type: ignore[attr-defined]
+        return peeked in (b"{", b"[", b'"', b" ")
+
+    def _read_samples(self, recording: Recording) -> None:
+        """To the end, or to the line that was being written when the recorder was killed."""
+        number = 1
+        while text := self._file.readline(LINE_BYTES_MAX):
+            number += 1
+            data = parsed(text)
+            if data is None or not text.endswith(b"\n"):
+                if self._file.readline(1):
+                    self._damaged(number, "not JSON")
+                return
+            if not isinstance(data, dict):
+                self._damaged(number, "not a sample")
+            try:
+                if "ended" in data:
+                    recording.ended = fits(data["ended"], str, "ended")
+                    if self._file.readline(1):
+                        self._damaged(number + 1, "data after the end")
+                    return
+                recording.samples.append(sample_of(data))
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                self._damaged(number, what_is_wrong(error))
+
+    def _damaged(self, number: int, why: str) -> NoReturn:
+        raise HakmemError(
+            f"{self._name} is damaged in line {number}: {why}. To keep the lines before it: "
+            f"head -n {number - 1} {self._name} > whole.json"
+        )
+
+    def _is_none(self, what: str) -> NoReturn:
+        raise HakmemError(f"{self._name} {what}; use a file from `hakmem record`")
+
+
+def parsed(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """None for anything but JSON; NaN, which Python accepts as a number, is refused."""
+    try:
+        return json.loads(text, parse_constant=not_a_number)
+    except (ValueError, RecursionError):
+        return None
+
+
+def not_a_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def sample_of(data: Mapping[str, Any]) -> Snapshot:
+    """ValueError, KeyError or TypeError if it is not a snapshot."""
+    sample = Snapshot.from_json(data)
+    check(sample)
+    return sample
+
+
+def what_is_wrong(error: Exception) -> str:
+    """The error as text."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def with_few_threads(sample: Snapshot) -> Snapshot:
+    """The threads that cache most, and one row for all others: this bounds the file size."""
+    if len(sample.threads) <= THREADS_KEPT:
+        return sample
+    by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
+    kept, rest = by_cache[: THREADS_KEPT - 1], by_cache[THREADS_KEPT - 1 :]
+    tiers = {tier for thread in rest for tier in thread.magazine_bytes}
+    others = ThreadFigures(
+        number=0,
+        thread_id=0,
+        name=f"{len(rest)} {OTHERS_NAME}",
+        state="running",
+        magazine_bytes={tier: sum(t.magazine_bytes.get(tier, 0) for t in rest) for tier in sorted(tiers)},
+        remote_buffer_bytes=sum(thread.remote_buffer_bytes for thread in rest),
+        quarantine_bytes=sum(thread.quarantine_bytes for thread in rest),
+        bytes_out=sum(thread.bytes_out for thread in rest),
+        slow_paths=sum(thread.slow_paths for thread in rest),
+    )
+    return replace(sample, threads=[*kept, others])
+
+
+class Pace:
+    """Chooses between full and quick snapshots, so that walks take at most a tenth of the time."""
+
+    def __init__(self) -> None:
+        self.next_walk_s = 0.0
+
+    def take(self, target: Target) -> Snapshot:
+        """The next snapshot."""
+        began_s = time.monotonic()
+        if began_s < self.next_walk_s:
+            return take(target, detail="counters")
+        snapshot = take(target)
+        ended_s = time.monotonic()
+        self.next_walk_s = began_s + (ended_s - began_s) / WALK_SHARE_MAX
+        return snapshot
+
+
+def samples(target: Target, every_s: float, for_s: float) -> Iterator[Snapshot]:
+    """Snapshots at a steady interval, the first at once; ends after `for_s`.  A moment that was missed
+    because the machine was busy is skipped, not caught up."""
+    pace = Pace()
+    began_s = time.monotonic()
+    due_s = began_s
+    while due_s <= began_s + for_s:
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        yield pace.take(target)
+        missed = int((time.monotonic() - due_s) / every_s)
+        due_s += every_s * (1 + missed)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The result of a recording."""
+
+    samples: int
+    seconds: float
+    ended: str
+    stopped_by: int | None = None  # a signal's number
+
+
+class Journal:
+    """A recording that is being written: each sample is stored as soon as it is taken."""
+
+    def __init__(self, output: Output, recording: Recording) -> None:
+        self._output = output
+        self._header = line(recording.header())
+        self.samples = 0
+        self.first_s = self.last_s = 0.0
+
+    def add(self, sample: Snapshot) -> None:
+        """The first sample replaces the old content."""
+        text = line(with_few_threads(sample).to_json())
+        self._output.write(text if self.samples else self._header + text)
+        self.first_s = self.first_s if self.samples else sample.monotonic_s
+        self.last_s = sample.monotonic_s
+        self.samples += 1
+
+    def end(self, why: str, stopped_by: int | None = None) -> Recorded:
+        """The last line."""
+        self._output.write(line({"ended": why}))
+        return Recorded(self.samples, self.last_s - self.first_s, why, stopped_by)
+
+
+def record(
+    target: Target, every_s: float, for_s: float, output: Output, progress: Callable[[Snapshot], None]
+) -> Recorded:
+    """Records until the duration is reached, the process ends, or a signal arrives.  If that happens before
+    the first sample, nothing is written, and the reason is raised."""
+    journal = Journal(output, Recording.of(target, every_s))
+    try:
+        with stoppable():
+            for sample in samples(target, every_s, for_s):
+                journal.add(sample)
+                progress(sample)
+    except (Stopped, HakmemError) as error:
+        if not journal.samples:
+            raise
+        if isinstance(error, Stopped):
+            return journal.end(ended_by(error.number), error.number)
+        if has_ended(target, error):
+            return journal.end(ENDED_WITH_PROCESS)
+        message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
+        raise HakmemError(message) from None
+    return journal.end(ENDED_IN_TIME)
+
+
+def ended_by(number: int) -> str:
+    """Ctrl-C comes from the user; the sender of other signals is unknown."""
+    return ENDED_BY_USER if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+
+
+def has_ended(target: Target, error: HakmemError) -> bool:
+    """Whether the target has ended."""
+    if not isinstance(error, ProcessGoneError | UnreadableError):
+        return False
+    try:
+        target.check_same()
+    except ProcessGoneError:
+        return True
+    return isinstance(error, ProcessGoneError)

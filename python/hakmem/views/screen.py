@@ -1,0 +1,186 @@
+"""Printing: tables that fit the terminal, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from hakmem.base.progress import Progress as Report
+from hakmem.base.streams import PlainText
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PIPE_COLUMNS = 120  # where the width is unknown
+TERMINAL_COLUMNS, LINES = 80, 24
+COLUMNS_MIN, COLUMNS_MAX = 20, 10_000
+WRAPPED_COLUMNS_MIN = 24  # narrower text is hard to read
+FOLDED_COLUMNS_MIN = 8
+GAP = 2  # between columns
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # Unicode categories of control characters and non-characters
+SHOW_PROGRESS_AFTER_S = 1.0
+
+
+def console(stderr: bool = False) -> Console:
+    """For the terminal; for a pipe without colours and with a fixed width."""
+    stream = sys.stderr if stderr else sys.stdout
+    # Both are given: otherwise rich reads COLUMNS and LINES, and accepts "²" as a number.
+    return Console(stderr=stderr, highlight=False, width=columns_of(stream), height=LINES)
+
+
+def columns_of(stream: TextIO) -> int:
+    """COLUMNS, else the terminal's width, at least COLUMNS_MIN: in a narrower terminal lines wrap."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isascii() and asked.isdigit() and int(asked[:9]):
+        found = int(asked[:9])
+    elif stream.isatty():
+        found = terminal_columns(stream)
+    else:
+        found = PIPE_COLUMNS
+    return min(COLUMNS_MAX, max(COLUMNS_MIN, found))
+
+
+def terminal_columns(stream: TextIO) -> int:
+    """Some terminals (serial lines, expect) report 0 for unknown."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or TERMINAL_COLUMNS
+    except OSError:
+        return TERMINAL_COLUMNS
+
+
+class Sheet:
+    """A table without frames that never truncates a figure: if it is wider than the terminal, it continues
+    below, each part starting with the column `key`."""
+
+    def __init__(
+        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int
+    ) -> None:
+        self._title = title
+        self._columns = columns
+        self._rows = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+        self._key = key
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._title:
+            yield Text(self._title, "bold")
+        for number, places in enumerate(self._parts(options.max_width)):
+            if number:
+                yield Text("")
+            yield self._part(places, options.max_width)
+
+    def _parts(self, width: int) -> list[list[int]]:
+        """The columns of each part."""
+        widths = [self._width(place) for place in range(len(self._columns))]
+        parts: list[list[int]] = [[]]
+        used = widths[self._key]
+        for place in range(len(self._columns)):
+            if place == self._key:
+                continue
+            needed = GAP + (min(widths[place], WRAPPED_COLUMNS_MIN) if self._wraps(place) else widths[place])
+            if parts[-1] and used + needed > width:
+                parts.append([])
+                used = widths[self._key]
+            parts[-1].append(place)
+            used += needed
+        return [sorted([self._key, *part]) for part in parts]
+
+    def _part(self, places: Sequence[int], width: int) -> Table:
+        """The last text column wraps; if even two columns are too wide, all do."""
+        made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        kept = [place for place in places if not self._wraps(place)]
+        rest = FOLDED_COLUMNS_MIN if len(kept) < len(places) else -GAP
+        is_tight = sum(self._width(place) + GAP for place in kept) + rest > width
+        for place in places:
+            name = self._columns[place]
+            made.add_column(
+                name.removeprefix("<"),
+                justify="left" if name.startswith("<") else "right",
+                header_style="dim",
+                no_wrap=not (is_tight or self._wraps(place)),
+                overflow="fold",
+            )
+        for row in self._rows:
+            made.add_row(*(row[place] for place in places))
+        return made
+
+    def _wraps(self, place: int) -> bool:
+        return place == len(self._columns) - 1 and self._columns[place].startswith("<")
+
+    def _width(self, place: int) -> int:
+        lines = (line for row in self._rows for line in row[place].plain.splitlines())
+        return max(map(cell_len, [self._columns[place].removeprefix("<"), *lines]))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], key: int = 0) -> Sheet:
+    """A column "<name" is text, others are figures, aligned right.  `key`: the column that identifies
+    rows."""
+    return Sheet(title, columns, rows, key)
+
+
+def one_line(words: Sequence[str], columns_max: int | None = None) -> str:
+    """A command line on one line, whatever its arguments contain: control characters are dropped, truncation
+    is marked."""
+    text = "".join(" " if unicodedata.category(sign) in UNSEEN else sign for sign in " ".join(words))
+    text = " ".join(text.split())
+    if columns_max is None or cell_len(text) <= columns_max:
+        return text
+    return set_cell_size(text, columns_max - 1).rstrip() + "…"
+
+
+def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON value
+    """As ASCII in the C locale, and for file names that are not UTF-8."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if isinstance(sys.stdout, PlainText) or not is_encodable(text, sys.stdout.encoding or "utf-8"):
+        text = json.dumps(data, indent=2)
+    print(text)
+
+
+def is_encodable(text: str, encoding: str) -> bool:
+    """Whether it can be written without replacing anything."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Report]:
+    """A bar on standard error for what takes more than a second; nothing if that is not a terminal."""
+    errors, began_s = console(stderr=True), time.monotonic()
+    bar: Progress | None = None
+
+    def report(done: float) -> None:
+        nonlocal bar
+        if bar is None and errors.is_terminal and time.monotonic() - began_s > SHOW_PROGRESS_AFTER_S:
+            bar = started_bar(errors, what, began_s)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
+
+    try:
+        yield report
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def started_bar(errors: Console, what: str, began_s: float) -> Progress:
+    """A bar whose time counts from `began_s`.  Its module is imported on use: most commands are fast."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(TextColumn(what), BarColumn(), TimeElapsedColumn(), console=errors, transient=True)
+    task = bar.add_task(what, total=1.0)
+    bar.tasks[task].start_time = began_s
+    bar.start()
+    return bar

@@ -1,0 +1,311 @@
+"""A snapshot as text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.census.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
+from hakmem.census.limits import LimitFigures, limit_notes, limit_rows
+from hakmem.census.options import WHERE
+from hakmem.census.snapshot import Target, take
+from hakmem.layout.schema import FieldMeta
+from hakmem.target.process import ProcessFigures
+from hakmem.views.screen import console, one_line, print_json, progress_bar, table
+
+THREADS_SHOWN = 20
+# Counters by prefix, in the order of the report; the longest prefix decides.
+GROUPS = {
+    "Magazines": ("refills", "refilled_", "flush"),
+    "Refills served by": ("refill_",),
+    "Supply ladder": ("must_reuse_", "active_drain_", "new_pages_", "page_reuses"),
+    "Route P: slabs adopted from idle threads": ("route_p_",),
+    "Remote frees": ("remote_buffer_", "remote_", "pending_"),
+    "Shared pool": ("acquire_", "released_", "cas_"),
+    "Large and Big blocks": ("large_", "big_"),
+    "Locks": ("lock_",),
+    "Heaps": ("heaps_",),
+}
+OTHERS = "Other"
+OS_CALLS = (
+    ("mmap", "os_maps", "os_map_ns"),
+    ("munmap", "os_unmaps", "os_unmap_ns"),
+    ("madvise", "os_purges", "os_purge_ns"),
+)
+NOT_RSS = "All but RSS is counted in blocks and addresses, resident or not: not parts of RSS"
+MEMORY_LINES = {
+    "live_bytes": "in blocks that the program holds, rounding included",
+    "cached_bytes": "free blocks cached in magazines and remote-free buffers",
+    "quarantine_bytes": "free blocks in quarantines (hardened mode), included above",
+    "free_slab_bytes": "free blocks in slabs in use; their pages may have been purged",
+    "ranges_cached_bytes": "freed Large and Big blocks, kept whole for reuse",
+    "ranges_dirty_bytes": "free ranges, not purged yet: reused, or purged by age",
+    "ranges_clean_bytes": "free ranges, purged or never used: address space only",
+    "metadata_bytes": "hakmem's own records, touched or not",
+    "mapped_bytes": "address space of all SuperSlabs and ranges",
+}
+
+
+def show_snapshot(target: Target, name: str, *, as_json: bool, everything: bool) -> None:
+    """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
+    counters, and all threads."""
+    with progress_bar(f"reading {name}") as progress:
+        snapshot = take(target, progress=progress)
+    if as_json:
+        print_json(snapshot.to_json())
+        return
+    out = console()
+    out.print(_headline(snapshot))
+    for part in _parts(snapshot, target.schema.counter_meta, everything):
+        out.print()
+        out.print(part)
+
+
+def _headline(snapshot: Snapshot) -> Text:
+    line = Text()
+    line.append(f"PID {snapshot.pid}", "bold")
+    line.append(f"  {one_line([shlex.join(snapshot.command)])}  ")
+    line.append(f"hakmem {snapshot.version}", "cyan")
+    return line
+
+
+def _parts(snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool) -> Iterator[RenderableType]:
+    yield _memory(snapshot)
+    if snapshot.limits is not None and snapshot.limits.any:
+        yield _limits(snapshot.limits)
+    if snapshot.options_changed:
+        yield _options(snapshot)
+    yield _tiers(snapshot)
+    yield _classes(snapshot.classes, everything)
+    yield _threads(snapshot.threads, everything)
+    yield from _counters(snapshot.counters, meta, everything)
+    yield _os_calls(snapshot.totals)
+    if snapshot.process is not None:
+        yield _process(snapshot.process)
+
+
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+def _memory(snapshot: Snapshot) -> RenderableType:
+    figures = vars(snapshot.memory)
+    rows = [
+        (bytes_text(figures[name]), meaning)
+        for name, meaning in MEMORY_LINES.items()
+        if figures.get(name) is not None and (figures[name] or name != "quarantine_bytes")
+    ]
+    process = snapshot.process
+    if process is not None:
+        rows.insert(
+            0, (bytes_text(process.rss_bytes), "RSS: all resident memory, hakmem's or not (see hakmem why)")
+        )
+        if process.swap_bytes:
+            rows.insert(1, (bytes_text(process.swap_bytes), "swapped out"))
+    parts: list[RenderableType] = [
+        table("Memory", ["bytes", "<where"], rows),
+        Text(f"{NOT_RSS} (hakmem why shows those)", "dim"),
+    ]
+    if any(snapshot.memory.superslabs_by_fill):
+        parts.append(_by_fill(snapshot.memory.superslabs_by_fill))
+    return Group(*parts)
+
+
+def _by_fill(counts: list[int]) -> Text:
+    """SuperSlabs by how many of their slots are in use."""
+    names = ["0 %", *(f"≤{step * 10} %" for step in range(1, len(counts)))]
+    shown = ", ".join(f"{count} × {name}" for name, count in zip(names, counts, strict=True) if count)
+    return Text(f"SuperSlabs by slots in use: {shown}", "dim")
+
+
+# ---- limits, options -----------------------------------------------------------------------------------
+
+
+def _limits(limits: LimitFigures) -> RenderableType:
+    parts: list[RenderableType] = []
+    if rows := limit_rows(limits):
+        parts.append(table("Limits", ["<limit", "bytes", "used", "<effect"], rows))
+    parts += [Text(note, "yellow") for note in limit_notes(limits)]
+    return Group(*parts)
+
+
+def _options(snapshot: Snapshot) -> RenderableType:
+    rows = [
+        (item.variable, str(item.value), item.default or "none", WHERE[item.source])
+        for item in snapshot.options_changed
+    ]
+    return table("Options changed from the default", ["<option", "value", "default", "<from"], rows)
+
+
+# ---- tiers, classes, threads -------------------------------------------------------------------------
+
+
+def _tiers(snapshot: Snapshot) -> RenderableType:
+    rows = [_tier_row(tier, [c for c in snapshot.classes if c.tier == tier]) for tier in TIERS]
+    totals, counters, big = snapshot.totals, snapshot.counters, snapshot.big
+    rows.append(
+        (
+            "big",
+            bytes_text(totals.get("big_live_bytes", big.bytes)),
+            "–" if big.blocks is None else count_text(big.blocks),
+            bytes_text(snapshot.memory.ranges_cached_bytes or 0),
+            "",
+            count_text(counters.get("big_allocs", 0)),
+            count_text(counters.get("big_frees", 0)),
+        )
+    )
+    return table("Tiers", ["<tier", "live", "blocks", "cached", "free", "fetched", "flushed"], rows)
+
+
+def _tier_row(tier: str, classes: list[ClassFigures]) -> tuple[str, ...]:
+    cached = sum(c.cached_blocks * c.block_bytes for c in classes)
+    free = sum(((c.free_blocks or 0) + (c.remote_blocks or 0)) * c.block_bytes for c in classes)
+    return (
+        tier,
+        bytes_text(sum(c.live_bytes for c in classes)),
+        count_text(sum(c.live_blocks or 0 for c in classes)),
+        bytes_text(cached),
+        bytes_text(free),
+        count_text(sum(c.refilled_blocks for c in classes)),
+        count_text(sum(c.flushed_blocks for c in classes)),
+    )
+
+
+def _classes(classes: list[ClassFigures], everything: bool) -> RenderableType:
+    columns = [
+        "size",
+        "request",
+        "live",
+        "bytes",
+        "cached",
+        "free",
+        "remote",
+        "slabs",
+        "full",
+        "fetched",
+        "flushed",
+    ]
+    shown = [c for c in classes if everything or c.capacity_blocks or c.refilled_blocks]
+    title = "Classes, in blocks (fetched, flushed: between magazines and slabs or ranges)"
+    return table(title, columns, (_class_row(c) for c in shown))
+
+
+def _class_row(figures: ClassFigures) -> tuple[str, ...]:
+    mean, capacity, live = figures.mean_request_bytes, figures.capacity_blocks or 0, figures.live_blocks or 0
+    return (
+        _narrow_bytes(figures.block_bytes),
+        "–" if mean is None else _narrow_bytes(mean),
+        _narrow(live),
+        _narrow_bytes(figures.live_bytes),
+        _narrow(figures.cached_blocks),
+        _narrow(figures.free_blocks or 0),
+        _narrow(figures.remote_blocks or 0),
+        _narrow(figures.slabs or 0),
+        f"{100 * live / capacity:.0f}%" if capacity else "–",
+        _narrow(figures.refilled_blocks),
+        _narrow(figures.flushed_blocks),
+    )
+
+
+def _narrow(count: float) -> str:
+    return count_text(count).replace(" ", "")
+
+
+def _narrow_bytes(count: float) -> str:
+    """1.25 KiB → 1.25K: eleven columns must fit."""
+    return bytes_text(count).replace(" ", "").replace("iB", "")
+
+
+def _threads(threads: list[ThreadFigures], everything: bool) -> RenderableType:
+    by_size = sorted(threads, key=lambda thread: thread.cached_bytes, reverse=True)
+    shown = by_size if everything else by_size[:THREADS_SHOWN]
+    columns = ["TID", "<name", "<state", *TIERS, "remote-free", "out", "slow paths"]
+    parts: list[RenderableType] = [
+        table(f"Threads ({_thread_counts(threads)}): cached bytes", columns, map(_thread_row, shown))
+    ]
+    rest = by_size[len(shown) :]
+    if rest:
+        cached = bytes_text(sum(thread.cached_bytes for thread in rest))
+        parts.append(
+            Text(f"… and {counted(len(rest), 'more heap')} with {cached} in caches (--all shows them)", "dim")
+        )
+    return Group(*parts)
+
+
+def _thread_counts(threads: list[ThreadFigures]) -> str:
+    counts: dict[str, int] = {}
+    for thread in threads:
+        counts[thread.state] = counts.get(thread.state, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in counts.items())
+
+
+def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
+    return (
+        str(thread.thread_id) if thread.thread_id else "–",
+        thread.name or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
+        thread.state,
+        *(_narrow_bytes(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
+        _narrow_bytes(thread.remote_buffer_bytes),
+        _narrow_bytes(thread.bytes_out),
+        _narrow(thread.slow_paths),
+    )
+
+
+# ---- counters ----------------------------------------------------------------------------------------
+
+
+def _counters(
+    counters: Mapping[str, int], meta: Mapping[str, FieldMeta], everything: bool
+) -> Iterator[RenderableType]:
+    for group, names in grouped(counters).items():
+        rows = [
+            (f"{counters[name]:,}", name, meta[name].meaning if name in meta else "")
+            for name in names
+            if everything or counters[name]
+        ]
+        if rows:
+            yield table(group, ["count", "<counter", "<what it counts"], rows, key=1)
+
+
+def grouped(names: Iterable[str]) -> dict[str, list[str]]:
+    """Counters by subject; unknown ones of a newer library come last."""
+    groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, OTHERS)}
+    for name in names:
+        fitting = [
+            (len(prefix), group)
+            for group, prefixes in GROUPS.items()
+            for prefix in prefixes
+            if name.startswith(prefix)
+        ]
+        groups[max(fitting)[1] if fitting else OTHERS].append(name)
+    return groups
+
+
+def _os_calls(totals: Mapping[str, int]) -> RenderableType:
+    rows = [
+        (call, f"{totals[count]:,}", _ms(totals.get(time, 0), totals[count]))
+        for call, count, time in OS_CALLS
+        if count in totals
+    ]
+    purged, refaulted = totals.get("purged_bytes", 0), totals.get("refaulted_bytes", 0)
+    line = f"purged {bytes_text(purged)}, of which {bytes_text(refaulted)} were used again"
+    if totals.get("os_failures"):
+        line += f"; the system refused {counted(totals['os_failures'], 'call')}"
+    return Group(table("System calls", ["<call", "calls", "time"], rows), Text(line, "dim"))
+
+
+def _ms(time_ns: int, calls: int) -> str:
+    """The library does not time the first few calls."""
+    if calls and not time_ns:
+        return "–"
+    return f"{time_ns / 1e6:,.1f} ms"
+
+
+def _process(process: ProcessFigures) -> Text:
+    return Text(
+        f"Page faults: {process.minor_faults:,} minor, {process.major_faults:,} major (read from disk); "
+        f"{counted(process.threads, 'thread')}; {process.cpu_s:,.2f} s of CPU time"
+    )

@@ -1,0 +1,102 @@
+"""Parts of `hakmem top`: the gauges, and the choice of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from hakmem.base.errors import HakmemError
+from hakmem.base.sizes import bytes_text, sparkline
+from hakmem.target.target import Target
+from hakmem.views.screen import one_line
+from hakmem.views.watching import HISTORY, Gauge, Moment
+
+COMMAND_SHOWN = 70
+
+
+class GaugeTile(Static):
+    """A figure: its name, value and history."""
+
+    def __init__(self, gauge: Gauge) -> None:
+        super().__init__(classes="gauge")
+        self.gauge = gauge
+
+    def show(self, history: Sequence[Moment], is_flat: bool) -> None:
+        """The newest value, and bars that fill the width; `is_flat`: one line, without bars."""
+        values = [self.gauge.pick(moment) for moment in history]
+        width = max(1, min(HISTORY, self.content_size.width))
+        text = Text(self.gauge.name, style="dim")
+        if is_flat:
+            self.update(text.append(f" {self.gauge.text(values[-1])}", style="bold not dim"))
+            return
+        text.append(f"\n{self.gauge.text(values[-1])}", style="bold not dim")
+        self.update(text.append(f"\n{sparkline(values, width)}", style="cyan not dim"))
+
+
+def flowed(pieces: Sequence[Text], between: str, width: int) -> Text:
+    """The pieces in lines, none of them broken."""
+    text, used = Text(), 0
+    for piece in pieces:
+        if used and used + len(between) + piece.cell_len > width:
+            text.append("\n")
+            used = 0
+        elif used:
+            text.append(between, style="dim")
+            used += len(between)
+        text.append(piece)
+        used += piece.cell_len
+    return text
+
+
+class ChooseProcess(ModalScreen[Target | None]):
+    """Asks which process to watch."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit"),
+        Binding("escape,b", "back", "Back"),
+    ]
+
+    def __init__(self, targets: Sequence[Target], current: Target | None = None) -> None:
+        """`current`: the process that Escape goes back to."""
+        super().__init__()
+        sizes = [(rss_of(target), target) for target in targets]
+        self.choices = sorted(sizes, key=lambda choice: (choice[0] is None, -(choice[0] or 0), choice[1].pid))
+        self.current = current
+
+    def compose(self) -> ComposeResult:
+        back = "Escape goes back" if self.current else "Escape or q quits"
+        yield Static(f"Choose a process (sorted by RSS): ↑ ↓ and Enter; {back}", id="question")
+        yield OptionList(*(Option(option_text(size, target)) for size, target in self.choices))
+
+    def on_mount(self) -> None:
+        """Selects the process that was watched, if any."""
+        pids = [target.pid for _, target in self.choices]
+        if self.current is not None and self.current.pid in pids:
+            self.query_one(OptionList).highlighted = pids.index(self.current.pid)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.choices[event.option_index][1])
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+def rss_of(target: Target) -> int | None:
+    """None if it has ended."""
+    try:
+        return target.process.figures().rss_bytes if target.process else None
+    except HakmemError:
+        return None
+
+
+def option_text(rss_bytes: int | None, target: Target) -> Text:
+    """A process in the list."""
+    size = "ended" if rss_bytes is None else bytes_text(rss_bytes)
+    return Text(f"{target.pid:>8}  {size:>9}  {one_line(target.command, COMMAND_SHOWN)}")

@@ -1,0 +1,291 @@
+"""Watching one process: moments, each with the rates since the previous one, and a short history.
+
+`top` shows these in a terminal (top.py) and as plain tables."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.census.figures import ClassFigures, Snapshot
+from hakmem.census.rates import OS_CALL_NAMES, Rates, between
+from hakmem.layout.schema import FieldMeta
+from hakmem.target.target import Target
+from hakmem.views.recording import Pace
+
+HISTORY = 60
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A snapshot, and the rates since the previous one."""
+
+    snapshot: Snapshot
+    rates: Rates
+
+
+class Watch:
+    """Takes snapshots of a process, full ones only as often as they are cheap."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.history: deque[Moment] = deque(maxlen=HISTORY)
+        self._pace = Pace()
+        self._last: Snapshot | None = None
+        self._last_full: Snapshot | None = None
+
+    def poll(self) -> Moment | None:
+        """The next moment; None the first time, when there is nothing to compare with."""
+        snapshot = self._pace.take(self.target)
+        if snapshot.detail == "full":
+            self._last_full = snapshot
+        elif self._last_full is not None:
+            snapshot = with_slab_figures(snapshot, self._last_full)
+        before, self._last = self._last, snapshot
+        if before is None:
+            return None
+        moment = Moment(snapshot, between(before, snapshot))
+        self.history.append(moment)
+        return moment
+
+
+def with_slab_figures(quick: Snapshot, full: Snapshot) -> Snapshot:
+    """A quick snapshot with the slab figures of an older full one."""
+    older = {item.number: item for item in full.classes}
+    names = ("slabs", "capacity_blocks", "free_blocks", "remote_blocks", "live_blocks")
+
+    def filled(item: ClassFigures) -> ClassFigures:
+        known = older.get(item.number)
+        return replace(item, **{name: getattr(known, name) for name in names}) if known else item
+
+    memory = replace(
+        full.memory,
+        live_bytes=quick.memory.live_bytes,
+        cached_bytes=quick.memory.cached_bytes,
+        metadata_bytes=quick.memory.metadata_bytes,
+    )
+    return replace(quick, classes=[filled(item) for item in quick.classes], memory=memory)
+
+
+# ---- gauges at the top ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A figure with a history."""
+
+    name: str
+    pick: Callable[[Moment], float]
+    text: Callable[[float], str]
+
+
+def rate_text(value: float) -> str:
+    """A rate per second."""
+    return f"{count_text(round(value, 1))}/s"
+
+
+def rss(moment: Moment) -> float:
+    """Resident bytes."""
+    return moment.snapshot.process.rss_bytes if moment.snapshot.process else 0
+
+
+GAUGES = (
+    Gauge("RSS", rss, bytes_text),
+    Gauge("live", lambda m: m.snapshot.memory.live_bytes, bytes_text),
+    Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text),
+    Gauge("slow paths", lambda m: m.rates.slow_paths_per_s, rate_text),
+    Gauge("remote frees", lambda m: m.rates.remote_frees_per_s, rate_text),
+    Gauge("page faults", lambda m: m.rates.minor_faults_per_s + m.rates.major_faults_per_s, rate_text),
+)
+
+# ---- views: the tables below ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The text of a cell, and its sort key."""
+
+    text: str
+    key: float | str
+
+
+Row = list[Cell]
+
+
+@dataclass(frozen=True)
+class View:
+    """One table: its columns ("<name" is text), its rows, its initial sort column."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Callable[[Moment, dict[str, FieldMeta]], list[Row]]
+    sorted_by: int
+
+    def sorted_rows(
+        self, moment: Moment, meta: dict[str, FieldMeta], column: int | None = None, reverse: bool = True
+    ) -> list[list[str]]:
+        """The texts, largest first unless `reverse` is off."""
+        place = self.sorted_by if column is None else column
+        rows = sorted(self.rows(moment, meta), key=lambda row: row[place].key, reverse=reverse)
+        return [[cell.text for cell in row] for row in rows]
+
+
+def number(value: float | None, text: Callable[[float], str] = count_text) -> Cell:
+    """A cell of a figure; "–" if it is unknown (yet)."""
+    return Cell("–", -1.0) if value is None else Cell(text(value), value)
+
+
+def size(value: float | None) -> Cell:
+    """A cell of bytes."""
+    return number(value, bytes_text)
+
+
+def rate(value: float) -> Cell:
+    """A cell of a rate."""
+    return Cell(rate_text(value) if value else "·", value)
+
+
+def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """Size classes that are or were in use."""
+    rates = {item.number: item for item in moment.rates.classes}
+    rows = []
+    for item in moment.snapshot.classes:
+        if not (item.refilled_blocks or item.live_blocks or item.magazine_blocks):
+            continue
+        cached = item.cached_blocks
+        now = rates[item.number]
+        use = share_text(item.live_blocks or 0, item.capacity_blocks) if item.capacity_blocks else "–"
+        rows.append(
+            [
+                Cell(bytes_text(item.block_bytes), item.block_bytes),
+                Cell(item.tier, item.tier),
+                rate(now.refilled_per_s),
+                rate(now.flushed_per_s),
+                number(item.live_blocks),
+                size(item.live_bytes if item.live_blocks is not None else None),
+                number(cached),
+                size(cached * item.block_bytes),
+                number(item.slabs),
+                Cell(use, (item.live_blocks or 0) / item.capacity_blocks if item.capacity_blocks else -1.0),
+            ]
+        )
+    return rows
+
+
+def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """Heaps, with their threads."""
+    return [
+        [
+            Cell(thread.name or "–", thread.name),
+            number(thread.thread_id, lambda n: str(int(n)) if n else "–"),
+            Cell(thread.state, thread.state),
+            size(thread.cached_bytes),
+            *(size(thread.magazine_bytes.get(tier, 0)) for tier in ("tiny", "mid", "large")),
+            size(thread.remote_buffer_bytes),
+            size(thread.bytes_out),
+            number(thread.slow_paths),
+        ]
+        for thread in moment.snapshot.threads
+    ]
+
+
+def counter_rows(moment: Moment, meta: dict[str, FieldMeta]) -> list[Row]:
+    """The counters of slow paths."""
+    return [
+        [
+            Cell(name, name),
+            rate(moment.rates.counters.get(name, 0.0)),
+            number(value),
+            Cell(meta[name].meaning if name in meta else "", ""),
+        ]
+        for name, value in moment.snapshot.counters.items()
+        if value
+    ]
+
+
+def os_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """System calls with their time; page faults."""
+    totals, rates = moment.snapshot.totals, moment.rates
+    rows = []
+    for name, call in zip(OS_CALL_NAMES, ("mmap", "munmap", "madvise"), strict=True):
+        calls, ns = totals.get(f"os_{name}s"), totals.get(f"os_{name}_ns")
+        spent = rates.counters.get(f"os_{name}_ns", 0.0) / NS_PER_MS
+        rows.append(
+            [
+                Cell(call, call),
+                rate(rates.counters.get(f"os_{name}s", 0.0)),
+                number(calls),
+                Cell(f"{spent:.3g} ms/s", spent),
+                number(ns, lambda n: f"{n / NS_PER_MS:.4g} ms"),
+            ]
+        )
+    process = moment.snapshot.process
+    if process is not None:
+        for kind, per_s, faults in (
+            ("page faults, minor", rates.minor_faults_per_s, process.minor_faults),
+            ("page faults, major", rates.major_faults_per_s, process.major_faults),
+        ):
+            rows.append([Cell(kind, kind), rate(per_s), number(faults), Cell("–", -1.0), Cell("–", -1.0)])
+    return rows
+
+
+def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """hakmem's memory by use: addresses, resident or not, so these are not parts of RSS."""
+    memory = moment.snapshot.memory
+    parts = (
+        ("live blocks, rounding included", memory.live_bytes),
+        ("magazines, remote-free buffers, quarantines", memory.cached_bytes),
+        ("free blocks of slabs in use", memory.free_slab_bytes),
+        ("cached Large and Big blocks", memory.ranges_cached_bytes),
+        ("free ranges not purged", memory.ranges_dirty_bytes),
+        ("free ranges purged", memory.ranges_clean_bytes),
+        ("hakmem's records", memory.metadata_bytes),
+    )
+    whole = sum(value or 0 for _, value in parts)
+    return [
+        [Cell(name, name), size(value), Cell(share_text(value or 0, whole), value or 0)]
+        for name, value in parts
+    ]
+
+
+CLASSES = View(
+    "classes",
+    (
+        "block",
+        "<tier",
+        "fetched",
+        "flushed",
+        "live",
+        "live bytes",
+        "cached",
+        "cached bytes",
+        "slabs",
+        "in use",
+    ),
+    class_rows,
+    2,
+)
+THREADS = View(
+    "threads",
+    (
+        "<thread",
+        "tid",
+        "<state",
+        "cached",
+        "tiny",
+        "mid",
+        "large",
+        "remote-free",
+        "bytes out",
+        "slow paths",
+    ),
+    thread_rows,
+    3,
+)
+COUNTERS = View("slow paths", ("<counter", "rate", "total", "<meaning"), counter_rows, 1)
+SYSTEM = View("system", ("<call", "rate", "total", "time", "total time"), os_rows, 1)
+MEMORY = View("memory", ("<part", "bytes, resident or not", "share"), memory_rows, 1)
+VIEWS = (CLASSES, THREADS, COUNTERS, SYSTEM, MEMORY)

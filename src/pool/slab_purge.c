@@ -1,0 +1,141 @@
+/* slab_purge.c: of slab_pool.h what gives pages back by age. */
+#include "config/limits.h"
+#include "map/commit.h"
+#include "pool/slab_pool.h"
+
+ATOMIC(uint32_t) purge_state;
+ATOMIC(uint32_t) purge_helper_waits;
+ATOMIC(bool) purge_has_helper;
+
+/* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first.  A round that has done its
+ * share leaves the rest of it to the next one. */
+static struct {
+  size_t below;   /* what is left of the pass; 0: none */
+  bool was_found; /* something that is free was left, in the pass so far */
+} pass;
+
+/* ---- one SuperSlab ------------------------------------------------------------------------------------- */
+
+/* Gives back the pages of these slots, neighbours in one call; those of which they are gone. */
+LONG_LIVED static uint32_t purge_slots(struct purge *purge, struct superslab *superslab,
+                                       uint32_t dirty) {
+  uint32_t purged = 0;
+  for (uint32_t rest = dirty, mask; rest; rest &= ~mask) {
+    unsigned first = lowest_bit(rest);
+    mask = run_mask(first, count_low_ones((uint64_t)rest >> first));
+    if (mask != ALL_SLOTS) superslab_refuse_huge(superslab);
+    uintptr_t address = chunk_address(superslab->chunk) + first * GRANULE_BYTES;
+    purge_note_call(purge);
+    if (os_purge((void *)address, count_bits(mask) * GRANULE_BYTES)) purged |= mask;
+  }
+  return purged;
+}
+
+/* Of one that is wholly held.  Strict overcommit charges unused mappings. */
+static bool give_addresses(struct purge *purge, struct superslab *superslab) {
+  bool shall_go = purge->give_addresses || os_overcommit_is_strict();
+  if (!shall_go || !superslab->is_mapped) return false;
+  purge_note_call(purge);
+  return superslab_unmap(superslab);
+}
+
+LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab,
+                                       uint32_t due) {
+  uint64_t held = slots_hold(superslab, due);
+  bool is_whole = slots_unused(held) == usable_slots();
+  uint32_t dirty = slots_dirty(held);
+  uint32_t purged =
+      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(purge, superslab, dirty);
+  size_t bytes = count_bits(purged) * GRANULE_BYTES;
+  fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
+  slots_return(superslab, slots_unused(held), purged);
+  commit_give(bytes);
+  purge_account(purge, bytes);
+}
+
+LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab *superslab,
+                                     uint32_t dirty) {
+  uint32_t old = 0;
+  for (; dirty; dirty &= dirty - 1) {
+    unsigned slot = lowest_bit(dirty);
+    if (purge_is_due(purge, load_relaxed(&superslab->freed_ms[slot]))) old |= run_mask(slot, 1);
+  }
+  return old;
+}
+
+/* A kept one goes as a whole, when all of it is old, or when too many are kept. */
+LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
+  uint64_t slots =
+      load_seq(&superslab->slots); /* acquire would do: freed_ms; pairs with slots_return */
+  unsigned kinds = slot_kinds(slots);
+  uint32_t dirty = slots_unused(slots) & slots_dirty(slots);
+  if (kinds == KIND_CLEAN) return purge->give_addresses ? usable_slots() : 0;
+  if (kinds == KIND_KEPT && slots_keep_too_much()) return usable_slots();
+  uint32_t old = old_slots(purge, superslab, dirty);
+  return kinds != KIND_KEPT ? old : old == dirty ? usable_slots() : 0;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------- */
+
+LONG_LIVED static void purge_chunk(struct purge *purge, size_t chunk) {
+  struct superslab *superslab = superslab_of_chunk(chunk);
+  uint32_t due = due_slots(purge, superslab);
+  if (due) purge_superslab(purge, superslab, due);
+}
+
+/* SuperSlabs that a bounded round looks at: their records are in no cache. */
+enum { SCANS_A_ROUND = 1024 };
+
+LONG_LIVED void slab_pool_purge(struct purge *purge) {
+  unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
+  empty_slabs_age(purge);
+  size_t scans = purge->calls_left == SIZE_MAX ? SIZE_MAX : SCANS_A_ROUND;
+  if (!pass.below || scans == SIZE_MAX) {
+    pass.below = load_relaxed(&window.frontier_chunk);
+    pass.was_found = false;
+  }
+  for (; pass.below && scans && purge_may_go_on(purge); scans--) {
+    size_t chunk = slot_index_find_below(pass.below, kinds);
+    pass.below = chunk == NO_CHUNK ? 0 : chunk;
+    if (chunk != NO_CHUNK) purge_chunk(purge, chunk);
+  }
+  purge->is_cut |= pass.below != 0;
+  purge->work_remains |= pass.was_found || pass.below;
+  pass.was_found |= purge->work_remains;
+}
+
+RESIDENT bool slab_pool_is_over_limit(void) {
+  return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && slots_keep_too_much();
+}
+
+void slab_pool_purge_kept(struct purge *purge) {
+  size_t chunk = load_relaxed(&window.frontier_chunk);
+  while (slots_keep_too_much() && purge_may_go_on(purge) &&
+         (chunk = slot_index_find_below(chunk, KIND_KEPT)) != NO_CHUNK)
+    purge_chunk(purge, chunk);
+}
+
+/* ---- reports ------------------------------------------------------------------------------------------- */
+
+static uint64_t dirty_bytes(void) {
+  uint64_t bytes = 0;
+  size_t chunk = load_relaxed(&window.frontier_chunk);
+  while ((chunk = slot_index_find_below(chunk, KIND_DIRTY_RUN | KIND_KEPT)) != NO_CHUNK) {
+    uint64_t slots = load_relaxed(&superslab_of_chunk(chunk)->slots);
+    bytes += count_bits(slots_unused(slots) & slots_dirty(slots)) * GRANULE_BYTES;
+  }
+  return bytes;
+}
+
+void slab_pool_measure(struct slab_pool_sizes *sizes) {
+  *sizes = (struct slab_pool_sizes){
+      .mapped_bytes = load_relaxed(&totals.superslabs_mapped) * CHUNK_BYTES,
+      .empty_bytes = empty_slabs_bytes(),
+  };
+  sizes->dirty_bytes = sizes->empty_bytes + dirty_bytes();
+}
+
+void slab_pool_after_fork(void) {
+  store_relaxed(&totals.superslabs_kept, slot_index_repair());
+  pass.below = 0;
+}

@@ -1,0 +1,134 @@
+#include "reclaim/due.h"
+
+#include "cache/divert.h"
+#include "config/options.h"
+#include "map/commit.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+#include "reclaim/excess.h"
+#include "reclaim/own.h"
+#include "reclaim/reclaim.h"
+
+/* ---- rounds by age ------------------------------------------------------------------------------------------ */
+
+static ATOMIC(uint64_t) next_round_ms;
+
+/* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
+ * unless the last one was just now. */
+RESIDENT static void arm(uint64_t now_ms) {
+  uint32_t wanted = PURGE_WANTED;
+  if (options.decay_ms)
+    store_relaxed(&next_round_ms, now_ms + reclaim_interval_ms());
+  else if (load_relaxed(&next_round_ms) < now_ms)
+    store_relaxed(&next_round_ms, now_ms);
+  cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
+}
+
+/* Whoever moves the time of the next round on begins this one. */
+static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
+  return cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
+}
+
+/* A round that was cut goes on in the next slow path, or, where none may come, in the next free; whether the helper has come
+ * meanwhile or not. */
+static ATOMIC(bool) was_cut;
+
+static void go_on_soon(struct heap *heap, uint64_t due_ms) {
+  store_relaxed(&was_cut, true);
+  store_relaxed(&next_round_ms, due_ms);
+  if (heap_is_real(heap) && !options.harden) heap_divert(heap);
+}
+
+/* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
+ * all that is free has been so for a decay time. */
+static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+  bool was_quiet = options.decay_ms && now_ms >= due_ms + reclaim_decay_ms();
+  if (!begin_round(now_ms, due_ms)) return;
+  store_relaxed(&was_cut, false);
+  struct purge purge = reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE);
+  if (purge.is_cut) go_on_soon(heap, was_quiet ? due_ms : now_ms);
+}
+
+/* The helper comes; unless it has no time for it. */
+static bool is_left_to_helper(uint64_t now_ms, uint64_t due_ms) {
+  return load_relaxed(&purge_has_helper) && now_ms < due_ms + reclaim_decay_ms();
+}
+
+NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+  if (!load_relaxed(&purge_has_helper) || load_relaxed(&was_cut))
+    run_step(heap, now_ms, due_ms);
+  else if (!is_left_to_helper(now_ms, due_ms) && begin_round(now_ms, due_ms))
+    reclaim(heap, RECLAIM_AGE);
+}
+
+/* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */
+enum { PARTS_MAX = 4 };
+
+void reclaim_round_when_due(struct heap *heap) {
+  uint64_t now_ms = os_now_coarse_ms();
+  if (load_acquire(&purge_state) == PURGE_WANTED) arm(now_ms);
+  uint64_t due_ms = load_relaxed(&next_round_ms);
+  if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
+  bool is_cut = true;
+  for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
+    is_cut = reclaim(heap, RECLAIM_BY_HELPER).is_cut;
+}
+
+/* ---- above the soft limit ------------------------------------------------------------------------------------ */
+
+/* A thread that passes the limit gives everything back that is free.  If that was not enough the program lives there: to do it
+ * again at once would only cost page faults, so the interval doubles, up to the decay time, when age does the
+ * same.  Below the limit all begins anew. */
+static ATOMIC(uint64_t) next_limit_ms;
+static ATOMIC(uint64_t) limit_interval_ms;
+
+COLD static void give_above_limit(struct heap *heap) {
+  uint64_t now_ms = os_now_coarse_ms(), due_ms = load_relaxed(&next_limit_ms);
+  if (now_ms < due_ms) return;
+  uint64_t interval = load_relaxed(&limit_interval_ms);
+  if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
+  /* Whoever moves the time on does it; the order of anything else does not matter. */
+  if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
+  count(heap_counters(heap), COUNT_limit_soft_hits);
+  reclaim(heap, RECLAIM_LIMIT);
+  bool helped = !commit_is_too_much();
+  interval = helped ? 0 : interval * 2;
+  store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
+}
+
+/* ---- slow paths -------------------------------------------------------------------------------------------------- */
+
+RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
+  if (commit_is_too_much()) give_above_limit(heap);
+  if (!heap_is_real(heap) || own_answer_call(heap)) return 0;
+  if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
+  uint64_t now_ms = os_now_coarse_ms();
+  own_flush_when_due(heap, now_ms);
+  excess_flush_when_due(heap);
+  return now_ms;
+}
+
+/* Most slow paths come here while there is something to be given back, and find that it is too early. */
+RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
+  reclaim_look_at_limits_once();
+  if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
+  if (slab_pool_is_over_limit()) reclaim(heap, RECLAIM_KEPT);
+  if (!now_ms) now_ms = os_now_coarse_ms();
+  if (state == PURGE_WANTED) arm(now_ms);
+  uint64_t due_ms = load_relaxed(&next_round_ms);
+  if (heap_is_real(heap)) {
+    own_scan_when_due(heap, now_ms);
+    excess_look(heap);
+  }
+  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+}
+
+RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
+  uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
+  if (LIKELY(state == PURGE_NONE)) return;
+  look_what_is_due(heap, state, now_ms);
+}
+
+RESIDENT void reclaim_when_due(struct heap *heap) {
+  reclaim_rest_when_due(heap, reclaim_caches_when_due(heap));
+}

@@ -1,0 +1,143 @@
+#include "reclaim/excess.h"
+
+#include "cache/divert.h"
+#include "config/limits.h"
+#include "config/options.h"
+#include "os/os.h"
+#include "pool/purge_credit.h"
+#include "reclaim/reclaim.h"
+#include "reclaim/regret.h"
+
+/* Too much: so many bytes more than is live, and half of that. */
+#define EXCESS_BYTES ((uint64_t)16 << 20)
+enum { EXCESS_DIVISOR = 2 };
+/* Pages are looked for where less than this part of what is held is live: else too few are free. */
+enum { SCATTERED_DIVISOR = 16 };
+/* A longer decay time says that memory is to be kept. */
+enum { DECAY_MAX_MS = 10000 };
+
+/* In a process with one thread; relaxed, as it may have more later. */
+enum stage {
+  NOTHING,
+  GIVING,   /* slabs and ranges, step by step */
+  WAITING,  /* until it has stopped freeing */
+  FLUSHED,  /* its caches are empty: whatever it holds now is live */
+  SCANNING, /* its slabs for free pages, step by step */
+};
+static ATOMIC(uint32_t) stage;
+/* Where the last look ended: what is left is in slabs in use.  Since then the least excess, and the most that was live. */
+static ATOMIC(uint64_t) stuck_bytes, stuck_live_bytes;
+static ATOMIC(uint64_t) seen_live_bytes;
+static ATOMIC(uint64_t) turns_left; /* WAITING: slow paths; SCANNING: steps */
+
+static uint64_t live_bytes(const struct heap *heap) {
+  int64_t bytes = load_relaxed(&heap->owner.bytes_out);
+  return (bytes > 0 ? (uint64_t)bytes : 0) + load_relaxed(&totals.large_live_bytes) +
+         load_relaxed(&totals.big_live_bytes);
+}
+
+static uint64_t excess_over(uint64_t live) {
+  uint64_t held = load_relaxed(&totals.committed_bytes) - load_relaxed(&totals.metadata_bytes);
+  return held > live ? held - live : 0;
+}
+
+/* So little is live that most pages of the slabs must be free. */
+static bool is_scattered(uint64_t excess, uint64_t live) {
+  return excess > EXCESS_BYTES && excess / SCATTERED_DIVISOR > live;
+}
+
+static bool is_too_much(uint64_t excess, uint64_t live) {
+  if (excess > load_relaxed(&stuck_bytes) + EXCESS_BYTES + live / EXCESS_DIVISOR) return true;
+  return live < load_relaxed(&stuck_live_bytes) / 2 && is_scattered(excess, live);
+}
+
+static void stop(uint64_t excess, uint64_t live) {
+  store_relaxed(&stuck_bytes, excess);
+  store_relaxed(&stuck_live_bytes, live);
+  store_relaxed(&stage, NOTHING);
+}
+
+/* Has it stopped?  Asked after so many slow paths, most of them one free each: of a thread that only frees at least so many bytes. */
+enum { WAIT_MIN = 256, WAIT_DIVISOR = 1024, LEAST_FREE_BYTES = 8 };
+
+static uint64_t turns_to_wait(uint64_t live) { return WAIT_MIN + live / WAIT_DIVISOR; }
+
+static bool has_stopped(uint64_t live, uint64_t live_before) {
+  return live + turns_to_wait(live_before) * LEAST_FREE_BYTES > live_before;
+}
+
+static void wait_for_the_end(uint64_t live) {
+  store_relaxed(&seen_live_bytes, live);
+  store_relaxed(&turns_left, turns_to_wait(live));
+  store_relaxed(&stage, WAITING);
+}
+
+static void begin_scan(const struct owner *owner) {
+  uint64_t slabs = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    slabs += load_relaxed(&owner->bins[class].slab_count);
+  store_relaxed(&turns_left, slabs / RECLAIM_SLABS_A_STEP + 1);
+  store_relaxed(&stage, SCANNING);
+}
+
+static struct purge give(struct heap *heap, enum reclaim_reason reason) {
+  struct purge purge = reclaim(heap, reason);
+  regret_note_given(&purge, true);
+  return purge;
+}
+
+static void give_slabs(struct heap *heap, uint64_t seen_live) {
+  struct purge purge = give(heap, RECLAIM_EXCESS);
+  if (purge.is_cut) return;
+  uint64_t live = live_bytes(heap), excess = excess_over(live);
+  if (!is_scattered(excess, live))
+    stop(excess, live);
+  else if (load_relaxed(&stage) == FLUSHED && has_stopped(live, seen_live))
+    begin_scan(&heap->owner);
+  else
+    wait_for_the_end(live);
+}
+
+static void scan(struct heap *heap) {
+  struct purge purge = give(heap, RECLAIM_EXCESS_PAGES);
+  if (purge.is_cut) return;
+  uint64_t turns = load_relaxed(&turns_left) - 1;
+  store_relaxed(&turns_left, turns);
+  uint64_t live = live_bytes(heap);
+  if (!turns) stop(excess_over(live), live);
+}
+
+static void go_on(struct heap *heap) {
+  switch (load_relaxed(&stage)) {
+    case WAITING: break;
+    case SCANNING: scan(heap); break;
+    default: give_slabs(heap, load_relaxed(&seen_live_bytes));
+  }
+  if (load_relaxed(&stage) != NOTHING && !options.harden) heap_divert(heap);
+}
+
+RESIDENT static void begin_if_too_much(struct heap *heap) {
+  uint64_t live = live_bytes(heap), excess = excess_over(live);
+  if (excess < load_relaxed(&stuck_bytes)) store_relaxed(&stuck_bytes, excess);
+  if (live > load_relaxed(&stuck_live_bytes)) store_relaxed(&stuck_live_bytes, live);
+  if (LIKELY(!is_too_much(excess, live))) return;
+  regret_look((uint32_t)os_now_coarse_ms());
+  if (!purge_credit_allows(0)) return;
+  store_relaxed(&stage, GIVING);
+}
+
+RESIDENT void excess_look(struct heap *heap) {
+  if (os_is_multi_threaded() || load_relaxed(&purge_has_helper)) return;
+  if (reclaim_decay_ms() > DECAY_MAX_MS) return;
+  if (LIKELY(load_relaxed(&stage) == NOTHING)) begin_if_too_much(heap);
+  if (UNLIKELY(load_relaxed(&stage) != NOTHING)) go_on(heap);
+}
+
+RESIDENT void excess_flush_when_due(struct heap *heap) {
+  if (LIKELY(load_relaxed(&stage) != WAITING)) return;
+  uint64_t turns = load_relaxed(&turns_left) - 1;
+  store_relaxed(&turns_left, turns);
+  if (turns) return;
+  reclaim(heap, RECLAIM_EXCESS_OWN);
+  store_relaxed(&stage, FLUSHED);
+}

@@ -1,0 +1,18 @@
+/* excess.h: a program with one thread that holds much more than it has.
+ *
+ * Nobody comes when what it has freed is a decay time old: it may sleep, or find all it wants in its magazines.  So what is too much
+ * goes at once: whole slabs and ranges while it frees, a step in each slow path; pages of slabs in use when it has
+ * stopped freeing.  While there is more to be done its next free comes the slow way, as that of a thread that is called.
+ *
+ * Of what it takes again soon it learns (reclaim/regret.h): until it has earned what that has cost nothing goes at once. */
+#ifndef HAK_RECLAIM_EXCESS_H
+#define HAK_RECLAIM_EXCESS_H
+
+#include "cache/heap.h"
+
+/* Before a free pushes its block, which is to stay the youngest: caches are flushed when it is their turn. */
+void excess_flush_when_due(struct heap *heap);
+/* At the end of a slow path. */
+void excess_look(struct heap *heap);
+
+#endif

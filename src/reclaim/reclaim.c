@@ -1,0 +1,217 @@
+#include "reclaim/reclaim.h"
+
+#include "cache/caches.h"
+#include "cache/lost.h"
+#include "config/limits.h"
+#include "config/options.h"
+#include "large/range_cache.h"
+#include "map/window.h"
+#include "os/lock.h"
+#include "pool/range.h"
+#include "pool/slab_pool.h"
+#include "reclaim/idle.h"
+#include "reclaim/regret.h"
+#include "slab/adopt.h"
+#include "slab/pages.h"
+
+/* ---- the table ----------------------------------------------------------------------------------------- */
+
+/* How much one round may do.  A step takes a thread of the program a millisecond at most, of which 16 MiB in whole SuperSlabs
+ * or 128 pages are one half. */
+enum budget { STEP, ROUND, ALL };
+struct bounds {
+  size_t bytes, calls, owners;
+};
+static const struct bounds budgets[] = {
+    [STEP] = {(size_t)16 << 20, 128, 16},
+    [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
+    [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
+};
+
+enum age { OLD, OLD_PAGES_ONLY, ANY_AGE, NO_AGE }; /* NO_AGE: what exceeds its budget alone */
+enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
+
+/* What is done, in this order. */
+enum depth {
+  FLUSH_OWN = 1 << 0,   /* the thread's caches */
+  RELEASE_OWN = 1 << 1, /* its wholly free slabs */
+  RELEASE_KEPT =
+      1 << 9, /* of those the ones that its bins keep ready alone: no walk over all slabs */
+  RELEASE_IDLE = 1 << 2, /* those of owners that do not run; their old pages; calls them to flush */
+  FLUSH_SHARED = 1 << 3, /* caches of Large and Big blocks */
+  PURGE_SLABS = 1 << 4,
+  PURGE_RANGES = 1 << 5,
+  PURGE_KEPT = 1 << 6,      /* SuperSlabs alone */
+  PURGE_OWN_PAGES = 1 << 7, /* of the thread's slabs in use */
+  UNMAP = 1 << 8,           /* addresses too */
+
+  OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
+  OF_OWN = FLUSH_OWN | RELEASE_OWN,
+  ANY_OWN = OF_OWN | RELEASE_KEPT,
+};
+
+static const struct row {
+  enum age age;
+  enum budget budget;
+  enum turn turn;
+  unsigned depth;
+} rows[RECLAIM_REASONS] = {
+    [RECLAIM_AGE] = {OLD, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
+    [RECLAIM_QUIET] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT, OF_ALL},
+    [RECLAIM_BY_HELPER] = {OLD, ROUND, IF_NOBODY_IS_AT_IT, OF_ALL},
+    [RECLAIM_OLD] = {OLD, ALL, IF_NOBODY_IS_AT_IT, OF_ALL},
+    [RECLAIM_TRIM] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL},
+    [RECLAIM_LIMIT] = {ANY_AGE, ROUND, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
+    [RECLAIM_PRESSURE] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL | UNMAP},
+    [RECLAIM_RANGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_RANGES},
+    [RECLAIM_KEPT] = {NO_AGE, ROUND, IF_NOBODY_IS_AT_IT, PURGE_KEPT},
+    [RECLAIM_EXCESS] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT,
+                        FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
+    [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
+    [RECLAIM_EXCESS_PAGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
+    [RECLAIM_OWN_PAGES] = {OLD_PAGES_ONLY, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
+};
+
+/* ---- ages ------------------------------------------------------------------------------------------------ */
+
+RESIDENT uint64_t reclaim_decay_ms(void) {
+  uint64_t decay = limits_decay_ms(options.decay_ms);
+  return decay < LIMITS_DECAY_NEVER_MS ? decay << regret_level() : decay;
+}
+
+RESIDENT uint64_t reclaim_interval_ms(void) {
+  uint64_t interval = reclaim_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
+  return interval > RECLAIM_MIN_INTERVAL_MS ? interval : RECLAIM_MIN_INTERVAL_MS;
+}
+
+/* A page inside a slab costs a call and, when its blocks are wanted again, a fault: in a busy program that is soon, so
+ * such pages wait even where nothing else does. */
+enum { PAGE_DECAY_MIN_MS = 100 };
+
+RESIDENT uint32_t reclaim_page_decay_ms(void) {
+  uint64_t decay = reclaim_decay_ms();
+  return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
+}
+
+struct purge reclaim_purge(enum reclaim_reason reason) {
+  const struct row *row = &rows[reason];
+  const struct bounds *bounds = &budgets[row->budget];
+  bool is_by_age = row->age == OLD || row->age == OLD_PAGES_ONLY;
+  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = is_by_age            ? (uint32_t)reclaim_decay_ms()
+                                    : row->age == NO_AGE ? UINT32_MAX
+                                                         : 0,
+                        .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
+                        .bytes_left = bounds->bytes,
+                        .calls_left = bounds->calls,
+                        .give_addresses = (row->depth & UNMAP) != 0};
+}
+
+/* ---- one round at a time ------------------------------------------------------------------------------------ */
+
+static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
+
+/* seq: between two looks at `purge_state`; pairs with `run`, which has set that before the lock is given. */
+bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
+
+static bool take_turn(enum turn turn, struct heap *heap) {
+  if (turn == IF_NOBODY_IS_AT_IT) return lock_try(&round_lock);
+  if (turn == AFTER_OTHERS) lock_take(&round_lock, heap_counters(heap));
+  return true;
+}
+
+void reclaim_after_fork(void) {
+  lock_reset_in_child(&round_lock);
+  idle_after_fork();
+}
+
+/* ---- the cgroup ----------------------------------------------------------------------------------------------- */
+
+/* A process that has stayed small is not worth the files of its cgroup. */
+enum { LOOK_MIN_CHUNKS = 8 };
+static ATOMIC(bool) has_looked;
+static uint64_t looked_at_ms; /* with the lock */
+
+/* With the lock.  Once in an interval, of however many steps a round has. */
+static void look_if_large(void) {
+  uint64_t now_ms = os_now_coarse_ms();
+  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
+  looked_at_ms = now_ms;
+  limits_look();
+  store_relaxed(&has_looked, true);
+}
+
+RESIDENT NOINLINE static void look_for_the_first_time(void) {
+  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
+  if (!lock_try(&round_lock)) return;
+  look_if_large();
+  lock_give(&round_lock);
+}
+
+RESIDENT void reclaim_look_at_limits_once(void) {
+  if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
+}
+
+/* ---- what is done --------------------------------------------------------------------------------------------- */
+
+static void give_own(struct heap *heap, unsigned depth) {
+  if (!heap_is_real(heap)) return;
+  bool was_busy = load_relaxed(&heap->is_busy); /* under pressure, from within an allocation */
+  heap_enter(heap);
+  if (depth & FLUSH_OWN) caches_flush(heap);
+  latch_take(&heap->owner);
+  if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
+  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner);
+  latch_give(&heap->owner);
+  if (!was_busy) heap_leave(heap);
+}
+
+static void purge_own_pages(struct heap *heap, struct purge *purge) {
+  heap_enter(heap);
+  latch_take(&heap->owner);
+  bool is_done = pages_look(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
+  latch_give(&heap->owner);
+  heap_leave(heap);
+  purge->is_cut |= !is_done;
+}
+
+static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
+  struct counters *counters = heap_counters(heap);
+  if (depth & FLUSH_SHARED) range_cache_purge(purge, counters);
+  if (depth & PURGE_SLABS) slab_pool_purge(purge);
+  if (depth & PURGE_RANGES) range_purge(purge, counters);
+  if (depth & PURGE_KEPT) slab_pool_purge_kept(purge);
+  if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
+}
+
+/* All that is free is looked at, so afterwards it is known whether anything remains. */
+static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
+  count(heap_counters(heap), COUNT_purges);
+  regret_look(purge->now_ms);
+  /* Before the look, so that whoever frees afterwards sets it again. */
+  store_seq(&purge_state, PURGE_NONE);
+  purge->work_remains = heap->has_waiting_pages;
+  idle_release(heap, purge, budgets[row->budget].owners);
+  purge_all(heap, row->depth, purge);
+  regret_note_given(purge, false);
+  if (!purge->work_remains) return;
+  store_seq(&purge_state, PURGE_ARMED);
+  purge_wake_helper();
+}
+
+struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
+  const struct row *row = &rows[reason];
+  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
+  if (row->depth & ANY_OWN) give_own(heap, row->depth);
+  if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
+  if (row->age == OLD) look_if_large();
+  struct purge purge = reclaim_purge(reason);
+  if (row->depth & RELEASE_IDLE)
+    run_round(heap, row, &purge);
+  else
+    purge_all(heap, row->depth, &purge);
+  if (row->turn != BESIDE_OTHERS) lock_give(&round_lock);
+  purge.is_cut |= are_lost_left;
+  return purge;
+}

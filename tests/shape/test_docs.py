@@ -1,0 +1,153 @@
+"""What the pages say and something else knows: links, names of files and options, figures, numbers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    if (ROOT / name).exists()
+)
+# What was true once: names in these pages are those of their time.
+HISTORY = {"CHANGELOG.md", "PERFORMANCE.md"}
+# Where a page's `folder/file.c` may begin.
+ROOTS = ("", "src", "python", "python/hakmem", "tests", "tests/unit", "bench", "include", "scripts")
+README_LINES_MAX = 150
+OPTIONS_OF_OTHERS = {"HAKMEM_TOOL_DEBUG"}
+
+OF_TODAY = [page for page in PAGES if page.name not in HISTORY and page.parent.name != "decisions"]
+every_page_of_today = pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: str(page.relative_to(ROOT)))
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    assert not [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+
+
+@every_page_of_today
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:c|h|def|py|cmake|ld|map|cc))`", page.read_text())
+    roots = [page.parent, *(ROOT / root for root in ROOTS)]
+    placeholders = [name for name in named if "NAME" in name]
+    assert not [n for n in named if n not in placeholders and not any((root / n).exists() for root in roots)]
+
+
+@every_page_of_today
+def test_options_that_are_named_exist(page: Path) -> None:
+    table = (ROOT / "src/config/options.def").read_text()
+    known = {f"HAKMEM_{field.upper()}" for field in re.findall(r"^OPTION\(\w+, (\w+)", table, re.MULTILINE)}
+    named = set(re.findall(r"\bHAKMEM_[A-Z_]+[A-Z]\b", page.read_text()))
+    header = set(re.findall(r"\bHAKMEM_\w+", (ROOT / "include/hakmem/hakmem.h").read_text()))
+    assert named <= known | header | OPTIONS_OF_OTHERS
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES_MAX
+
+
+def test_the_chart_has_the_figures_of_the_page(load_script: Callable[[str], ModuleType]) -> None:
+    chart = load_script("chart")
+    picture = chart.PICTURE.read_text()
+    means = chart.means(chart.PAGE.read_text())
+    assert set(means) == set(chart.PARTS.values())
+    for title, mean in means.items():
+        assert f"{title}, {mean.rows} loads" in picture, "run scripts/chart"
+        shown = re.findall(r">(\d+\.\d\d)<", picture)
+        assert mean.of["hakmem"] > 0
+        assert all(f"{value:.2f}" in shown for value in mean.of.values()), "run scripts/chart"
+
+
+def test_operators_have_the_options_of_the_first_group(load_script: Callable[[str], ModuleType]) -> None:
+    _, first = load_script("options-doc").groups()[0]
+    page = (ROOT / "docs/OPERATING.md").read_text()
+    assert len(first) == 6
+    assert set(re.findall(r"^\| `(HAKMEM_\w+)=", page, re.MULTILINE)) == {option.name for option in first}
+
+
+def test_operators_have_the_lines_of_why() -> None:
+    advice = pytest.importorskip("hakmem.census.advice")
+    page = (ROOT / "docs/OPERATING.md").read_text()
+    cells = set(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE))
+    own = {name for name in advice.ADVICE if type(name) is str}
+    assert own
+    assert own <= cells
+
+
+# ---- numbers ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A sentence of a page and the line of a source that it tells; their groups are compared in order."""
+
+    page: str
+    sentence: str
+    source: str
+    line: str
+
+
+WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16}
+
+FACTS = (
+    Fact("MISSION.md", r"(\d+) slots at most at first", "cache/capacity.c", r"\bINITIAL_SLOTS = (\d+)"),
+    Fact(
+        "MISSION.md",
+        r"doubled on the second swing, ([\d,]+) at most",
+        "cache/capacity.c",
+        r"\bSLOTS_MAX = (\d+)",
+    ),
+    Fact("SAFETY.md", r"it has (\d+) to [\d,]+ slots", "cache/capacity.c", r"\bINITIAL_SLOTS = (\d+)"),
+    Fact("SAFETY.md", r"it has \d+ to ([\d,]+) slots", "cache/capacity.c", r"\bSLOTS_MAX = (\d+)"),
+    Fact("SAFETY.md", r"each of a heap's first (\d+) refills", "cache/glance.h", r"\bGLANCES_MAX = (\d+)"),
+    Fact("SAFETY.md", r"the (\w+) youngest blocks", "cache/glance.c", r"\bGLANCED_AT = (\d+)"),
+    Fact("ARCHITECTURE.md", r"first (\d+) refills", "cache/glance.h", r"\bGLANCES_MAX = (\d+)"),
+    Fact("ARCHITECTURE.md", r"(\d+) slab classes", "map/size_class.h", r"\bSLAB_CLASS_COUNT = (\d+)"),
+    Fact("ARCHITECTURE.md", r"(\d+) Large classes", "map/size_class.h", r"\bLARGE_CLASS_COUNT = (\d+)"),
+    Fact(
+        "MISSION.md",
+        r"so has a (\w+) or (\w+) inside the allocator",
+        "os/os_linux_crash.c",
+        r"= \{(\w+), (\w+)\}",
+    ),
+    Fact("ARCHITECTURE.md", r"tag << (\d+) \| class", "map/window.h", r"MAP_TAG_SHIFT (\d+)"),
+)
+
+
+def values(path: Path, pattern: str) -> list[str]:
+    text = " ".join(path.read_text().split())
+    found = re.search(pattern, text)
+    assert found, f"{path.name} says nothing like {pattern!r} any more: mend or remove the fact"
+    return [str(WORDS.get(group, group)).replace(",", "") for group in found.groups()]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact.page}: {fact.sentence}")
+def test_numbers_are_those_of_the_sources(fact: Fact) -> None:
+    assert values(ROOT / "docs" / fact.page, fact.sentence) == values(ROOT / "src" / fact.source, fact.line)
+
+
+def scripts() -> Iterator[str]:
+    for path in sorted((ROOT / "scripts").iterdir()):
+        if path.is_file() and path.read_text().startswith("#!/usr/bin/env python3"):
+            yield path.name
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_what_scripts_import_exists(name: str, load_script: Callable[[str], ModuleType]) -> None:
+    assert load_script(name).__doc__

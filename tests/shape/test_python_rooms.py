@@ -1,0 +1,74 @@
+"""A package of python/hakmem is a room: a module imports its own room and lower ones only, and no import
+leads back to where it came from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hakmem"
+ROOMS = ("base", "layout", "target", "census", "launch", "doctor", "views", "commands")  # low to high
+TOP = {"__init__", "__main__", "cli", "entry"}  # may import every room
+LINES_MAX = 400
+
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, at its head, for types only, or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("hakmem."))
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hakmem"):
+            assert node.level == 0
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in MODULES else node.module for name in inner)
+
+
+def room_of(module: str) -> str:
+    """The package below hakmem; "" for the modules at the top."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 or parts[-1] in ROOMS else ""
+
+
+def fault(room: str, other: str) -> str | None:
+    """Why a module of `room` may not import one of `other`; None when it may."""
+    if not room:
+        return None
+    if not other:
+        return "that module is above all rooms"
+    return "that room is above this one" if ROOMS.index(other) > ROOMS.index(room) else None
+
+
+def test_every_module_is_in_a_room() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == set(ROOMS)
+    assert {path.stem for path in PACKAGE.glob("*.py")} == TOP
+    assert all((PACKAGE / room / "__init__.py").exists() for room in ROOMS)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_down(module: str) -> None:
+    room = room_of(module)
+    found = {name: fault(room, room_of(name)) for name in imported(MODULES[module]) if name != "hakmem"}
+    assert not {name: why for name, why in found.items() if why}
+
+
+def test_no_import_leads_back() -> None:
+    graph = {module: set(imported(path)) - {module, "hakmem"} for module, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_files_are_short(module: str) -> None:
+    assert len(MODULES[module].read_text().splitlines()) <= LINES_MAX

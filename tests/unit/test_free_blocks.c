@@ -1,0 +1,139 @@
+/* src/observe/free_blocks, the figures that glibc's questions get of it, and src/cache/class_figures. */
+#include "cache/heap.h"
+#include "observe/report_glibc.h"
+
+#include "heaps.h"
+
+enum { CLASS_64 = 4, CLASS_96 = 6, BLOCKS = 1000 };
+
+static struct glibc_figures figures; /* too large for a stack */
+
+/* Blocks of one slab class are all that the program has: each is live, cached or free. */
+static void require(unsigned class, uint64_t live_blocks) {
+  glibc_figures_take(&figures);
+  const struct free_blocks *found = &figures.blocks;
+  REQUIRE(figures.in_use_bytes == live_blocks * class_bytes(class));
+  REQUIRE(found->slab_bytes_out == (live_blocks + found->in_caches[class]) * class_bytes(class));
+  uint64_t free_blocks = found->in_slabs[class] + found->in_caches[class];
+  REQUIRE(figures.free_blocks + figures.cached_blocks == free_blocks + figures.ranges.ranges);
+}
+
+static int count_free_blocks(const void *unused) {
+  (void)unused;
+  void *blocks[BLOCKS];
+  start_library();
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
+  require(CLASS_64, BLOCKS);
+  uint64_t capacity =
+      BLOCKS + figures.blocks.in_slabs[CLASS_64] + figures.blocks.in_caches[CLASS_64];
+  REQUIRE(capacity >= BLOCKS && capacity <= GRANULE_BYTES / 64); /* of one slab */
+  for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
+  require(CLASS_64, BLOCKS / 2);
+  REQUIRE(figures.blocks.in_slabs[CLASS_64] + figures.blocks.in_caches[CLASS_64] ==
+          capacity - BLOCKS / 2);
+  for (unsigned index = 1; index < BLOCKS; index += 2) hak_free(blocks[index]);
+  require(CLASS_64, 0);
+  return 0;
+}
+
+static int count_large_blocks(const void *unused) {
+  (void)unused;
+  start_library();
+  unsigned class = class_of_size(100000);
+  void *one = must_malloc(100000), *other = must_malloc(90000);
+  glibc_figures_take(&figures);
+  REQUIRE(figures.in_use_bytes == class_bytes(class) + class_bytes(class_of_size(90000)));
+  hak_free(one);
+  glibc_figures_take(&figures);
+  REQUIRE(figures.in_use_bytes == class_bytes(class_of_size(90000)));
+  hak_free(other);
+  hak_purge(true);
+  glibc_figures_take(&figures);
+  REQUIRE(figures.in_use_bytes == 0 && figures.blocks.in_caches[class] == 0);
+  return 0;
+}
+
+static void *free_them(void *argument) {
+  void **blocks = argument;
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  require(CLASS_96, 0); /* in this thread's remote-free buffer, or in their slabs */
+  return NULL;
+}
+
+static int count_what_another_thread_frees(const void *unused) {
+  (void)unused;
+  void *blocks[BLOCKS];
+  start_library();
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(96);
+  on_a_thread(free_them, blocks);
+  require(CLASS_96, 0);
+  return 0;
+}
+
+/* ---- class_figures ------------------------------------------------------------------------------------- */
+
+static const struct class_counters *figures_of(unsigned class) {
+  return &load_relaxed(&heap_of_thread->class_counters)[class];
+}
+
+static int count_what_passes(const void *unused) {
+  (void)unused;
+  void *blocks[BLOCKS];
+  start_library();
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
+  const struct class_counters *counted = figures_of(CLASS_64);
+  uint64_t refilled = load_relaxed(&counted->refilled_blocks);
+  REQUIRE(refilled >= BLOCKS + load_relaxed(&counted->flushed_blocks));
+  uint64_t requests = load_relaxed(&counted->sampled_requests);
+  REQUIRE(requests > 0 && requests < BLOCKS); /* only those that missed */
+  REQUIRE(load_relaxed(&counted->sampled_bytes) == 60 * requests);
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  hak_purge(true);
+  REQUIRE(load_relaxed(&counted->flushed_blocks) == load_relaxed(&counted->refilled_blocks));
+  return 0;
+}
+
+static int count_large_requests(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = must_malloc(100000);
+  const struct class_counters *counted = figures_of(class_of_size(100000));
+  REQUIRE(load_relaxed(&counted->refilled_blocks) == 1);
+  REQUIRE(load_relaxed(&counted->sampled_bytes) == 100000);
+  hak_free(block);
+  hak_purge(true);
+  return 0;
+}
+
+static void *take_a_few(void *unused) {
+  (void)unused;
+  for (unsigned index = 0; index < 3; index++) hak_free(must_malloc(60));
+  REQUIRE(!load_relaxed(&heap_of_thread->class_counters)); /* it costs nothing yet */
+  return NULL;
+}
+
+static int spare_threads_of_the_starter(const void *unused) {
+  (void)unused;
+  start_library();
+  on_a_thread(take_a_few, NULL);
+  return 0;
+}
+
+CHILD_TEST(count_free_blocks)
+CHILD_TEST(count_large_blocks)
+CHILD_TEST(count_what_another_thread_frees)
+CHILD_TEST(count_what_passes)
+CHILD_TEST(count_large_requests)
+CHILD_TEST(spare_threads_of_the_starter)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_count_free_blocks),
+      cmocka_unit_test(test_count_large_blocks),
+      cmocka_unit_test(test_count_what_another_thread_frees),
+      cmocka_unit_test(test_count_what_passes),
+      cmocka_unit_test(test_count_large_requests),
+      cmocka_unit_test(test_spare_threads_of_the_starter),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

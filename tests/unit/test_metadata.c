@@ -1,0 +1,59 @@
+/* src/map/metadata: records: zeroed, apart, counted, and refused without a loss. */
+#include "map/metadata.h"
+
+#include "base/counters.h"
+#include "child.h"
+#include "fake/os_fake.h"
+#include "map/window.h"
+
+static uint64_t counted_bytes(void) { return load_relaxed(&totals.metadata_bytes); }
+
+static int records_lie_one_after_the_other(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  uint64_t before = counted_bytes();
+  char *first = metadata_allocate(1), *second = metadata_allocate(CACHE_LINE_BYTES + 1);
+  REQUIRE(first && (uintptr_t)first % CACHE_LINE_BYTES == 0);
+  REQUIRE(second == first + CACHE_LINE_BYTES);
+  REQUIRE((char *)metadata_allocate(1) == second + 2 * CACHE_LINE_BYTES);
+  for (unsigned byte = 0; byte < 4 * CACHE_LINE_BYTES; byte++) REQUIRE(first[byte] == 0);
+  REQUIRE(counted_bytes() - before == 4 * CACHE_LINE_BYTES);
+  return 0;
+}
+CHILD_TEST(records_lie_one_after_the_other)
+
+/* A record never spans two chunks: what is left of one stays empty. */
+static int a_chunk_that_is_too_small_is_left(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  char *first = metadata_allocate(RECORD_CHUNK_BYTES / 2 + CACHE_LINE_BYTES);
+  char *next = metadata_allocate(RECORD_CHUNK_BYTES / 2);
+  REQUIRE(first && next);
+  REQUIRE((uintptr_t)first / CHUNK_BYTES != (uintptr_t)next / CHUNK_BYTES);
+  next[RECORD_CHUNK_BYTES / 2 - 1] = 1; /* all of it is memory */
+  return 0;
+}
+CHILD_TEST(a_chunk_that_is_too_small_is_left)
+
+static int a_refusal_costs_nothing(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  uint64_t before = counted_bytes(), committed = load_relaxed(&totals.committed_bytes);
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
+  REQUIRE(!metadata_allocate(64));
+  REQUIRE(counted_bytes() == before);
+  REQUIRE(load_relaxed(&totals.committed_bytes) == committed);
+  os_fake_fail_none();
+  REQUIRE(metadata_allocate(64));
+  return 0;
+}
+CHILD_TEST(a_refusal_costs_nothing)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_records_lie_one_after_the_other),
+      cmocka_unit_test(test_a_chunk_that_is_too_small_is_left),
+      cmocka_unit_test(test_a_refusal_costs_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

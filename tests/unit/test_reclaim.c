@@ -1,0 +1,164 @@
+/* src/reclaim: memory goes back by age, in the test's time. */
+#include "reclaim/due.h"
+
+#include "memory_use.h"
+
+/* Without the helper, which would do it in its own time. */
+static void begin(void) {
+  options.helper_thread = 0;
+  start_library();
+}
+
+/* A program that goes on a little: slow paths, no memory to speak of. */
+static void tick(uint64_t milliseconds) {
+  os_fake_advance_ms(milliseconds);
+  hak_free(must_malloc(2 * MIB));
+}
+
+static int wait_for_the_decay(const void *unused) {
+  (void)unused;
+  begin();
+  use_memory();
+  uint64_t before = look().purged_bytes, free_bytes = look().dirty_free_bytes;
+  REQUIRE(free_bytes >= 20 * MIB);
+  for (unsigned step = 0; step < 9; step++) tick(100);
+  REQUIRE(look().purged_bytes - before < 4 * MIB); /* too young, all of it */
+  for (unsigned step = 0; step < 30; step++) tick(100);
+  REQUIRE(look().purged_bytes - before >= 30 * MIB);
+  REQUIRE(look().dirty_free_bytes < 4 * MIB);
+  return 0;
+}
+
+/* The first calls after a long silence are enough, each with a step of the work. */
+static int notice_a_silence(const void *unused) {
+  (void)unused;
+  begin();
+  use_memory();
+  tick(10);
+  tick(300);
+  os_fake_advance_ms(5000);
+  for (unsigned step = 0; step < 4; step++) hak_free(must_malloc(2 * MIB));
+  REQUIRE(look().dirty_free_bytes < 6 * MIB);
+  return 0;
+}
+
+static int decay_at_once(const void *unused) {
+  (void)unused;
+  begin();
+  options.decay_ms = 0;
+  use_memory();
+  tick(10);
+  for (unsigned step = 0; step < 4; step++) tick(0);
+  REQUIRE(look().dirty_free_bytes <= 4 * MIB);
+  return 0;
+}
+
+static int purge_by_force(const void *unused) {
+  (void)unused;
+  begin();
+  use_memory();
+  REQUIRE(hak_purge(false) < MIB); /* nothing is old */
+  REQUIRE(hak_purge(true) >= 20 * MIB);
+  struct snapshot snapshot = look();
+  REQUIRE(snapshot.dirty_free_bytes == 0 && snapshot.slab_bytes_out == 0);
+  REQUIRE(hak_purge(true) == 0);
+  return 0;
+}
+
+/* One block in a hundred lives on, and with it nearly every slab. */
+static void leave_survivors(void) {
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index++)
+    if (index % 100) hak_free(blocks[index]);
+}
+
+static uint64_t given_pages_bytes(void) { return load_relaxed(&totals.given_page_bytes); }
+
+static int give_pages_between_survivors(const void *unused) {
+  (void)unused;
+  begin();
+  leave_survivors();
+  for (unsigned step = 0; step < 9; step++) tick(100);
+  REQUIRE(given_pages_bytes() == 0);
+  for (unsigned step = 0; step < 10; step++) tick(100);
+  REQUIRE(given_pages_bytes() >= 6 * MIB);
+  for (unsigned index = 0; index < SMALL_BLOCKS; index += 100) hak_free(blocks[index]);
+  return 0;
+}
+
+/* Though nothing else waits, as a busy program wants them again. */
+static int keep_pages_a_little(const void *unused) {
+  (void)unused;
+  begin();
+  options.decay_ms = 0;
+  leave_survivors();
+  for (unsigned step = 0; step < 9; step++) tick(10);
+  REQUIRE(given_pages_bytes() == 0);
+  for (unsigned step = 0; step < 20; step++) tick(10);
+  REQUIRE(given_pages_bytes() >= 6 * MIB);
+  return 0;
+}
+
+static int give_pages_by_force(const void *unused) {
+  (void)unused;
+  begin();
+  leave_survivors();
+  REQUIRE(hak_purge(true) >= 6 * MIB && given_pages_bytes() >= 6 * MIB);
+  REQUIRE(hak_purge(true) == 0);
+  return 0;
+}
+
+/* No round while there is nothing to give back: a program that only runs pays nothing. */
+static int stay_quiet(const void *unused) {
+  (void)unused;
+  begin();
+  hak_purge(true);
+  void *block = must_malloc(100);
+  for (unsigned step = 0; step < 20; step++) tick(1000);
+  for (unsigned step = 0; step < 5; step++) hak_purge(true);
+  uint64_t purges = counted(COUNT_purges);
+  for (unsigned step = 0; step < 100; step++) {
+    os_fake_advance_ms(1000);
+    void *wanted[40];
+    for (unsigned index = 0; index < 40; index++) wanted[index] = must_malloc(500);
+    for (unsigned index = 0; index < 40; index++) hak_free(wanted[index]);
+  }
+  REQUIRE(counted(COUNT_purges) - purges <= 100);
+  hak_free(block);
+  return 0;
+}
+
+static int bound_what_is_kept(const void *unused) {
+  (void)unused;
+  begin();
+  options.big_cache_bytes = 16 * MIB;
+  for (unsigned index = 0; index < 40; index++) blocks[index] = must_malloc(2 * MIB);
+  for (unsigned index = 0; index < 40; index++) hak_free(blocks[index]);
+  REQUIRE(look().dirty_free_bytes <= 20 * MIB); /* whatever its age */
+  return 0;
+}
+
+CHILD_TEST(wait_for_the_decay)
+CHILD_TEST(notice_a_silence)
+CHILD_TEST(decay_at_once)
+CHILD_TEST(purge_by_force)
+CHILD_TEST(give_pages_between_survivors)
+CHILD_TEST(keep_pages_a_little)
+CHILD_TEST(give_pages_by_force)
+CHILD_TEST(stay_quiet)
+CHILD_TEST(bound_what_is_kept)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_wait_for_the_decay),
+      cmocka_unit_test(test_notice_a_silence),
+      cmocka_unit_test(test_decay_at_once),
+      cmocka_unit_test(test_purge_by_force),
+      cmocka_unit_test(test_give_pages_between_survivors),
+      cmocka_unit_test(test_keep_pages_a_little),
+      cmocka_unit_test(test_give_pages_by_force),
+      cmocka_unit_test(test_stay_quiet),
+      cmocka_unit_test(test_bound_what_is_kept),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

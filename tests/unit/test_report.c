@@ -1,0 +1,126 @@
+/* src/report/report: what each message says, and what follows a misuse. */
+#include "report/report.h"
+
+#include <string.h>
+
+#include "fake/os_fake.h"
+#include "unit.h"
+
+static const struct block_description tiny = {
+    .base = 0x1000, .block_bytes = 112, .tier = "tiny", .class_number = 7, .thread_id = 42};
+static const struct block_description unowned = {
+    .base = 0x20000, .block_bytes = 5000, .tier = "big", .class_number = 0};
+
+static int begin(void **state) {
+  (void)state;
+  os_fake_reset();
+  misuse_action = MISUSE_WARN;
+  misuse_may_walk = NULL;
+  return 0;
+}
+
+static void assert_said(const char *line) {
+  assert_string_equal(os_fake.written, line);
+  os_fake_forget_written();
+}
+
+static void test_pointers(void **state) {
+  (void)state;
+  report_invalid_pointer("free", 0xabc);
+  assert_said("hakmem: invalid free of 0xabc: no block lives there (class none)\n");
+  report_foreign_pointer("realloc", 0xabc);
+  assert_said("hakmem: foreign realloc of 0xabc: neither hakmem's nor libc's (class none)\n");
+  report_misaligned_pointer("free", 0x1008, &tiny);
+  assert_said(
+      "hakmem: misaligned free of 0x1008: inside the block of 112 bytes at 0x1000"
+      " (tiny class 7, of thread 42)\n");
+  report_double_free("free", 0x20000, &unowned);
+  assert_said(
+      "hakmem: double free of 0x20000: the block of 5000 bytes is free already (big class 0)\n");
+}
+
+static void test_sizes_and_makers(void **state) {
+  (void)state;
+  report_size_mismatch("free", 0x1000, 2000, &tiny);
+  assert_said(
+      "hakmem: mismatched free of 0x1000: said to have 2000 bytes, a block of 112"
+      " (tiny class 7, of thread 42)\n");
+  report_wrong_maker("delete", 0x1000, "new[]", &tiny);
+  assert_said(
+      "hakmem: mismatched delete of 0x1000: the block of 112 bytes was made by new[]"
+      " (tiny class 7, of thread 42)\n");
+}
+
+static void test_writes(void **state) {
+  (void)state;
+  report_overflow("free", 0x1000, 112, true, &tiny);
+  assert_said(
+      "hakmem: overflow seen at free of 0x1000: written past its 112 bytes, first at offset 112"
+      " (tiny class 7, of thread 42)\n");
+  report_overflow("free", 0x1000, 112, false, &tiny);
+  assert_said(
+      "hakmem: overflow seen at free of 0x1000: written past its 112 bytes, somewhere after"
+      " offset 112 (tiny class 7, of thread 42)\n");
+  report_write_beside("free", 0x1000, 8, true, &tiny);
+  assert_said(
+      "hakmem: stray write seen at free of 0x1000: free memory was written to, 8 bytes before its"
+      " block of 112 bytes (tiny class 7, of thread 42)\n");
+  report_write_beside("free", 0x1000, 120, false, &tiny);
+  assert_said(
+      "hakmem: stray write seen at free of 0x1000: free memory was written to, 120 bytes after the"
+      " start of its block of 112 bytes (tiny class 7, of thread 42)\n");
+  report_write_after_free(0x1000, 3, &tiny);
+  assert_said(
+      "hakmem: write after free of 0x1000: the free block of 112 bytes was written to at offset 3"
+      " (tiny class 7, of thread 42)\n");
+}
+
+/* One line each, and the program goes on. */
+static void test_warnings(void **state) {
+  (void)state;
+  warn_unknown_option("HAKMEM_X");
+  assert_said("hakmem: warning: HAKMEM_X is not an option (HAKMEM_HELP=1 lists them); ignored\n");
+  warn_malformed_option("HAKMEM_THP", "2", "0 or 1");
+  assert_said("hakmem: warning: HAKMEM_THP=\"2\" is not 0 or 1; ignored\n");
+  warn_stats_file("/nowhere/x");
+  assert_said("hakmem: warning: HAKMEM_STATS: cannot write /nowhere/x; no report\n");
+  report_crash("SIGSEGV", 0x10, 0x20);
+  assert_said(
+      "hakmem: SIGSEGV inside the allocator: instruction 0x10, address 0x20 (the heap is corrupt,"
+      " or a pointer given to it was wild)\n");
+}
+
+static void test_ignored(void **state) {
+  (void)state;
+  misuse_action = MISUSE_IGNORE;
+  report_double_free("free", 0x1000, &tiny);
+  assert_said("");
+}
+
+static bool may_walk(void) { return true; }
+
+static void test_a_stack_follows_where_it_may(void **state) {
+  (void)state;
+  misuse_may_walk = may_walk;
+  report_double_free("free", 0x1000, &tiny);
+  const char *stack = strchr(os_fake.written, '\n') + 1;
+  assert_memory_equal(stack, "hakmem:   free by thread ", 25);
+  for (unsigned frame = 0; frame < OS_FAKE_FRAMES; frame++) {
+    stack = strchr(stack, '\n') + 1;
+    assert_memory_equal(stack, "hakmem:     #", 13);
+    assert_int_equal(stack[13] - '0', frame);
+  }
+  assert_string_equal(strchr(stack, '\n'), "\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(test_pointers, begin),
+      cmocka_unit_test_setup(test_sizes_and_makers, begin),
+      cmocka_unit_test_setup(test_writes, begin),
+      cmocka_unit_test_setup(test_warnings, begin),
+      cmocka_unit_test_setup(test_ignored, begin),
+      cmocka_unit_test_setup(test_a_stack_follows_where_it_may, begin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
