@@ -58,6 +58,14 @@ RESIDENT bool range_cache_put(size_t granule, unsigned home, unsigned class) {
   return false;
 }
 
+unsigned range_cache_count(unsigned class) {
+  unsigned count = 0;
+  for (unsigned shard = 0; shard < RANGE_CACHE_SHARDS; shard++)
+    for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
+      count += load_relaxed(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot]) != 0;
+  return count;
+}
+
 /* ---- emptying -------------------------------------------------------------------------------------------------- */
 
 static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *purge,

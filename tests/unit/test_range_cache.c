@@ -71,8 +71,10 @@ static int go_back_by_age(const void *unused) {
   size_t young = fresh(7);
   REQUIRE(range_cache_put(young, HOME + 1, CLASS));
   os_fake_advance_ms(400);
-  struct purge purge = {
-      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .bytes_left = SIZE_MAX};
+  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = 1000,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = SIZE_MAX};
   range_cache_purge(&purge, &counters);
   REQUIRE(purge.work_remains && dirty_granules() == GRANULES);
   REQUIRE(range_cache_take(HOME, CLASS, 7) == young);
