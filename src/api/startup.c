@@ -25,7 +25,9 @@ RUN_AT_LOAD static void at_load(void) {
  * ended threads: a double free that nobody has noticed yet shows now. */
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
+  heap_enter(heap);
   caches_flush(heap);
+  heap_leave(heap);
   if (!os_is_multi_threaded()) return; /* there are no others */
   owners_collect_ended();
   latch_take(&heap->owner);

@@ -15,6 +15,8 @@ enum {
       64 /* beyond STREAK_SLOTS: the part of its class's slabs that a magazine may hold */
 };
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
+_Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
+               "a magazine's blocks fit seen_count, and two of them a lease");
 /* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* It may grow to this without asking what the program holds. */
@@ -174,7 +176,7 @@ RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
   note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
-RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
+LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine);
   if (slots <= initial_slots(class) || slots < 2) return;
@@ -187,7 +189,7 @@ RESIDENT void capacity_shrink(struct heap *heap, unsigned class) {
   add_capacity(heap, class, -(int64_t)(slots / 2));
 }
 
-RESIDENT bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
+LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
   return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
 }

@@ -21,6 +21,7 @@ static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned
 
 RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
   struct magazine *magazine = &heap->magazines[class];
+  ASSERT(heap_is_entered(heap) && latch_is_held(&heap->owner));
   unsigned rest = magazine_count(magazine) - block_count;
   give_away(heap, class, magazine->base, block_count);
   memmove(magazine->base, magazine->base + block_count, rest * sizeof(void *));

@@ -6,3 +6,19 @@ struct counters stray_counters;
 
 /* Nothing is ever written through the pointer while it leads to a constant heap. */
 THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap;
+
+static bool are_magazines_valid(const struct heap *heap) {
+  int64_t capacity_bytes[2] = {0, 0};
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    const struct magazine *magazine = &heap->magazines[class];
+    if (!magazine_is_valid(magazine)) return false;
+    capacity_bytes[class >= SLAB_CLASS_COUNT] +=
+        (int64_t)(magazine_capacity(magazine) * class_bytes(class));
+  }
+  return capacity_bytes[false] == heap->capacity_bytes[false] &&
+         capacity_bytes[true] == heap->capacity_bytes[true];
+}
+
+bool heap_is_valid(const struct heap *heap) {
+  return are_magazines_valid(heap) && remote_buffer_is_valid(&heap->remote_buffer);
+}

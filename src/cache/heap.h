@@ -75,12 +75,20 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
   return (struct heap *)(void *)((char *)owner - offsetof(struct heap, owner));
 }
 
+/* The law of all that a heap keeps in front of its slabs: magazines as magazine.h says, whose capacities add up to what is
+ * counted, and a remote-free buffer that holds what it says.  Debug builds look at each end of a slow path. */
+bool heap_is_valid(const struct heap *heap);
+
+INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }
+
 /* Around all slow paths that change the heap.  Plain stores: only a forked child reads it. */
 INLINE void heap_enter(struct heap *heap) {
+  ASSERT(!heap_is_entered(heap) && heap_is_valid(heap));
   store_relaxed(&heap->is_busy, 1);
   keep_store_order();
 }
 INLINE void heap_leave(struct heap *heap) {
+  ASSERT(heap_is_entered(heap) && heap_is_valid(heap));
   keep_store_order();
   store_relaxed(&heap->is_busy, 0);
 }

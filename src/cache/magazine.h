@@ -32,6 +32,11 @@ INLINE unsigned magazine_capacity(const struct magazine *magazine) {
   return (unsigned)(magazine->end - magazine->base);
 }
 
+INLINE bool magazine_is_valid(const struct magazine *magazine) {
+  return magazine->base <= magazine->top && magazine->top <= magazine->end &&
+         magazine->last_event <= MAGAZINE_FLUSHED;
+}
+
 /* Whether the block is the youngest: then it is being freed twice in a row.  Free's fast paths ask with one compare,
  * which of an empty magazine looks at the word below base and may be wrong, and the slow ones exactly. */
 INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }

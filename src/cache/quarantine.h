@@ -24,6 +24,8 @@ enum {
   QUARANTINE_PLACES
 };
 
+_Static_assert(READY_BLOCKS <= UINT8_MAX, "ready_count has room");
+
 struct quarantine {
   ATOMIC(uint32_t) block_count; /* that wait; read by reports */
   uint32_t range_count, oldest_range;

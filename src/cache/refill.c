@@ -49,6 +49,7 @@ static unsigned fill(struct heap *heap, unsigned class) {
 }
 
 RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
+  ASSERT(heap_is_entered(heap));
   unsigned taken = fill_from_starter(heap, class);
   if (UNLIKELY(taken)) {
     note_batch(heap, class, taken);

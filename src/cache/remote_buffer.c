@@ -71,3 +71,16 @@ RESIDENT bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
   remote_buffer_put(buffer, open, place);
   return remote_buffer_is_full(buffer);
 }
+
+bool remote_buffer_is_valid(const struct remote_buffer *buffer) {
+  unsigned block_count = 0;
+  size_t bytes = 0;
+  for (unsigned index = 0; buffer->words && index < REMOTE_BUFFER_WORDS; index++) {
+    const struct remote_buffer_word *open = &buffer->words[index];
+    if (!open->bits) continue;
+    if (!open->slab) return false;
+    block_count += count_bits(open->bits);
+    bytes += count_bits(open->bits) * (size_t)open->slab->block_bytes;
+  }
+  return block_count <= buffer->block_count && bytes <= buffer->bytes;
+}

@@ -86,6 +86,9 @@ INLINE bool remote_buffer_try_add(struct remote_buffer *buffer, uintptr_t block)
   return true;
 }
 
+/* The law: no more bits are open than blocks were counted since it was emptied, in words that have a slab. */
+bool remote_buffer_is_valid(const struct remote_buffer *buffer);
+
 /* Adds a Tiny block, or sends it home alone; true when it did, or when the buffer is full now. */
 bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block, struct counters *counters);
 INLINE bool remote_buffer_is_full(const struct remote_buffer *buffer) {

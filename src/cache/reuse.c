@@ -1,6 +1,7 @@
 #include "cache/reuse.h"
 
 enum { LEASE_FIRST = 32, LEASE_MIN = 64, STREAK_MAX = 9 };
+_Static_assert(LEASE_MIN << STREAK_MAX <= UINT16_MAX, "the longest lease fits its field");
 
 static void grant(struct reuse *reuse, unsigned lease) {
   reuse->turns |= !reuse->lease;

@@ -8,6 +8,8 @@
 
 /* Batches of 1, 1, 2, 2, 4, 4 … blocks of a class that a thread gets from the starter heap. */
 enum { STARTER_BATCHES_MAX = 6 };
+_Static_assert(STARTER_BATCHES_MAX % 2 == 0 && (2 << STARTER_BATCHES_MAX / 2) - 2 == 14,
+               "starter.h says 14 blocks");
 /* The number of the heap made first, nearly always that of the process's first thread. */
 enum { FIRST_HEAP_NUMBER = 1 };
 

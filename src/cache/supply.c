@@ -173,6 +173,7 @@ INLINE struct slab *note_hit(struct supply *supply, struct slab *slab, enum coun
 }
 
 RESIDENT struct slab *supply_climb(struct supply *supply) {
+  ASSERT(latch_is_held(supply->owner));
   const unsigned before = supply->taken;
   struct slab *slab;
 #define RUNG(name, counter, kind, who, touches, what)                   \

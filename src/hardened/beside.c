@@ -31,7 +31,7 @@ static void report(uintptr_t freed, uintptr_t written) {
   report_write_beside("free", freed, distance, is_before, &block);
 }
 
-/* Where it reads as zero: from here to its end, and from its begin to here, as far as it is looked at. */
+/* Where it reads as zero: from here to its end, and from its start to here, as far as it is looked at. */
 static uintptr_t zero_from(uintptr_t end, size_t block_bytes) {
   if (options.harden < 2) return wiped_tail_begin(end, block_bytes);
   return end - smallest(block_bytes, BESIDE_BYTES);

@@ -41,24 +41,19 @@ static void go_on_soon(struct heap *heap, uint64_t due_ms) {
 
 /* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
  * all that is free has been so for a decay time. */
-static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
-  bool was_quiet = options.decay_ms && now_ms >= due_ms + reclaim_decay_ms();
+static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms, uint64_t grace_ms) {
+  bool was_quiet = options.decay_ms && now_ms >= due_ms + grace_ms + reclaim_decay_ms();
   if (!begin_round(now_ms, due_ms)) return;
   store_relaxed(&was_cut, false);
   struct purge purge = reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE);
   if (purge.is_cut) go_on_soon(heap, was_quiet ? due_ms : now_ms);
 }
 
-/* The helper comes; unless it has no time for it. */
-static bool is_left_to_helper(uint64_t now_ms, uint64_t due_ms) {
-  return load_relaxed(&purge_has_helper) && now_ms < due_ms + reclaim_decay_ms();
-}
-
+/* The helper comes, unless it gets no processor. */
 NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
-  if (!load_relaxed(&purge_has_helper) || load_relaxed(&was_cut))
-    run_step(heap, now_ms, due_ms);
-  else if (!is_left_to_helper(now_ms, due_ms) && begin_round(now_ms, due_ms))
-    reclaim(heap, RECLAIM_AGE);
+  bool is_left = load_relaxed(&purge_has_helper) && !load_relaxed(&was_cut);
+  uint64_t grace_ms = is_left ? reclaim_interval_ms() : 0;
+  if (now_ms >= due_ms + grace_ms) run_step(heap, now_ms, due_ms, grace_ms);
 }
 
 /* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */

@@ -1,5 +1,6 @@
 #include "reclaim/excess.h"
 
+#include "cache/capacity.h"
 #include "cache/divert.h"
 #include "config/limits.h"
 #include "config/options.h"
@@ -133,11 +134,21 @@ RESIDENT void excess_look(struct heap *heap) {
   if (UNLIKELY(load_relaxed(&stage) != NOTHING)) go_on(heap);
 }
 
+/* It goes on, and has freed so much that the few blocks in its magazines are what keeps slabs. */
+enum { ASK_EVERY = 16, FALL_DIVISOR = 8 };
+#define FALL_BYTES ((uint64_t)64 << 10)
+
+static bool has_fallen(const struct heap *heap) {
+  int64_t cached = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  uint64_t live = live_bytes(heap) - (uint64_t)cached, before = load_relaxed(&seen_live_bytes);
+  return live + before / FALL_DIVISOR + FALL_BYTES < before;
+}
+
 RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != WAITING)) return;
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
-  if (turns) return;
+  if (turns && (turns % ASK_EVERY || !has_fallen(heap))) return;
   reclaim(heap, RECLAIM_EXCESS_OWN);
   store_relaxed(&stage, FLUSHED);
 }

@@ -157,14 +157,14 @@ RESIDENT void reclaim_look_at_limits_once(void) {
 
 static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
-  bool was_busy = load_relaxed(&heap->is_busy); /* under pressure, from within an allocation */
-  heap_enter(heap);
+  bool was_entered = heap_is_entered(heap); /* under pressure, from within an allocation */
+  if (!was_entered) heap_enter(heap);
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
   if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner);
   latch_give(&heap->owner);
-  if (!was_busy) heap_leave(heap);
+  if (!was_entered) heap_leave(heap);
 }
 
 static void purge_own_pages(struct heap *heap, struct purge *purge) {

@@ -223,7 +223,7 @@ static void release_listed(struct owner *owner, unsigned class) {
   }
 }
 
-RESIDENT void owner_release_free_slabs(struct owner *owner) {
+LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     release_queued(owner, class);

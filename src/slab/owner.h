@@ -21,6 +21,8 @@
 #include "os/lock.h"
 #include "slab/record.h"
 
+_Static_assert(SLAB_CLASS_COUNT <= 64, "ready_mask and orphan_mask have a bit for each");
+
 enum owner_state {
   OWNER_RUNNING, /* a thread allocates with it */
   OWNER_DORMANT, /* its thread has not been in a slow path for a decay time */

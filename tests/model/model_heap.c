@@ -16,6 +16,13 @@ static struct slab *slab;                   /* its own */
 static void *blocks[2 + MODEL_THREADS_MAX]; /* two of set_up's, one of each thread */
 static struct heap *used[MODEL_THREADS_MAX];
 
+static bool refill(struct heap *heap, unsigned class) {
+  heap_enter(heap);
+  bool is_filled = batch_refill(heap, class);
+  heap_leave(heap);
+  return is_filled;
+}
+
 static void set_up_heap(void) {
   options.route_p = false;
   options.helper_thread = 0;
@@ -23,13 +30,13 @@ static void set_up_heap(void) {
   MODEL_REQUIRE(library_ready());
   first_heap = heap_borrow();
   MODEL_REQUIRE(first_heap);
-  MODEL_REQUIRE(batch_refill(first_heap, CLASS_32K));
+  MODEL_REQUIRE(refill(first_heap, CLASS_32K));
   slab = first_heap->owner.bins[CLASS_32K].current;
   store_relaxed(&purge_state, PURGE_ARMED);
 }
 
 static void *pop_block(struct heap *heap, unsigned class) {
-  if (heap->magazines[class].top == heap->magazines[class].base) batch_refill(heap, class);
+  if (heap->magazines[class].top == heap->magazines[class].base) refill(heap, class);
   return *--heap->magazines[class].top;
 }
 
@@ -147,14 +154,14 @@ static void set_up_dormant(void) {
   struct owner *owner = &first_heap->owner;
   slab = acquire_slab(CLASS_1K, POOL_ALL, &strays[0]);
   slab_own(slab, owner);
-  slab_list(slab, owner);
   MODEL_REQUIRE(slab_take(slab, owner, &tiny_block, 1) == 1);
+  slab_list(slab, owner);
   struct purge round = PURGE_EVERYTHING;
   for (struct owner *each = owners_first(); each; each = each->next_of_all)
     owner_sweep(each, os_now_ns(), &round);
 }
 
-static void refill_tiny(void) { batch_refill(first_heap, CLASS_1K); }
+static void refill_tiny(void) { refill(first_heap, CLASS_1K); }
 
 static void adopt_tiny(void) {
   latch_take(&two);

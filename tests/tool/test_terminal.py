@@ -262,9 +262,10 @@ def test_progress_of_record_is_cleared(
     busy: subprocess.Popen[str], tmp_path: Path, terminal: Callable[..., Terminal]
 ) -> None:
     """Ctrl-C while the bar is shown: the cursor is back, the recording is there."""
-    shown = terminal("record", busy.pid, "--for", "60s", "--every", "50ms", "-o", tmp_path / "run.json")
+    words = ["record", busy.pid, "--for", "60s", "--every", "50ms", "-o", tmp_path / "run.json"]
+    shown = terminal(*words, columns=180)  # the message in one line
     shown.wait_for("samples, RSS")
     shown.press("C-c")
-    text = shown.wait_for("stopped by the user")
+    text = shown.wait_for("recording finished (stopped by the user): ")
     assert "Traceback" not in text
     assert shown.tmux("display-message", "-p", "#{cursor_flag}").strip() == "1"

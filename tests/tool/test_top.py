@@ -94,7 +94,7 @@ def test_views_and_leaving(busy: subprocess.Popen[str], terminal: Callable[..., 
     shown.press("4")
     shown.wait_for("madvise", "page faults, minor")
     shown.press("Tab")
-    shown.wait_for("of these", "live blocks")
+    shown.wait_for("share", "live blocks")
     shown.press("q")
     shown.wait_for("status 0")
 

@@ -8,7 +8,17 @@ enum { CLASS_128 = 8 };
 
 static struct slab *pass_for(unsigned class) {
   struct supply supply = {.owner = &mine, .class = class, .users = FOR_MAGAZINE};
-  return supply_climb(&supply);
+  latch_take(&mine);
+  struct slab *slab = supply_climb(&supply);
+  latch_give(&mine);
+  return slab;
+}
+static unsigned fill(struct supply *supply) {
+  supply->taken = 0;
+  latch_take(&mine);
+  unsigned taken = supply_fill(supply);
+  latch_give(&mine);
+  return taken;
 }
 static struct slab *pass(void) { return pass_for(CLASS_64); }
 
@@ -108,12 +118,10 @@ static int borrow_before_fresh(const void *unused) {
   struct slab *listed = owned_slab(&mine, CLASS_4K), *theirs = full_slab(&other, CLASS_4K);
   slab_list(listed, &mine);
   free_remotely(theirs, 3);
-  REQUIRE(supply_fill(&supply) == 2 && slab_of_block((uintptr_t)blocks[0]) == theirs);
+  REQUIRE(fill(&supply) == 2 && slab_of_block((uintptr_t)blocks[0]) == theirs);
   REQUIRE(counted(&mine, COUNT_refill_borrowed) == 1 && counted(&mine, COUNT_must_reuse_hits) == 1);
-  supply.taken = 0;
-  REQUIRE(supply_fill(&supply) == 1); /* no more than was freed */
-  supply.taken = 0;
-  REQUIRE(supply_fill(&supply) && slab_of_block((uintptr_t)blocks[0]) == listed);
+  REQUIRE(fill(&supply) == 1); /* no more than was freed */
+  REQUIRE(fill(&supply) && slab_of_block((uintptr_t)blocks[0]) == listed);
   REQUIRE(listed == mine.bins[CLASS_4K].current);
   REQUIRE(counted(&mine, COUNT_refill_partial) == 1 && counted(&mine, COUNT_refill_new) == 0);
   return 0;

@@ -1,0 +1,118 @@
+/* A program with one thread, to which no helper comes: what it has freed goes back all the same.  argv[1]:
+ *   server    99 of 100 blocks are freed in no order; then requests come that find all they want in the magazines
+ *   sleeper   all blocks are freed, and the program sleeps at once
+ *   bursts    the same burst again and again: what goes back at once is wanted again, and that is learnt
+ *   keeper    memory is to wait longer: HAKMEM_DECAY_MS says so, and nothing goes
+ * argv[2] the blocks' sizes: largest, the smallest is 16. */
+#include "api/random.h"
+#include "memory/blocks.h"
+
+enum { SMALLEST = 16, SERVER_MIB = 111, SLEEPER_MIB = 256, BURST_MIB = 128, SURVIVES_IN = 100 };
+enum { REQUESTS = 400, REQUEST_BLOCKS = 20, REQUEST_MS = 5, BURSTS = 8 };
+enum { SERVER_LEFT_MIB = 20, SLEEPER_LEFT_MIB = 32 };
+
+static blocks table;
+static uint64_t seed;
+
+static void fill(size_t total_bytes, size_t largest) {
+  size_t bytes = 0;
+  seed = random_seed(1);
+  for (table.count = 0; bytes < total_bytes; table.count++) {
+    size_t size = SMALLEST + random_below(&seed, largest - SMALLEST + 1);
+    char *block = malloc(size);
+    CHECK(block != NULL);
+    for (size_t at = 0; at < size; at += TOUCH_EVERY_BYTES) {
+      block[at] = 1;
+    }
+    block[size - 1] = 1;
+    table.at[table.count] = block;
+    bytes += size;
+  }
+}
+
+static void shuffle(void) {
+  for (size_t i = table.count; i > 1; i--) {
+    size_t other = random_below(&seed, i);
+    void *block = table.at[i - 1];
+    table.at[i - 1] = table.at[other];
+    table.at[other] = block;
+  }
+}
+
+static void free_all_but_one_in(size_t survives_in) {
+  for (size_t i = 0; i < table.count; i++) {
+    if (survives_in == 0 || i % survives_in != 0) {
+      free(table.at[i]);
+    }
+  }
+}
+
+static void serve(void) {
+  char *volatile request[REQUEST_BLOCKS];
+  for (size_t i = 0; i < REQUEST_BLOCKS; i++) {
+    request[i] = malloc(SMALLEST + i * 50);
+  }
+  for (size_t i = 0; i < REQUEST_BLOCKS; i++) {
+    free(request[i]);
+  }
+}
+
+static void require_at_most(size_t start_bytes, size_t limit_mib) {
+  size_t left_mib = rss_above_mib(start_bytes);
+  CHECK_MSG(left_mib <= limit_mib, "%zu MiB stay resident", left_mib);
+}
+
+static void be_server(size_t largest, size_t start_bytes) {
+  fill(SERVER_MIB * MIB, largest);
+  shuffle();
+  free_all_but_one_in(SURVIVES_IN);
+  for (size_t i = 0; i < REQUESTS && rss_above_mib(start_bytes) > SERVER_LEFT_MIB; i++) {
+    serve();
+    sleep_ms(REQUEST_MS);
+  }
+  require_at_most(start_bytes, SERVER_LEFT_MIB);
+}
+
+static void be_sleeper(size_t largest, size_t start_bytes) {
+  fill(SLEEPER_MIB * MIB, largest);
+  shuffle();
+  free_all_but_one_in(0);
+  require_at_most(start_bytes, SLEEPER_LEFT_MIB);
+}
+
+/* The first one's memory goes back at once, and costs its page faults again; the later ones find it there. */
+static void be_bursts(size_t largest, size_t start_bytes) {
+  for (size_t i = 0; i < BURSTS; i++) {
+    fill(BURST_MIB * MIB, largest);
+    free_all_but_one_in(0);
+    if (i == 0) {
+      require_at_most(start_bytes, SLEEPER_LEFT_MIB);
+    }
+  }
+  CHECK_MSG(rss_above_mib(start_bytes) >= BURST_MIB / 2, "only %zu MiB have been kept",
+            rss_above_mib(start_bytes));
+}
+
+static void be_keeper(size_t largest, size_t start_bytes) {
+  fill(BURST_MIB * MIB, largest);
+  free_all_but_one_in(0);
+  CHECK(rss_above_mib(start_bytes) >= BURST_MIB / 2);
+}
+
+int main(int argc, char **argv) {
+  static const struct {
+    const char *name;
+    void (*be)(size_t, size_t);
+  } kinds[] = {
+      {"server", be_server}, {"sleeper", be_sleeper}, {"bursts", be_bursts}, {"keeper", be_keeper}};
+  CHECK(argc == 3);
+  size_t largest = strtoul(argv[2], NULL, 10);
+  table = blocks_table(SLEEPER_MIB * MIB, largest / 3);
+  for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+    if (strcmp(argv[1], kinds[i].name) == 0) {
+      kinds[i].be(largest, rss_bytes());
+      return 0;
+    }
+  }
+  CHECK_MSG(argc == 0, "no such kind: %s", argv[1]);
+}

@@ -1,0 +1,39 @@
+"""A program with one thread gives back what is too much, without a helper and before it sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+pytestmark = pytest.mark.alone
+
+HERE = Path(__file__).resolve().parent
+Run = Callable[..., "Result"]
+
+KEEP = {"HAKMEM_DECAY_MS": "3600000"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest", "options"),
+    [
+        ("server", "1024", {}),
+        ("sleeper", "64", {}),
+        ("sleeper", "1024", {}),
+        ("sleeper", "3000", {}),
+        ("sleeper", "30000", {}),
+        ("sleeper", "1000000", {}),
+        ("sleeper", "8000000", {}),
+        ("bursts", "1024", {}),
+        ("bursts", "1000000", {}),
+        ("keeper", "1024", KEEP),
+    ],
+)
+def test_single_thread(kind: str, largest: str, options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(HERE / "single_thread.c", "preload", args=[kind, largest], env=options))

@@ -1,0 +1,124 @@
+"""Each source of the allocator has a unit test of its name, or is listed here with the one it has instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+TESTS = ROOT / "tests"
+# libhakmem-fortify.so replaces the C library's functions and has no fake below it.
+OTHER_LIBRARIES = {"fortify"}
+
+SOURCES = {
+    str(path.relative_to(SRC))
+    for path in SRC.rglob("*.c")
+    if path.relative_to(SRC).parts[0] not in OTHER_LIBRARIES
+}
+
+# Reason → test → sources.
+ELSEWHERE = {
+    "exported names do their work in a whole library only": {
+        "tests/api/test_programs.py": [
+            "api/hak.c",
+            "api/object_size.c",
+            "api/override.c",
+            "heap/sized_free.c",
+        ],
+        "tests/api/test_operator_new.py": ["api/override_cxx.c"],
+        "tests/api/test_reports.py": [
+            "api/override_glibc.c",
+            "observe/report_json.c",
+            "observe/report_text.c",
+        ],
+        "tests/api/test_options.py": ["api/startup.c"],
+        "tests/misuse/test_fortify.py": ["api/access.c"],
+        "tests/concurrency/test_fork.py": ["api/override_threads.c"],
+        "tests/failure/test_confined.py": ["api/override_prctl.c"],
+        "tests/crash/test_crash.py": ["observe/crash.c", "os/os_linux_crash.c"],
+    },
+    "the system's contract is one, whatever files keep it": {
+        "tests/unit/test_os_linux.c": [
+            "os/os_linux_confined.c",
+            "os/os_linux_memory.c",
+            "os/os_linux_move.c",
+            "os/os_linux_symbols.c",
+        ],
+    },
+    "parts of one subject: their law is that of the whole, which has the test": {
+        "tests/unit/test_magazine.c": [
+            "cache/capacity.c",
+            "cache/flush.c",
+            "cache/refill.c",
+            "cache/remote_buffer.c",
+            "heap/allocate.c",
+            "heap/free.c",
+            "slab/batch_free.c",
+        ],
+        "tests/unit/test_lifecycle.c": [
+            "cache/caches.c",
+            "cache/heap.c",
+            "cache/lost.c",
+            "cache/new_heap.c",
+            "cache/parked.c",
+            "cache/reuse.c",
+        ],
+        "tests/unit/test_checked.c": [
+            "cache/quarantine.c",
+            "hardened/beside.c",
+            "hardened/checked_range.c",
+        ],
+        "tests/unit/test_guarded.c": ["cache/divert.c", "cache/guard_sampler.c"],
+        "tests/misuse/test_soon.py": ["cache/glance.c"],
+        "tests/unit/test_free_blocks.c": ["cache/class_figures.c", "observe/report_glibc.c"],
+        "tests/unit/test_resize.c": ["heap/ask.c", "heap/reallocate.c"],
+        "tests/unit/test_range.c": [
+            "pool/arena.c",
+            "pool/range_fresh.c",
+            "pool/range_pages.c",
+            "pool/range_purge.c",
+            "pool/range_report.c",
+        ],
+        "tests/unit/test_commit.c": ["pool/range_limit.c"],
+        "tests/unit/test_slab_pool.c": [
+            "pool/slab_purge.c",
+            "pool/slot_index.c",
+            "pool/slots.c",
+            "pool/superslab.c",
+        ],
+        "tests/unit/test_reclaim.c": [
+            "reclaim/due.c",
+            "reclaim/excess.c",
+            "reclaim/idle.c",
+            "reclaim/own.c",
+            "reclaim/regret.c",
+        ],
+        "tests/unit/test_slab.c": ["slab/record.c"],
+    },
+}
+LISTED = [
+    (source, test) for tests in ELSEWHERE.values() for test, sources in tests.items() for source in sources
+]
+
+
+def has_its_own(source: str) -> bool:
+    return (TESTS / "unit" / f"test_{Path(source).stem}.c").exists()
+
+
+def test_each_source_has_a_test() -> None:
+    listed = {source for source, _ in LISTED}
+    assert not {source for source in SOURCES if not has_its_own(source)} - listed
+
+
+def test_no_row_is_stale() -> None:
+    sources = [source for source, _ in LISTED]
+    assert len(sources) == len(set(sources)), "listed twice"
+    assert not set(sources) - SOURCES, "no such source"
+    assert not [source for source in sources if has_its_own(source)], "has a test of its own"
+
+
+@pytest.mark.parametrize("test", sorted({test for _, test in LISTED}))
+def test_what_is_named_instead_exists(test: str) -> None:
+    assert (ROOT / test).is_file()
