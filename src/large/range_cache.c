@@ -66,6 +66,13 @@ unsigned range_cache_count(unsigned class) {
   return count;
 }
 
+uint64_t range_cache_bytes(void) {
+  uint64_t bytes = 0;
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    bytes += range_cache_count(class) * class_bytes(class);
+  return bytes;
+}
+
 /* ---- emptying -------------------------------------------------------------------------------------------------- */
 
 static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *purge,
