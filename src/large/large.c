@@ -19,7 +19,6 @@ static size_t take_cached(const struct large_request *request, const struct rang
   if (load_relaxed(&range_info(granule)->site) == request->site)
     count(counters, COUNT_large_site_hits);
   count(counters, COUNT_large_cache_hits);
-  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class)); /* until it is taken */
   return granule;
 }
 

@@ -30,6 +30,7 @@ INLINE uintptr_t large_take_cached(unsigned home, unsigned class, uint32_t site,
   size_t granule = range_cache_take_from(home, class, site);
   if (granule == NO_GRANULE) return 0;
   store_relaxed(&range_info(granule)->site, site);
+  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
   owner_map_set(granule, tag | class);
   return range_block(granule);
 }
@@ -43,6 +44,7 @@ INLINE bool large_give_cached(uintptr_t block, uint32_t entry, unsigned home) {
   info->stamp_ms = (uint32_t)os_now_coarse_ms();
   info->is_zero = false;
   if (LIKELY(range_cache_put(granule, home, entry & MAP_CLASS_MASK))) {
+    fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));
     purge_want(); /* last: a round that begins from here on finds the range */
     return true;
   }

@@ -58,25 +58,9 @@ RESIDENT bool range_cache_put(size_t granule, unsigned home, unsigned class) {
   return false;
 }
 
-unsigned range_cache_count(unsigned class) {
-  unsigned count = 0;
-  for (unsigned shard = 0; shard < RANGE_CACHE_SHARDS; shard++)
-    for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
-      count += load_relaxed(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot]) != 0;
-  return count;
-}
-
-uint64_t range_cache_bytes(void) {
-  uint64_t bytes = 0;
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    bytes += range_cache_count(class) * class_bytes(class);
-  return bytes;
-}
-
 /* ---- emptying -------------------------------------------------------------------------------------------------- */
 
-static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *purge,
-                       struct counters *counters) {
+static bool purge_slot(ATOMIC(uint64_t) *slot, struct purge *purge, struct counters *counters) {
   uint64_t word = load_seq(slot), empty = 0; /* seq: note_nonempty */
   /* acquire: as in range_cache_take_from. */
   if (!word || !cas_strong_acq_rel(slot, &word, 0)) return false;
@@ -84,7 +68,6 @@ static bool purge_slot(ATOMIC(uint64_t) *slot, unsigned class, struct purge *pur
   uint32_t stamp_ms = range_info(granule)->stamp_ms;
   /* release: as in put_into. */
   if (!purge_is_due(purge, stamp_ms) && cas_strong_acq_rel(slot, &empty, word)) return true;
-  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
   range_give(granule, stamp_ms, counters);
   return false;
 }
@@ -95,8 +78,8 @@ static void purge_shard(unsigned shard, struct purge *purge, struct counters *co
                 ~bit_of(shard)); /* seq: whoever fills a slot from here on sets it again */
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
-      is_left |= purge_slot(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot], class,
-                            purge, counters);
+      is_left |= purge_slot(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot], purge,
+                            counters);
   if (is_left) note_nonempty(shard);
 }
 

@@ -47,10 +47,6 @@ size_t range_cache_take(unsigned home, unsigned class, uint32_t site);
 /* Keeps a range of the class for a while; false when the shard has enough of them. */
 bool range_cache_put(size_t granule, unsigned home, unsigned class);
 
-/* How many of the class are cached, and the bytes of all classes' blocks; slow. */
-unsigned range_cache_count(unsigned class);
-uint64_t range_cache_bytes(void);
-
 /* Hands ranges that are old enough to the range arenas; the second form, before the process grows, all of the shard, and now
  * and then of all shards: true when there were any. */
 void range_cache_purge(struct purge *purge, struct counters *counters);

@@ -2,7 +2,6 @@
 
 #include "base/peek.h"
 #include "cache/quarantine.h"
-#include "large/range_cache.h"
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
@@ -40,11 +39,6 @@ static void add_quarantine(struct free_blocks *found, const struct heap *heap) {
     uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
     if ((entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) found->in_caches[entry & MAP_CLASS_MASK]++;
   }
-}
-
-static void add_cached_ranges(struct free_blocks *found) {
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    found->in_caches[class] = range_cache_count(class);
 }
 
 /* ---- slabs ----------------------------------------------------------------------------------------------- */
@@ -88,7 +82,6 @@ void free_blocks_count(struct free_blocks *found) {
     if (record && !(record & CHUNK_IS_RANGES))
       add_superslab(found, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
   }
-  add_cached_ranges(found);
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
     add_magazines(found, heap);

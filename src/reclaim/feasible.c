@@ -4,7 +4,6 @@
 #include "cache/quarantine.h"
 #include "config/limits.h"
 #include "large/big.h"
-#include "large/range_cache.h"
 #include "pool/slab_pool.h"
 
 /* What a Big request needs in one piece: a range is found by its size and alignment together. */
@@ -42,7 +41,7 @@ static int64_t own_cached_bytes(const struct heap *heap) {
 static uint64_t bytes_out_of_reach(const struct heap *heap) {
   int64_t bytes =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes) -
-                load_relaxed(&totals.uncounted_bytes) - range_cache_bytes()) -
+                load_relaxed(&totals.uncounted_bytes)) -
       own_cached_bytes(heap);
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     bytes += load_relaxed(&owner->bytes_out);
