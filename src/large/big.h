@@ -1,4 +1,4 @@
-/* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages (L1, B1).
+/* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages.
  *
  * Taken and given as Large ones are (large/large.h).  The owner map entry of a live block is MAP_TAG_UNOWNED |
  * MAP_CLASS_BIG, of a freed one MAP_TAG_NONE | MAP_CLASS_BIG. */

@@ -1,5 +1,5 @@
-/* large.h: blocks of ranges of their own: Large ones above 32 KiB, by class (L1), and Big ones above 1 MiB (B1,
- * large/big.h).  No header.
+/* large.h: blocks of ranges of their own: Large ones above 32 KiB, by class, and Big ones above 1 MiB
+ * (large/big.h).  No header.
  *
  *   cache of freed Large ranges, by class and call site (large/range_cache.h) → range arenas (pool/range.h)
  *

@@ -1,4 +1,4 @@
-/* range_cache.h: freed Large ranges, kept whole, found again by class and call site (L1).
+/* range_cache.h: freed Large ranges, kept whole, found again by class and call site.
  *
  *   shard[home % 64] → row[class] → 8 slots, each one word:   | call site : 32 | first granule + 1 : 32 |
  *
