@@ -22,6 +22,9 @@ _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
 /* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)
 
+/* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
+#define STREAK_BYTES ((size_t)256 << 10)
+
 /* What all magazines may hold together: a fixed part and as many bytes as the program holds (a swing of a working set is
  * of the order of the set: docs/decisions/0005). */
 #define BUDGET_BYTES ((int64_t)512 << 10)
@@ -144,7 +147,7 @@ static void note_bounce(struct heap *heap, unsigned class) {
 /* A magazine of so many slots costs next to nothing beside what the class has anyway. */
 static bool is_cheap(const struct heap *heap, unsigned class, unsigned slots) {
   size_t bytes = slots * class_bytes(class);
-  if (slots > STREAK_SLOTS_MAX || bytes > MODEST_BYTES) return false;
+  if (slots > STREAK_SLOTS_MAX || bytes > STREAK_BYTES) return false;
   if (slots <= STREAK_SLOTS) return true;
   size_t granules = (size_t)heap->owner.bins[class].slab_count * slots_of_class(class);
   return bytes <= granules * GRANULE_BYTES / STREAK_DIVISOR;

@@ -132,7 +132,8 @@ RESIDENT static struct slab *find_untouched(struct supply *supply) {
   return own(supply, acquire_slab(supply->class, POOL_FRESH, &supply->owner->counters));
 }
 
-/* Before the system is asked. */
+/* Before the system is asked.
+ * NOLINTNEXTLINE(misc-no-recursion): once, is_relieved */
 RESIDENT static struct slab *find_relieved(struct supply *supply) {
   struct heap *heap = supply->heap;
   if (!heap || supply->is_relieved || load_relaxed(&heap->owner.bytes_out) <= 0) return NULL;
@@ -172,6 +173,7 @@ INLINE struct slab *note_hit(struct supply *supply, struct slab *slab, enum coun
   return kind == SUPPLY_OWN || kind == SUPPLY_LOAN ? slab : make_current(supply, slab);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): see find_relieved */
 RESIDENT struct slab *supply_climb(struct supply *supply) {
   ASSERT(latch_is_held(supply->owner));
   const unsigned before = supply->taken;

@@ -46,7 +46,8 @@ static void divide(size_t first, size_t granules, size_t part, struct counters *
 enum { ISOLATE_PROBES = 64 };
 
 /* Of an extracted range without addresses, in which others have mapped something: halves that are free are UNMAPPED
- * again, the others are halved. */
+ * again, the others are halved.
+ * NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   if (granules == 1 || !*probes) {
     range_put_back(first, RANGE_OCCUPIED, counters);

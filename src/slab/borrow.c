@@ -24,12 +24,19 @@ static unsigned take_returned(struct slab *slab, struct owner *lender, void **bl
   return taken;
 }
 
+/* A wholly free slab whose owner has others with free blocks is of more use in the pool: what a loan leaves of each would lie
+ * with an owner that may sleep. */
+static bool release_spare(struct slab *slab, struct owner *lender) {
+  return slab->free_local == slab->capacity && lender->bins[slab->class].partial_count > 1 &&
+         slab_try_release(slab, lender);
+}
+
 static unsigned lend(struct owner *lender, unsigned class, void **blocks, unsigned wanted) {
   unsigned lent = 0;
   for (unsigned probe = 0; lent < wanted && probe < SLABS_A_VISIT; probe++) {
     struct slab *slab = pending_next(lender, class);
     if (!slab) break;
-    if (pending_drain(slab, lender))
+    if (pending_drain(slab, lender) && !release_spare(slab, lender))
       lent += take_returned(slab, lender, blocks + lent, wanted - lent);
   }
   return lent;

@@ -83,8 +83,6 @@ ELSEWHERE = {
         ],
         "tests/unit/test_commit.c": ["pool/range_limit.c"],
         "tests/unit/test_slab_pool.c": [
-            "pool/slab_purge.c",
-            "pool/slot_index.c",
             "pool/slots.c",
             "pool/superslab.c",
         ],

@@ -46,16 +46,31 @@ static int gather(const void *unused) {
 }
 CHILD_TEST(gather)
 
+/* Of wholly free slabs one is lent from; the others go to the pool, where they serve whole. */
+static int lend_from_one(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *first = full_slab(&other, CLASS_4K), *second = full_slab(&other, CLASS_4K);
+  free_remotely(second, second->capacity);
+  free_remotely(first, first->capacity);
+  REQUIRE(borrow(2) == 2);
+  require_blocks_of(first, 0, 2);
+  REQUIRE(borrow(2) == 0 && !load_relaxed(&second->owner));
+  REQUIRE(load_relaxed(&first->owner) == &other && first->is_listed);
+  return 0;
+}
+CHILD_TEST(lend_from_one)
+
 /* What its owner freed or nobody has had stays the owner's. */
 static int leave_the_rest(const void *unused) {
   (void)unused;
   owners_set_up();
   put_bits(full_slab(&other, CLASS_4K), &other, 0, 3);
   REQUIRE(borrow(WANTED) == 0);
-  struct slab *slab = owned_slab(&other, CLASS_4K); /* two blocks of it were out */
-  REQUIRE(slab_take(slab, &other, blocks, 2) == 2);
+  struct slab *slab = owned_slab(&other, CLASS_4K); /* three blocks of it were out */
+  REQUIRE(slab_take(slab, &other, blocks, 3) == 3);
   free_remotely(slab, 2);
-  REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 2);
+  REQUIRE(borrow(WANTED) == 2 && slab->handed_out == 3);
   free_remotely(full_slab(&mine, CLASS_4K), 2); /* our own queue is the supply ladder's */
   REQUIRE(borrow(WANTED) == 0);
   return 0;
@@ -96,6 +111,7 @@ CHILD_TEST(release_one)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_take_what_came_back), cmocka_unit_test(test_gather),
+      cmocka_unit_test(test_lend_from_one),
       cmocka_unit_test(test_leave_the_rest),      cmocka_unit_test(test_respect_the_latch),
       cmocka_unit_test(test_release_one),
   };

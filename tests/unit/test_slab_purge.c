@@ -1,0 +1,111 @@
+/* src/pool/slab_purge: rounds that end after so many calls and go on there, and ages. */
+#include "pool/slab_pool.h"
+
+#include "child.h"
+#include "config/options.h"
+#include "fake/os_fake.h"
+#include "slab/record.h"
+
+enum { CLASS_32K = 40, RUNS = SLOTS_PER_SUPERSLAB / 4, SUPERSLABS = 40 };
+
+static struct counters counters;
+static struct slab *slabs[SUPERSLABS * RUNS];
+
+static void make_slabs(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(slab_pool_init());
+  options.superslab_keep = SUPERSLABS;
+  for (unsigned index = 0; index < SUPERSLABS * RUNS; index++)
+    REQUIRE(slabs[index] = acquire_slab(CLASS_32K, POOL_ALL, &counters));
+}
+
+/* One slab of each SuperSlab stays unless they are to be `whole`. */
+static void use_and_release(bool whole) {
+  make_slabs();
+  for (unsigned index = 0; index < SUPERSLABS * RUNS; index++)
+    if (whole || index % RUNS) release_slab(slabs[index], 0, &counters);
+}
+
+static uint64_t purge_calls(void) { return load_relaxed(&os_fake.calls[OS_CALL_PURGE]); }
+
+static struct purge bounded_round(uint32_t decay_ms) {
+  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
+                        .decay_ms = decay_ms,
+                        .bytes_left = SIZE_MAX,
+                        .calls_left = 4};
+}
+
+/* Each round does its calls, says that there is more, and goes on where the last one ended. */
+static int go_on(const void *whole) {
+  use_and_release(*(const bool *)whole);
+  os_fake_advance_ms(1000);
+  unsigned rounds = 0;
+  for (bool is_cut = true; is_cut; rounds++) {
+    uint64_t before = purge_calls();
+    struct purge round = bounded_round(1000);
+    slab_pool_purge(&round);
+    REQUIRE(purge_calls() - before <= 4 && rounds <= SUPERSLABS);
+    REQUIRE(!round.is_cut || (round.work_remains && purge_calls() - before == 4));
+    is_cut = round.is_cut;
+  }
+  REQUIRE(rounds >= SUPERSLABS / 4 && purge_calls() == SUPERSLABS);
+  struct slab_pool_sizes sizes;
+  slab_pool_measure(&sizes);
+  REQUIRE(sizes.dirty_bytes == 0);
+  return 0;
+}
+
+static void test_rounds_go_on(void **state) {
+  (void)state;
+  assert_child_succeeds(go_on, &(bool){true});
+  assert_child_succeeds(go_on, &(bool){false});
+}
+
+/* What is young in one part of a pass is not forgotten at the end of its last part. */
+static int remember_the_young(const void *unused) {
+  (void)unused;
+  enum { HIGHEST = (SUPERSLABS - 1) * RUNS };
+  make_slabs();
+  for (unsigned index = 0; index < HIGHEST; index++) release_slab(slabs[index], 0, &counters);
+  os_fake_advance_ms(1000);
+  for (unsigned index = HIGHEST; index < SUPERSLABS * RUNS; index++)
+    release_slab(slabs[index], 0, &counters);
+  struct purge round = {.is_cut = true};
+  for (unsigned rounds = 0; round.is_cut && rounds <= 2 * SUPERSLABS; rounds++) {
+    round = bounded_round(1000);
+    slab_pool_purge(&round);
+  }
+  REQUIRE(!round.is_cut && round.work_remains);
+  return 0;
+}
+
+static void test_young_ones_remain(void **state) {
+  (void)state;
+  assert_child_succeeds(remember_the_young, NULL);
+}
+
+/* The round began before they were freed. */
+static int free_during_the_round(const void *unused) {
+  (void)unused;
+  struct purge round = {.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX, .decay_ms = 1000};
+  round.now_ms = (uint32_t)os_now_coarse_ms();
+  os_fake_advance_ms(10);
+  use_and_release(true);
+  slab_pool_purge(&round);
+  REQUIRE(purge_calls() == 0 && round.work_remains && !round.is_cut);
+  return 0;
+}
+
+static void test_freed_during_a_round(void **state) {
+  (void)state;
+  assert_child_succeeds(free_during_the_round, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_rounds_go_on),
+      cmocka_unit_test(test_young_ones_remain),
+      cmocka_unit_test(test_freed_during_a_round),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
