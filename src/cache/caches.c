@@ -6,7 +6,7 @@
 #include "cache/remote_buffer.h"
 
 RESIDENT void caches_flush(struct heap *heap) {
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) batch_flush_whole(heap, class);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   quarantine_empty(heap);
 }

@@ -17,28 +17,21 @@ enum {
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
 _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
                "a magazine's blocks fit seen_count, and two of them a lease");
-/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB, no Large one. */
+/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB. */
 #define INITIAL_BYTES ((size_t)32 << 10)
-/* A slab class may grow to this without asking what the program holds. */
+/* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)
 
 /* By streaks it may hold this much: a thread that only takes or only frees pays for each batch. */
 #define STREAK_BYTES ((size_t)256 << 10)
 
-/* What all magazines of a kind may hold together: a fixed part and as many bytes as the program holds
- * (a swing of a working set is of the order of the set: docs/decisions/0005); the Large ones, of which
- * one thread's are useless to all others, within a limit. */
-#define SLAB_BUDGET_BYTES ((int64_t)512 << 10)
-#define LARGE_BUDGET_BYTES ((int64_t)1 << 20)
-#define LARGE_BUDGET_MAX_BYTES ((int64_t)8 << 20)
+/* What all magazines may hold together: a fixed part and as many bytes as the program holds (a swing of a working set is
+ * of the order of the set: docs/decisions/0005). */
+#define BUDGET_BYTES ((int64_t)512 << 10)
 
-static bool is_large(unsigned class) { return class >= SLAB_CLASS_COUNT; }
-
-RESIDENT int64_t capacity_cached_bytes(const struct heap *heap, bool large) {
-  unsigned first = large ? SLAB_CLASS_COUNT : 0;
-  unsigned end = large ? CLASS_COUNT : SLAB_CLASS_COUNT;
+RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   int64_t bytes = 0;
-  for (unsigned class = first; class < end; class ++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     bytes += (int64_t)(magazine_count(&heap->magazines[class]) * class_bytes(class));
   return bytes;
 }
@@ -61,24 +54,14 @@ static int64_t share_of_all(const struct owner *own) {
  * share that it has of all slabs; and not in its magazines. */
 static int64_t live_slab_bytes(const struct heap *heap) {
   int64_t own = load_relaxed(&heap->owner.bytes_out), share = share_of_all(&heap->owner);
-  return (own > share ? own : share) - capacity_cached_bytes(heap, false);
-}
-
-static int64_t live_large_bytes(const struct heap *heap) {
-  return heap->large_bytes_out - capacity_cached_bytes(heap, true);
-}
-
-static int64_t calm_budget_bytes(const struct heap *heap, unsigned class) {
-  if (!is_large(class)) return SLAB_BUDGET_BYTES + live_slab_bytes(heap);
-  int64_t budget = LARGE_BUDGET_BYTES + live_large_bytes(heap);
-  return budget < LARGE_BUDGET_MAX_BYTES ? budget : LARGE_BUDGET_MAX_BYTES;
+  return (own > share ? own : share) - capacity_cached_bytes(heap);
 }
 
 /* Above the soft limit an eighth. */
 enum { TIGHT_DIVISOR = 8 };
 
-RESIDENT static int64_t budget_bytes(const struct heap *heap, unsigned class) {
-  int64_t budget = calm_budget_bytes(heap, class);
+RESIDENT static int64_t budget_bytes(const struct heap *heap) {
+  int64_t budget = BUDGET_BYTES + live_slab_bytes(heap);
   if (budget < 0) return budget; /* others have freed more than this heap handed out */
   budget = (int64_t)limits_budget((uint64_t)budget);
   return commit_is_too_much() ? budget / TIGHT_DIVISOR : budget;
@@ -86,17 +69,16 @@ RESIDENT static int64_t budget_bytes(const struct heap *heap, unsigned class) {
 
 static unsigned initial_slots(unsigned class) {
   size_t slots = INITIAL_BYTES / class_bytes(class);
-  if (slots > INITIAL_SLOTS) return INITIAL_SLOTS;
-  return slots ? (unsigned)power_of_two_at_least(slots) : 0;
+  return slots > INITIAL_SLOTS ? INITIAL_SLOTS : (unsigned)power_of_two_at_least(slots);
 }
 
 static void add_capacity(struct heap *heap, unsigned class, int64_t slots) {
-  heap->capacity_bytes[is_large(class)] += slots * (int64_t)class_bytes(class);
+  heap->capacity_bytes += slots * (int64_t)class_bytes(class);
 }
 
 RESIDENT void capacity_init(struct heap *heap) {
   void **slots = heap->initial_slots + 1; /* the word below: magazine.h */
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
     magazine->base = magazine->top = slots;
     if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
@@ -132,18 +114,17 @@ static void give_array(struct heap *heap, void **array, unsigned slots) {
   heap->spare_arrays[kind] = (void **)array;
 }
 
-/* With a hard limit a Large block is counted as far as it was asked for, which a magazine does not look at. */
 static bool may_hold(const struct heap *heap, unsigned class, unsigned slots) {
   int64_t bytes = (int64_t)(slots * class_bytes(class));
-  if (slots > SLOTS_MAX || (is_large(class) && limits.hard_bytes)) return false;
-  if (!is_large(class) && bytes <= (int64_t)MODEST_BYTES) return true;
-  return heap->capacity_bytes[is_large(class)] + bytes / 2 <= budget_bytes(heap, class);
+  if (slots > SLOTS_MAX) return false;
+  if (bytes <= (int64_t)MODEST_BYTES) return true;
+  return heap->capacity_bytes + bytes / 2 <= budget_bytes(heap);
 }
 
 RESIDENT static void grow(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned slots = magazine_capacity(magazine), count = magazine_count(magazine);
-  unsigned new_slots = slots ? slots * 2 : 1;
+  unsigned new_slots = slots * 2;
   if (!may_hold(heap, class, new_slots)) return;
   void **array = take_array(heap, lowest_bit(new_slots));
   if (!array) return;
@@ -213,5 +194,5 @@ LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
 
 LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {
   size_t bytes = magazine_capacity(&heap->magazines[class]) * class_bytes(class);
-  return bytes > MODEST_BYTES && heap->capacity_bytes[is_large(class)] > budget_bytes(heap, class);
+  return bytes > MODEST_BYTES && heap->capacity_bytes > budget_bytes(heap);
 }

@@ -11,8 +11,8 @@
 
 #include "cache/heap.h"
 
-/* What lies in the magazines of slab classes or of Large ones now.  Walks them all. */
-int64_t capacity_cached_bytes(const struct heap *heap, bool large);
+/* What lies in the magazines now.  Walks them all. */
+int64_t capacity_cached_bytes(const struct heap *heap);
 
 /* Gives each magazine its first array. */
 void capacity_init(struct heap *heap);

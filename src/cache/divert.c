@@ -15,6 +15,6 @@ void divert_tick(void) {
 void divert_end(struct heap *heap, unsigned class) {
   store_relaxed(&heap->tag, heap->owner.tag);
   if (!options.guard) return;
-  batch_flush_whole(heap, class);
+  if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
   heap->guard_sampler.countdown = 1;
 }

@@ -5,37 +5,18 @@
 #include "cache/capacity.h"
 #include "cache/class_figures.h"
 #include "cache/reuse.h"
-#include "guard/pointer.h"
-#include "large/large.h"
 #include "pool/purge.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"
-
-/* What a magazine took on trust is looked at before it goes. */
-RESIDENT void batch_give_large(struct heap *heap, void *block) {
-  uintptr_t address = (uintptr_t)block;
-  uint32_t entry = owner_map_entry(address);
-  if (UNLIKELY(!map_entry_is_live(entry) || !range_block_begins_at(address))) {
-    pointer_fail("free", address);
-    return;
-  }
-  heap->large_bytes_out -= (int64_t)class_bytes(entry & MAP_CLASS_MASK);
-  class_figures_flushed(heap, entry & MAP_CLASS_MASK, 1);
-  large_give(address, &heap->owner.counters);
-}
 
 static void give_away(struct heap *heap, unsigned class, void **blocks, unsigned block_count) {
   struct counters *counters = &heap->owner.counters;
   if (!block_count) return;
   count(counters, COUNT_flushes);
   count_add(counters, COUNT_flushed_blocks, block_count);
-  if (class < SLAB_CLASS_COUNT) {
-    class_figures_flushed(heap, class, block_count);
-    batch_free(&heap->owner, blocks, block_count, counters);
-    purge_want(); /* pages may be free now: slab/pages.h */
-    return;
-  }
-  for (unsigned index = 0; index < block_count; index++) batch_give_large(heap, blocks[index]);
+  class_figures_flushed(heap, class, block_count);
+  batch_free(&heap->owner, blocks, block_count, counters);
+  purge_want(); /* pages may be free now: slab/pages.h */
 }
 
 RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned block_count) {
@@ -76,10 +57,4 @@ RESIDENT void flush_resting(struct heap *heap) {
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
   latch_give(&heap->owner);
-}
-
-RESIDENT void flush_large(struct heap *heap) {
-  count(&heap->owner.counters, COUNT_reliefs);
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    batch_flush_whole(heap, class);
 }

@@ -1,4 +1,4 @@
-/* flush.h: blocks on their way from magazines to their slabs, or to what keeps Large ones. */
+/* flush.h: blocks on their way from magazines to their slabs. */
 #ifndef HAK_CACHE_FLUSH_H
 #define HAK_CACHE_FLUSH_H
 
@@ -14,10 +14,5 @@ void batch_flush_whole(struct heap *heap, unsigned class);
  * holds blocks of as many slabs, none of which can go back to the pool.  Empties those of classes that served nothing since
  * the last time, and releases the owner's wholly free slabs.  Takes the latch. */
 void flush_resting(struct heap *heap);
-/* The same before a range is asked for: all Large blocks go to their caches and the arenas, where they merge. */
-void flush_large(struct heap *heap);
-
-/* Gives one Large block back to its tier; ends the program when it is none, or free already. */
-void batch_give_large(struct heap *heap, void *block);
 
 #endif

@@ -8,15 +8,13 @@ struct counters stray_counters;
 THREAD_LOCAL struct heap *heap_of_thread = (struct heap *)(uintptr_t)&empty_heap;
 
 static bool are_magazines_valid(const struct heap *heap) {
-  int64_t capacity_bytes[2] = {0, 0};
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+  int64_t capacity_bytes = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &heap->magazines[class];
     if (!magazine_is_valid(magazine)) return false;
-    capacity_bytes[class >= SLAB_CLASS_COUNT] +=
-        (int64_t)(magazine_capacity(magazine) * class_bytes(class));
+    capacity_bytes += (int64_t)(magazine_capacity(magazine) * class_bytes(class));
   }
-  return capacity_bytes[false] == heap->capacity_bytes[false] &&
-         capacity_bytes[true] == heap->capacity_bytes[true];
+  return capacity_bytes == heap->capacity_bytes;
 }
 
 bool heap_is_valid(const struct heap *heap) {

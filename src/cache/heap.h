@@ -34,7 +34,7 @@ struct heap {
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
 
   /* The fast paths' part. */
-  CACHE_ALIGNED struct magazine magazines[CLASS_COUNT];
+  CACHE_ALIGNED struct magazine magazines[SLAB_CLASS_COUNT];
 
   /* Slow paths, own thread. */
   ATOMIC(uint32_t) is_busy; /* it is in one: a forked child must not touch what it was changing */
@@ -42,8 +42,7 @@ struct heap {
   uint8_t refilled_class; /* the slab class whose magazine was refilled last: cache/glance.h */
   struct reuse reuse[TINY_CLASS_COUNT];
   struct remote_buffer remote_buffer;
-  int64_t capacity_bytes[2]; /* block bytes that all magazines of slab / Large classes could hold */
-  int64_t large_bytes_out; /* Large blocks taken or adopted, not given back; others may free them */
+  int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
   uint64_t next_flush_ms;        /* when its own idle caches are looked at again */
@@ -62,7 +61,7 @@ struct heap {
   void *initial_slots[INITIAL_SLOTS_MAX];
 };
 
-/* The class of an own block by its entry in the owner map; CLASS_COUNT or more when it is not ours. */
+/* The class of an own block by its entry in the owner map; SLAB_CLASS_COUNT or more when it is not ours. */
 INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
   return xor_load_relaxed(
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */

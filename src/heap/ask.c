@@ -29,7 +29,7 @@ NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
 static bool was_just_freed(uint32_t entry, const void *block) {
   const struct heap *heap = heap_of_thread;
   size_t class = heap_class_of(heap, entry);
-  return class < CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
+  return class < SLAB_CLASS_COUNT && magazine_ends_with(&heap->magazines[class], block);
 }
 
 size_t heap_range_made_bytes(uintptr_t block, uint32_t entry) {

@@ -37,7 +37,7 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
     return;
   }
   size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
-  if (UNLIKELY(class >= CLASS_COUNT)) {
+  if (UNLIKELY(class >= SLAB_CLASS_COUNT)) {
     slow(block);
     return;
   }

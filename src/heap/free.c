@@ -1,8 +1,10 @@
 #include "heap/free.h"
 
+#include "cache/class_figures.h"
 #include "cache/divert.h"
 #include "cache/flush.h"
 #include "cache/starter.h"
+#include "config/limits.h"
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "guard/nothing.h"
@@ -17,32 +19,11 @@
 RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *block) {
   struct magazine *magazine = &heap->magazines[class];
   if (magazine->top == magazine->end) batch_flush(heap, class);
-  /* A Large block that the flush has just given back was freed twice. */
+  /* The flush may have given the block back, which then was freed twice. */
   if (UNLIKELY(!map_entry_is_live(owner_map_entry((uintptr_t)block))))
     pointer_fail("free", (uintptr_t)block);
-  else if (magazine->top == magazine->end) /* a Large class that has no slots (yet) */
-    batch_give_large(heap, block);
   else
     magazine_push(magazine, magazine->top, block);
-}
-
-/* Of a thread whose heap is gone (or cannot be made): straight home. */
-static void free_without_heap(void *block, unsigned class) {
-  if (class < SLAB_CLASS_COUNT)
-    batch_free(NULL, &block, 1, &stray_counters);
-  else
-    large_give((uintptr_t)block, &stray_counters);
-}
-
-/* A Large block of another heap becomes ours: nothing but its map entry names the owner. */
-static void adopt_large(struct heap *heap, unsigned class, void *block) {
-  if (UNLIKELY(!range_block_begins_at((uintptr_t)block))) {
-    pointer_fail("free", (uintptr_t)block);
-    return;
-  }
-  owner_map_set(granule_of((uintptr_t)block), heap->owner.tag | class);
-  heap->large_bytes_out += (int64_t)class_bytes(class);
-  push_or_flush(heap, class, block);
 }
 
 static void leave_heap(struct heap *heap, unsigned class) {
@@ -52,17 +33,13 @@ static void leave_heap(struct heap *heap, unsigned class) {
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  bool is_own = (entry & ~MAP_CLASS_MASK) == heap->owner.tag;
   if (UNLIKELY(magazine_ends_with(&heap->magazines[class], block))) { /* twice in a row */
     pointer_fail("free", (uintptr_t)block);
     return;
   }
   uint64_t now_ms = reclaim_caches_when_due(heap);
   heap_enter(heap);
-  if (is_own || class < SLAB_CLASS_COUNT)
-    push_or_flush(heap, class, block);
-  else
-    adopt_large(heap, class, block);
+  push_or_flush(heap, class, block);
   leave_heap(heap, class);
   reclaim_rest_when_due(heap, now_ms);
 }
@@ -111,8 +88,8 @@ static void free_remote_tiny(struct heap *heap, uint32_t entry, void *block) {
 static void free_block(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
-  if (UNLIKELY(!heap)) {
-    free_without_heap(block, class);
+  if (UNLIKELY(!heap)) { /* it is gone, or cannot be made: straight home */
+    batch_free(NULL, &block, 1, &stray_counters);
     reclaim_when_due(heap_of_thread);
   } else if (class < TINY_CLASS_COUNT && (entry & ~MAP_CLASS_MASK) != heap->owner.tag)
     free_remote_tiny(heap, entry, block);
@@ -120,11 +97,16 @@ static void free_block(uint32_t entry, void *block) {
     free_into_magazine(heap, entry, block);
 }
 
-static void free_big(void *block) {
-  if (LIKELY(range_block_begins_at((uintptr_t)block)))
-    big_give((uintptr_t)block, heap_counters(heap_of_this_thread()));
-  else
+RESIDENT static void free_range(uint32_t entry, void *block) {
+  struct heap *heap = heap_of_this_thread();
+  unsigned class = entry & MAP_CLASS_MASK;
+  bool is_block = range_block_begins_at((uintptr_t)block);
+  if (heap) heap_enter(heap);
+  if (UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
+  else if (heap && class < CLASS_COUNT)
+    class_figures_flushed(heap, class, 1);
+  if (heap) leave_heap(heap, class);
 }
 
 static void free_foreign(void *block) {
@@ -158,14 +140,15 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
-  if (LIKELY(!options.harden && entry != MAP_ENTRY_BIG_LIVE)) {
+  bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;
+  if (LIKELY(!options.harden && !is_range)) {
     free_block(entry, block);
     return;
   }
   if (options.harden)
     checked_free(heap_of_this_thread(), (uintptr_t)block, entry, maker);
   else
-    free_big(block);
+    free_range(entry, block);
   reclaim_when_due(heap_of_thread);
 }
 
@@ -188,13 +171,19 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
+/* Not with a hard limit, which counts as much of a range as was asked for. */
+static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
+  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap_is_real(heap) &&
+         large_give_cached((uintptr_t)block, entry, heap->owner.number);
+}
+
 /* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in
  * the fast path, because only blocks that changed threads come this way.  (And an own one when its
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || heap_is_diverted(heap))
-    return false;
+  if (!map_entry_is_live(entry) || heap_is_diverted(heap)) return false;
+  if (class >= SLAB_CLASS_COUNT) return keep_large(heap, entry, block);
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }

@@ -17,10 +17,7 @@ bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
-  int64_t large_bytes;
-  if (!resize_in_place((uintptr_t)block, size, &large_bytes, heap_counters(heap))) return false;
-  if (heap) heap->large_bytes_out += large_bytes;
-  return true;
+  return resize_in_place((uintptr_t)block, size, heap_counters(heap));
 }
 
 void heap_become_mallocs(void *block) {

@@ -1,42 +1,13 @@
 #include "large/big.h"
 
-#include "config/limits.h"
-#include "config/options.h"
-#include "map/colour.h"
 #include "os/os.h"
 
-/* A cached range may be larger than asked for by this part: the rest would be wasted. */
-enum { CACHE_SLACK_DIVISOR = 16 };
-
-static struct site_cache big_cache;
-
-/* An alignment may bring even a request of no bytes here. */
-static size_t granules_of(size_t bytes) { return bytes ? granules_of_size(bytes) : 1; }
-
-size_t big_good_bytes(size_t bytes) { return size_of_granules(granules_of(bytes)); }
+size_t big_good_bytes(size_t bytes) {
+  return size_of_granules(bytes ? granules_of_size(bytes) : 1);
+}
 
 size_t big_usable_bytes(uintptr_t block) {
   return size_of_granules(range_info(granule_of(block))->granules);
-}
-
-static size_t take_granule(struct big_request *request, struct counters *counters) {
-  size_t granules = granules_of(request->bytes);
-  if (request->alignment_bytes <= GRANULE_BYTES && request->source != FROM_FREED_WITH_HEADROOM) {
-    size_t cached = site_cache_take(&big_cache, request->site, granules,
-                                    granules + granules / CACHE_SLACK_DIVISOR);
-    if (cached != NO_GRANULE && LIKELY(range_count_for(cached, request->bytes))) {
-      count(counters, COUNT_big_cache_hits);
-      return cached;
-    }
-    if (UNLIKELY(cached != NO_GRANULE)) range_give(cached, range_info(cached)->stamp_ms, counters);
-  }
-  struct range_request range = {granules, alignment_granules(request->alignment_bytes),
-                                request->home, request->source};
-  size_t granule = site_cache_take_range(&big_cache, &range, counters);
-  if (granule == NO_GRANULE) return NO_GRANULE;
-  request->is_zero = range_info(granule)->is_zero;
-  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
-  return granule;
 }
 
 void big_count(int64_t bytes, int64_t blocks) {
@@ -64,43 +35,6 @@ bool big_note_freed(size_t granule, struct counters *counters) {
   return true;
 }
 
-uintptr_t big_take(struct big_request *request, struct counters *counters) {
-  request->is_zero = false;
-  if (granules_of(request->bytes) > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK)
-    return 0;
-  size_t granule = take_granule(request, counters);
-  if (granule == NO_GRANULE) return 0;
-  struct range_info *info = range_info(granule);
-  store_relaxed(&info->site, request->site);
-  info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
-  big_note_taken(granule, request->bytes, counters);
-  return range_block(granule);
-}
-
-/* A part of the budget is for whole blocks of sites that ask for one size again and again, the rest for what
- * splits and merges; one block may take a part of that part. */
-enum { WHOLE_BLOCKS_DIVISOR = 4, ONE_BLOCK_DIVISOR = 64 };
-
-static bool keep_whole(size_t granule) {
-  const struct range_info *info = range_info(granule);
-  if ((uint64_t)info->granules << GRANULE_SHIFT > options.big_cache_bytes / ONE_BLOCK_DIVISOR)
-    return false;
-  if (!site_cache_wants(&big_cache, load_relaxed(&info->site), info->granules)) return false;
-  return site_cache_put(&big_cache, load_relaxed(&info->site), granule,
-                        limits_budget(options.big_cache_bytes / WHOLE_BLOCKS_DIVISOR));
-}
-
-void big_give(uintptr_t block, struct counters *counters) {
-  size_t granule = granule_of(block);
-  struct range_info *info = range_info(granule);
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  if (UNLIKELY(!big_note_freed(granule, counters))) return;
-  info->stamp_ms = now_ms;
-  info->is_zero = false;
-  if (!keep_whole(granule)) range_give(granule, now_ms, counters);
-  purge_want(); /* last: a round that begins from here on finds the range */
-}
-
 uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters) {
   size_t granule = granule_of(*target);
@@ -118,8 +52,4 @@ uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
   range_note_moved(granule);
   range_info(granule)->colour_bytes = colour_bytes; /* whole pages move */
   return range_block(granule);
-}
-
-LONG_LIVED void big_purge(struct purge *purge, struct counters *counters) {
-  site_cache_purge(&big_cache, purge, counters);
 }

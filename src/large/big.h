@@ -1,30 +1,15 @@
-/* big.h: the Big tier: blocks above 1 MiB, whole ranges, cached by size and call site (BigCache),
- * grown in place (resize.h) or by moving pages.
+/* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages.
  *
- * The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed one
- * MAP_TAG_NONE | MAP_CLASS_BIG, so a second free is recognised until the range is used otherwise. */
+ * Taken and given as Large ones are (large/large.h).  The owner map entry of a live block is MAP_TAG_UNOWNED |
+ * MAP_CLASS_BIG, of a freed one MAP_TAG_NONE | MAP_CLASS_BIG. */
 #ifndef HAK_LARGE_BIG_H
 #define HAK_LARGE_BIG_H
 
-#include "large/site_cache.h"
 #include "pool/range.h"
 
 #define MAP_ENTRY_BIG_LIVE (MAP_TAG_UNOWNED | MAP_CLASS_BIG)
 #define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG)
 
-struct big_request {
-  size_t bytes;           /* at most REQUEST_MAX_BYTES */
-  size_t alignment_bytes; /* a power of two */
-  uint32_t site;
-  unsigned home;
-  enum range_source source;
-  bool is_zero; /* out */
-};
-
-/* A block, or 0. */
-uintptr_t big_take(struct big_request *request, struct counters *counters);
-/* Frees a live block. */
-void big_give(uintptr_t block, struct counters *counters);
 size_t big_usable_bytes(uintptr_t block);
 /* Bytes a block for `bytes` has. */
 size_t big_good_bytes(size_t bytes);
@@ -34,13 +19,10 @@ size_t big_good_bytes(size_t bytes);
 uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters);
 
-/* For a caller that takes and gives ranges itself (hardened/checked.h): the range is a live Big block from now on; is one no more, which
- * is false when it was none. */
+/* The range is a live Big block from now on; is one no more, which is false when it was none. */
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters);
 bool big_note_freed(size_t granule, struct counters *counters);
 /* So much more is in live Big blocks, or less. */
 void big_count(int64_t bytes, int64_t blocks);
-
-void big_purge(struct purge *purge, struct counters *counters);
 
 #endif

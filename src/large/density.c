@@ -6,16 +6,12 @@
 enum { LOOK_EVERY = 16, WEIGHT_DIVISOR = 8 };
 /* Low when as many looks say less than an eighth, and until they say half: ranges that stay whole fill up slowly, as
  * no two blocks of a class are of one size. */
+enum { DENSITY_PARTS = 256 };
 enum { LOOKS_MIN = 8, LOW_PARTS = DENSITY_PARTS / 8, HIGH_PARTS = DENSITY_PARTS / 2 };
 
 static ATOMIC(uint32_t) parts_resident; /* 0: none seen yet */
 static ATOMIC(uint32_t) ranges_seen;
 static ATOMIC(bool) is_low;
-
-RESIDENT unsigned density_parts(void) {
-  uint32_t parts = load_relaxed(&parts_resident);
-  return parts ? parts : DENSITY_PARTS;
-}
 
 RESIDENT bool density_is_low(void) { return load_relaxed(&is_low); }
 
@@ -25,7 +21,7 @@ static uint32_t parts_of(size_t granule) {
                     bytes);
 }
 
-RESIDENT void density_note(size_t granule) {
+void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   if ((ranges + 1) % LOOK_EVERY) return; /* not at the first: a short process is not worth a look */
   uint32_t before = load_relaxed(&parts_resident), parts = parts_of(granule);

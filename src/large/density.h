@@ -8,13 +8,8 @@
 
 #include "pool/range.h"
 
-enum { DENSITY_PARTS = 256 };
-
-/* The range comes back; now and then it is looked at. */
+/* The range comes back, as its thread has cached enough of its class; now and then it is looked at. */
 void density_note(size_t granule);
-
-/* Of DENSITY_PARTS, how much of such a range is resident: 1 at least, all before any was seen. */
-unsigned density_parts(void);
 
 /* Whether blocks are mostly untouched. */
 bool density_is_low(void);

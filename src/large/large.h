@@ -1,33 +1,61 @@
-/* large.h: the Large tier: blocks above 32 KiB up to 1 MiB, one range each, no header.
+/* large.h: blocks of ranges of their own: Large ones above 32 KiB, by class, and Big ones above 1 MiB
+ * (large/big.h).  No header.
  *
- *   thread's magazine → site cache (64 shards by call site) → range arenas
+ *   cache of freed Large ranges, by class and call site (large/range_cache.h) → range arenas (pool/range.h)
  *
- * The first level is the same magazine as for small blocks (src/heap); this file is what lies below.
- * A block's owner map entry carries the tag of the heap that may push it onto its magazine; freeing
- * another heap's block just rewrites the tag. */
+ * The owner map entry of a live block is the taking heap's tag | class, of a freed one MAP_TAG_NONE | class, so a second
+ * free is recognised until the range is used otherwise.  No magazine has their classes, so that free's fast path falls
+ * through. */
 #ifndef HAK_LARGE_LARGE_H
 #define HAK_LARGE_LARGE_H
 
-#include "large/site_cache.h"
-#include "pool/range.h"
+#include "large/range_cache.h"
 
 struct large_request {
-  unsigned class;
-  size_t bytes;           /* as asked for */
-  size_t alignment_bytes; /* a power of two */
+  size_t bytes;           /* as asked for, at most REQUEST_MAX_BYTES */
+  size_t alignment_bytes; /* a power of two; above LARGE_MAX_BYTES the block is a Big one */
   uint32_t site;
-  uint32_t tag;  /* of the heap that may push the block onto its magazine */
-  unsigned home; /* arena to prefer */
+  uint32_t tag;  /* of the heap that takes it, for diagnosis: whoever frees it may keep it */
+  unsigned home; /* of the cache and the arenas to look in first */
   enum range_source source;
   bool is_zero; /* out: the block reads as zero */
 };
 
+INLINE bool large_is_big(size_t bytes, size_t alignment_bytes) {
+  return bytes > LARGE_MAX_BYTES || alignment_bytes > LARGE_MAX_BYTES;
+}
+
+/* A Large block that is cached in the shard of `home`, or 0: no more than the few instructions that most calls take. */
+INLINE uintptr_t large_take_cached(unsigned home, unsigned class, uint32_t site, uint32_t tag) {
+  size_t granule = range_cache_take_from(home, class, site);
+  if (granule == NO_GRANULE) return 0;
+  store_relaxed(&range_info(granule)->site, site);
+  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
+  owner_map_set(granule, tag | class);
+  return range_block(granule);
+}
+
+/* Frees a live Large block into that shard; false when it has no room for it, or it is no block. */
+INLINE bool large_give_cached(uintptr_t block, uint32_t entry, unsigned home) {
+  size_t granule = granule_of(block);
+  struct range_info *info = range_info(granule);
+  if (UNLIKELY(!range_block_begins_at(block))) return false;
+  owner_map_set(granule, entry & MAP_CLASS_MASK); /* no owner: free */
+  info->stamp_ms = (uint32_t)os_now_coarse_ms();
+  info->is_zero = false;
+  if (LIKELY(range_cache_put(granule, home, entry & MAP_CLASS_MASK))) {
+    fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));
+    purge_want(); /* last: a round that begins from here on finds the range */
+    return true;
+  }
+  owner_map_set(granule, entry);
+  return false;
+}
+
 /* A block, or 0. */
 uintptr_t large_take(struct large_request *request, struct counters *counters);
 
-/* Takes back a block that no magazine has room for. */
-void large_give(uintptr_t block, struct counters *counters);
-
-void large_purge(struct purge *purge, struct counters *counters);
+/* Frees a live block to the arenas; false when another thread has just done it. */
+bool large_give(uintptr_t block, struct counters *counters);
 
 #endif

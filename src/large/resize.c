@@ -16,16 +16,13 @@ static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
                                  : class_bytes(entry & MAP_CLASS_MASK));
 }
 
-/* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away; returns the part of
- * Large. */
-static int64_t account(uint32_t entry, const struct range_info *info, int sign) {
+/* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away. */
+static void account(uint32_t entry, const struct range_info *info, int sign) {
   int64_t bytes = sign * usable_bytes(entry, info);
-  if (is_big(entry)) {
+  if (is_big(entry))
     big_count(bytes, sign);
-    return 0;
-  }
-  fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);
-  return bytes;
+  else
+    fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);
 }
 
 /* What becomes of the pages at the end that a hard limit does not count. */
@@ -37,18 +34,16 @@ static bool count_end(size_t granule, size_t size, size_t before, size_t after) 
   return true;
 }
 
-bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes,
-                     struct counters *counters) {
+bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {
   size_t granule = granule_of(block);
   const struct range_info *info = range_info(granule);
   uint32_t entry = owner_map_entry(block);
   size_t before = info->granules, after = granules_of_size(size);
-  *large_bytes = 0;
   if (UNLIKELY(info->uncounted) && !count_end(granule, size, before, after)) return false;
-  *large_bytes = account(entry, info, -1);
+  account(entry, info, -1);
   bool is_resized = after <= before || range_extend(granule, after, counters);
   if (after < before) range_shrink(granule, after, counters);
   if (is_resized) owner_map_set(granule, entry = entry_for(entry, size));
-  *large_bytes += account(entry, info, 1);
+  account(entry, info, 1);
   return is_resized;
 }

@@ -6,8 +6,7 @@
 #include "pool/range.h"
 
 /* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour lives, or
- * when it cannot be had without moving.  *large_bytes tells by how much the bytes in Large blocks
- * change. */
-bool resize_in_place(uintptr_t block, size_t size, int64_t *large_bytes, struct counters *counters);
+ * when it cannot be had without moving. */
+bool resize_in_place(uintptr_t block, size_t size, struct counters *counters);
 
 #endif

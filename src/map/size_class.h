@@ -59,9 +59,13 @@ INLINE size_t size_of_granules(size_t granules) {
   return (granules << GRANULE_SHIFT) - COLOUR_ROOM_BYTES;
 }
 
+/* Of a Large block's range. */
+INLINE unsigned large_class_of_granules(size_t granules) {
+  return SLAB_CLASS_COUNT - 1 + (unsigned)granules;
+}
 /* For sizes in (MID_MAX_BYTES, LARGE_MAX_BYTES]. */
 INLINE unsigned large_class_of_size(size_t size) {
-  return SLAB_CLASS_COUNT - 1 + (unsigned)granules_of_size(size);
+  return large_class_of_granules(granules_of_size(size));
 }
 
 INLINE unsigned class_of_size(size_t size) {
@@ -82,8 +86,6 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
 INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
-
-INLINE size_t large_class_granules(unsigned class) { return class - SLAB_CLASS_COUNT + 1; }
 
 /* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  A thread that frees blocks in
  * random order asks here, and not the slab's record: a cache line less for each block. */

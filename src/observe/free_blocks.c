@@ -6,9 +6,9 @@
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
 static void add_magazines(struct free_blocks *found, const struct heap *heap) {
-  struct magazine magazines[CLASS_COUNT];
+  struct magazine magazines[SLAB_CLASS_COUNT];
   peek(magazines, heap->magazines, sizeof magazines);
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &magazines[class];
     /* Copied while it grew it may be no magazine. */
     if (magazine->base <= magazine->top && magazine->top <= magazine->end)

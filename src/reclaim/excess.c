@@ -169,7 +169,7 @@ enum { ASK_EVERY = 16, FALL_DIVISOR = 8 };
 #define FALL_BYTES ((uint64_t)64 << 10)
 
 static bool has_fallen(const struct heap *heap) {
-  int64_t cached = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  int64_t cached = capacity_cached_bytes(heap);
   uint64_t live = live_bytes(heap) - (uint64_t)cached, before = load_relaxed(&seen_live_bytes);
   return live + before / FALL_DIVISOR + FALL_BYTES < before;
 }

@@ -34,7 +34,7 @@ bool feasible_at_all(const struct allocation *allocation) {
 static int64_t own_cached_bytes(const struct heap *heap) {
   if (!heap_is_real(heap)) return 0;
   size_t bytes = heap->remote_buffer.bytes + (heap->quarantine ? heap->quarantine->bytes : 0);
-  return (int64_t)bytes + capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  return (int64_t)bytes + capacity_cached_bytes(heap);
 }
 
 /* In blocks that nobody can give back now: the program's, and those in other threads' caches. */

@@ -25,7 +25,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
 
 NOINLINE static void flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
   owner_drain_all(&heap->owner);
@@ -50,7 +50,7 @@ enum { SETTLED_SLOW_PATHS = 64 };
 
 NOINLINE static void answer(struct heap *heap) {
   store_relaxed(&heap->is_called, false);
-  int64_t bytes = capacity_cached_bytes(heap, false) + capacity_cached_bytes(heap, true);
+  int64_t bytes = capacity_cached_bytes(heap);
   flush(heap, true);
   uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
   store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);

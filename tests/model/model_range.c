@@ -1,8 +1,9 @@
-/* src/pool/range.c and src/large/site_cache.c: ranges that are freed, merged, found again and given back to the
+/* src/pool/range.c and src/large/range_cache.c: ranges that are freed, merged, found again and given back to the
  * system. */
 #include "config/options.h"
 #include "large/big.h"
-#include "large/site_cache.h"
+#include "large/large.h"
+#include "large/range_cache.h"
 #include "model.h"
 #include "os.h"
 #include "os/os.h"
@@ -161,69 +162,69 @@ static const struct model_mutant purge_mutants[] = {
     {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
-/* ---- two threads free one Big block ------------------------------------------------------------------------------ */
+/* ---- two threads free one Large block ------------------------------------------------------------------------------ */
 
 static uintptr_t block;
 static uint32_t block_granules;
 
 static void set_up_block(void) {
-  struct big_request request = {.bytes = GRANULES * GRANULE_BYTES, .site = SITE};
+  struct large_request request = {.alignment_bytes = 1,
+                                  .tag = MAP_TAG_UNOWNED,
+                                  .bytes = GRANULES * GRANULE_BYTES,
+                                  .site = SITE};
   set_up();
-  block = big_take(&request, &strays[0]);
+  block = large_take(&request, &strays[0]);
   MODEL_REQUIRE(block);
   block_granules = range_info(granule_of(block))->granules;
 }
 
-static void free_block(void) { big_give(block, mine()); }
+static void free_block(void) { large_give(block, mine()); }
 
 static void check_freed_once(void) {
   require_laws();
-  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.big_live_bytes) == 0);
+  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.large_live_bytes) == 0);
 }
 
 static const struct model_mutant twice_mutants[] = {
-    {"freed in two steps", {{"big_note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
-/* ---- the cache by call site: kept, found and given back ------------------------------------------------------- */
+/* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
-static struct site_cache cache;
+enum { CLASS = SLAB_CLASS_COUNT - 1 + GRANULES };
 static bool is_kept;
 
 static void keep(void) {
   range_info(left)->stamp_ms = 1;
-  is_kept = site_cache_put(&cache, SITE, left, UINT64_C(1) << 30);
+  is_kept = range_cache_put(left, 0, CLASS);
   if (!is_kept) hold(left);
 }
 static void find(void) {
-  size_t found = site_cache_take(&cache, SITE, GRANULES, GRANULES);
+  size_t found = range_cache_take_from(0, CLASS, SITE);
   hold(found);
   if (found != NO_GRANULE) range_info(found)->stamp_ms = 2;
 }
 static void purge_old(void) {
   struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
-  site_cache_purge(&cache, &old, mine());
+  range_cache_purge(&old, mine());
 }
 static void purge_young(void) {
   struct purge young = {
       .now_ms = 10, .decay_ms = 100, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
-  site_cache_purge(&cache, &young, mine());
+  range_cache_purge(&young, mine());
 }
 
-/* It is with one thread, in the cache or in the arena. */
-static void check_site(void) {
+/* It is with one thread, in the cache, where it is looked for, or in the arena. */
+static void check_cache(void) {
   require_laws();
-  uint64_t cached = load_relaxed(&cache.cached_bytes) >> GRANULE_SHIFT;
-  size_t found = site_cache_take(&cache, SITE, GRANULES, GRANULES);
-  MODEL_REQUIRE(cached == (found == left ? GRANULES : 0));
+  size_t found = range_cache_take(1, CLASS, SITE);
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
-  MODEL_REQUIRE(load_relaxed(&cache.cached_bytes) == 0);
 }
 
-static const struct model_mutant site_mutants[] = {
-    {"kept without release", {{"site_cache_put", "cas", "slots", MODEL_WEAKEN, 0}}},
-    {"taken without acquire", {{"empty_slot", "cas", "slot", MODEL_WEAKEN, 0}}},
-    {"taken in two steps", {{"empty_slot", "cas", "slot", MODEL_SPLIT, 0}}},
+static const struct model_mutant cache_mutants[] = {
+    {"kept without release", {{"put_into", "cas", "slot", MODEL_WEAKEN, 0}}},
+    {"taken without acquire", {{"range_cache_take_from", "cas", "found", MODEL_WEAKEN, 0}}},
+    {"taken in two steps", {{"range_cache_take_from", "cas", "found", MODEL_SPLIT, 0}}},
+    {"given back in two steps", {{"purge_slot", "cas", "slot", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 int main(int count, char **arguments) {
@@ -257,18 +258,18 @@ int main(int count, char **arguments) {
                                                      .check = check_freed_once,
                                                      .always = no_spinning,
                                                      .mutants = twice_mutants},
-                                                    {.name = "range-site",
+                                                    {.name = "range-cache",
                                                      .set_up = set_up,
                                                      .threads = {keep, find, purge_old},
-                                                     .check = check_site,
+                                                     .check = check_cache,
                                                      .always = no_spinning,
-                                                     .mutants = site_mutants},
-                                                    {.name = "range-site-young",
+                                                     .mutants = cache_mutants},
+                                                    {.name = "range-cache-young",
                                                      .set_up = set_up,
                                                      .threads = {keep, find, purge_young},
-                                                     .check = check_site,
+                                                     .check = check_cache,
                                                      .always = no_spinning,
-                                                     .mutants = site_mutants},
+                                                     .mutants = cache_mutants},
                                                     {0}};
   return model_main(count, arguments, scenarios);
 }

@@ -98,7 +98,7 @@ def test_blocks_are_where_they_belong(
 @pytest.mark.parametrize(
     ("part", "name", "slack"),
     [
-        ("big_freed", "cached Large and Big blocks", 2 * PAGE),
+        ("large_freed", "cached Large and Big blocks", 2 * PAGE),
         ("range_freed", "free ranges waiting for purge", 2 * PAGE),
         ("stack", "thread stacks", 256 * 1024),
         ("brk", "other malloc", 2 * PAGE),

@@ -4,49 +4,21 @@
 #include "heaps.h"
 
 #define MIB ((size_t)1 << 20)
-#define LIMIT (7 * MIB / 2) /* about the largest block that is kept whole */
 
 /* From the second request on the site is known to ask for this size, and what it frees is kept whole. */
-static void *ask_twice(size_t size, uint32_t site) {
-  hak_free(hak_malloc_site(size, site));
-  return hak_malloc_site(size, site);
-}
-
-static int count_and_cache(const void *unused) {
+/* What was freed last is taken first, as far as it fits; the rest stays free. */
+static int count_and_reuse(const void *unused) {
   (void)unused;
   start_library();
-  void *block = ask_twice(3 * MIB, 5);
-  REQUIRE(load_relaxed(&totals.big_live_bytes) == hak_malloc_usable_size(block) &&
-          counted(COUNT_big_allocs) == 2);
-  REQUIRE(counted(COUNT_big_cache_hits) == 0);
+  hak_free(must_malloc(3 * MIB));
+  void *block = must_malloc(3 * MIB);
+  REQUIRE(load_relaxed(&totals.big_live_bytes) == hak_malloc_usable_size(block));
+  REQUIRE(counted(COUNT_big_allocs) == 2);
   hak_free(block);
   REQUIRE(load_relaxed(&totals.big_live_bytes) == 0 && counted(COUNT_big_frees) == 2);
-  REQUIRE(hak_malloc_site(3 * MIB, 5) == block && counted(COUNT_big_cache_hits) == 1);
-  return 0;
-}
-
-/* A cached range that is a little larger serves; one that is much larger does not. */
-static int limit_the_waste(const void *unused) {
-  (void)unused;
-  start_library();
-  hak_free(ask_twice(LIMIT, 5));
-  void *small = hak_malloc_site(2 * MIB, 5);
-  REQUIRE(counted(COUNT_big_cache_hits) == 0 &&
-          hak_malloc_usable_size(small) == hak_good_size(2 * MIB));
-  void *block = ask_twice(LIMIT, 6);
-  hak_free(block);
-  void *nearly = hak_malloc_site(LIMIT - MIB / 8, 6);
-  REQUIRE(nearly == block && counted(COUNT_big_cache_hits) == 1);
-  REQUIRE(hak_malloc_usable_size(nearly) == hak_good_size(LIMIT)); /* constant, and honest */
-  return 0;
-}
-
-/* A site that asks for another size each time leaves whole ranges to be merged. */
-static int keep_what_repeats(const void *unused) {
-  (void)unused;
-  start_library();
-  for (unsigned round = 0; round < 8; round++) hak_free(hak_malloc_site((2 + round % 2) * MIB, 5));
-  REQUIRE(counted(COUNT_big_cache_hits) == 0);
+  void *small = must_malloc(2 * MIB);
+  REQUIRE(small == block && hak_malloc_usable_size(small) == hak_good_size(2 * MIB));
+  REQUIRE(counted(COUNT_large_range_hits) == 2);
   return 0;
 }
 
@@ -120,17 +92,16 @@ static int refuse_the_impossible(const void *unused) {
   return 0;
 }
 
-CHILD_TEST(count_and_cache)
-CHILD_TEST(limit_the_waste)
-CHILD_TEST(keep_what_repeats)
+CHILD_TEST(count_and_reuse)
 CHILD_TEST(resize_in_place)
 CHILD_TEST(refuse_the_impossible)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_keep_what_repeats), cmocka_unit_test(test_count_and_cache),
-      cmocka_unit_test(test_limit_the_waste),   cmocka_unit_test(test_resize_in_place),
-      cmocka_unit_test(test_grow_by_moving),    cmocka_unit_test(test_refuse_the_impossible),
+      cmocka_unit_test(test_count_and_reuse),
+      cmocka_unit_test(test_resize_in_place),
+      cmocka_unit_test(test_grow_by_moving),
+      cmocka_unit_test(test_refuse_the_impossible),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void give(unsigned count) {
 }
 
 static void require_laws(void) {
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = magazine_of(class);
     REQUIRE(magazine->base <= magazine->top && magazine->top <= magazine->end);
     REQUIRE(magazine_capacity(magazine) <= SLOTS_MAX);
@@ -240,43 +240,6 @@ static int grow_with_the_class(const void *unused) {
   return 0;
 }
 
-/* Large blocks: what magazines hold follows what the program holds, not what they hold themselves. */
-static int hold_as_much_as_lives(const void *unused) {
-  enum { LIVE = 3, STEP = 64 << 10, MOST = 12 * STEP, FIXED = 1 << 20 };
-  (void)unused;
-  start_library();
-  for (unsigned round = 0; round < 500; round++) {
-    size_t size = STEP + round * 5 % 12 * STEP;
-    take(size, LIVE);
-    give(LIVE);
-    require_laws();
-  }
-  REQUIRE(heap_of_thread->capacity_bytes[1] > 0);
-  REQUIRE(heap_of_thread->capacity_bytes[1] <= FIXED + (int64_t)(LIVE * hak_good_size(MOST)));
-  return 0;
-}
-
-static void *make_large_blocks(void *size) {
-  take(*(size_t *)size, 8);
-  return NULL;
-}
-
-/* A Large block counts for who may push it: the heap that freed it, from then on. */
-static int count_adopted(const void *unused) {
-  size_t size = 200000;
-  (void)unused;
-  start_library();
-  hak_free(hak_malloc(1)); /* the thread has a heap */
-  on_a_thread(make_large_blocks, &size);
-  give(8);
-  const struct magazine *magazine = magazine_of(class_of_size(size));
-  int64_t cached_bytes = (int64_t)(magazine_count(magazine) * hak_good_size(size));
-  REQUIRE(heap_of_thread->large_bytes_out == cached_bytes);
-  hak_purge(true);
-  REQUIRE(heap_of_thread->large_bytes_out == 0);
-  return 0;
-}
-
 /* Blocks of another heap wait a little, then go home together; never more than the bound. */
 static int send_home(const void *unused) {
   (void)unused;
@@ -494,8 +457,6 @@ CHILD_TEST(conserve)
 CHILD_TEST(gather_before_fresh)
 CHILD_TEST(shrink_when_idle)
 CHILD_TEST(grow_with_the_class)
-CHILD_TEST(hold_as_much_as_lives)
-CHILD_TEST(count_adopted)
 CHILD_TEST(flush_scattered)
 CHILD_TEST(flush_in_runs)
 CHILD_TEST(send_home)
@@ -517,8 +478,6 @@ int main(void) {
       cmocka_unit_test(test_gather_before_fresh),
       cmocka_unit_test(test_shrink_when_idle),
       cmocka_unit_test(test_grow_with_the_class),
-      cmocka_unit_test(test_hold_as_much_as_lives),
-      cmocka_unit_test(test_count_adopted),
       cmocka_unit_test(test_flush_scattered),
       cmocka_unit_test(test_flush_in_runs),
       cmocka_unit_test(test_double_free_scattered),

@@ -55,33 +55,13 @@ static int leave_what_serves(const void *unused) {
   return 0;
 }
 
-/* Blocks of one Large class in the magazine, side by side, become one of another. */
-static int give_up_ranges(const void *unused) {
-  (void)unused;
-  enum { BLOCKS = 64, TURNS = 8 };
-  start_library();
-  for (unsigned turn = 0; turn < TURNS; turn++) {
-    for (unsigned index = 0; index < BLOCKS; index++) large[index] = must_malloc(100 << 10);
-    for (unsigned index = 0; index < BLOCKS; index++) hak_free(large[index]);
-  }
-  REQUIRE(magazine_count(&heap_of_thread->magazines[large_class_of_size(100 << 10)]) > 4);
-  uint64_t before = look().committed_bytes;
-  unsigned count = 0;
-  while (look().committed_bytes == before) large[count++] = must_malloc(500 << 10);
-  REQUIRE(magazine_count(&heap_of_thread->magazines[large_class_of_size(100 << 10)]) == 0);
-  REQUIRE(count >= 12); /* of 64 times 128 KiB */
-  return 0;
-}
-
 CHILD_TEST(give_up_what_rests)
 CHILD_TEST(leave_what_serves)
-CHILD_TEST(give_up_ranges)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_give_up_what_rests),
       cmocka_unit_test(test_leave_what_serves),
-      cmocka_unit_test(test_give_up_ranges),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,21 @@ static int forget_that_it_was_zero(const void *unused) {
   return 0;
 }
 
+/* Between a slab and a granule of its own: it moves once, and is large enough from then on. */
+static int stay_between_mid_and_large(const void *unused) {
+  (void)unused;
+  start_library();
+  unsigned char *small = must_malloc(20 * KIB), *block = hak_realloc(small, 42 * KIB);
+  REQUIRE(block && block != small);
+  for (unsigned turn = 0; turn < 10; turn++)
+    REQUIRE(hak_realloc(block, (turn % 2 ? 42 : 20) * KIB) == block);
+  REQUIRE(hak_realloc(block, 16 * KIB) == block);
+  unsigned char *little = hak_realloc(block, 14 * KIB);
+  REQUIRE(little && little != block);
+  return 0;
+}
+
+CHILD_TEST(stay_between_mid_and_large)
 CHILD_TEST(cross_the_tiers)
 CHILD_TEST(grow_on_after_a_move)
 CHILD_TEST(stop_at_a_neighbour)
@@ -147,9 +162,13 @@ CHILD_TEST(forget_that_it_was_zero)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cross_the_tiers),     cmocka_unit_test(test_grow_on_after_a_move),
-      cmocka_unit_test(test_stop_at_a_neighbour), cmocka_unit_test(test_keep_the_colour),
-      cmocka_unit_test(test_change_threads),      cmocka_unit_test(test_forget_that_it_was_zero),
+      cmocka_unit_test(test_stay_between_mid_and_large),
+      cmocka_unit_test(test_cross_the_tiers),
+      cmocka_unit_test(test_grow_on_after_a_move),
+      cmocka_unit_test(test_stop_at_a_neighbour),
+      cmocka_unit_test(test_keep_the_colour),
+      cmocka_unit_test(test_change_threads),
+      cmocka_unit_test(test_forget_that_it_was_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

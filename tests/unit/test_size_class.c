@@ -71,8 +71,8 @@ static void test_tiers(void **state) {
   assert_string_equal(class_tier_name(TINY_CLASS_COUNT - 1), "tiny");
   assert_string_equal(class_tier_name(TINY_CLASS_COUNT), "mid");
   assert_string_equal(class_tier_name(SLAB_CLASS_COUNT), "large");
-  assert_int_equal(large_class_granules(SLAB_CLASS_COUNT), 1);
-  assert_int_equal(large_class_granules(CLASS_COUNT - 1), 17); /* room for its colour */
+  assert_int_equal((int)large_class_of_granules(1), SLAB_CLASS_COUNT);
+  assert_int_equal((int)large_class_of_granules(17), CLASS_COUNT - 1); /* room for its colour */
   assert_int_equal(class_bytes(CLASS_COUNT - 1), LARGE_MAX_BYTES);
 }
 

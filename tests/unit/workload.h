@@ -101,11 +101,12 @@ static inline void workload_realloc(struct workload *load) {
   static const size_t sizes[] = {10,      100,     1000,     10000,   100000,  1 << 20, 2 << 20,
                                  6 << 20, 9 << 20, 20 << 20, 5 << 20, 1 << 20, 30000,   9};
   unsigned char *block = NULL;
-  void *neighbour = NULL;
+  enum { NEIGHBOURS = 16 };
+  void *neighbours[NEIGHBOURS] = {NULL};
   size_t size = 0;
   for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
-    if (sizes[index] == (size_t)9 << 20)
-      neighbour = hak_malloc((size_t)40 << 20); /* no room to grow */
+    for (unsigned at = 0; sizes[index] == (size_t)9 << 20 && at < NEIGHBOURS; at++)
+      neighbours[at] = hak_malloc((size_t)3 << 20); /* no room to grow */
     unsigned char *resized = (errno = 0, hak_realloc(block, sizes[index]));
     if (!workload_judge(load, resized)) {
       if (block) workload_check_all(block, size);
@@ -119,7 +120,7 @@ static inline void workload_realloc(struct workload *load) {
     workload_fill(block, size = sizes[index]);
   }
   hak_free(block);
-  hak_free(neighbour);
+  for (unsigned at = 0; at < NEIGHBOURS; at++) hak_free(neighbours[at]);
 }
 
 /* A thread frees what the other made, and leaves blocks of its own behind. */

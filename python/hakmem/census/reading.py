@@ -121,7 +121,7 @@ def _read(target: Target, window: Window | None) -> Reading:
         heaps=heaps,
         class_bytes=memory.array(schema.root("class_bytes"), np.dtype("u4"), count).astype(np.int64),
         class_counters=read_class_counters(memory, schema, heaps),
-        magazines=magazine_counts(heaps),
+        magazines=magazine_counts(heaps, count),
         quarantined=_quarantined(target, heaps, window),
     )
 

@@ -71,11 +71,13 @@ def _pointer(memory: Memory, address: int) -> int:
     return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
 
 
-def magazine_counts(heaps: Records) -> NDArray[np.int64]:
-    """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty."""
+def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
+    """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty, and so do
+    classes without magazines, up to `class_count`."""
     magazines = heaps["magazines"]
     base, top, end = (magazines[name].astype(np.int64) for name in ("base", "top", "end"))
-    return np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
+    counts = np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
+    return np.pad(counts, ((0, 0), (0, max(class_count - counts.shape[1], 0))))
 
 
 def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
