@@ -1,7 +1,7 @@
 /* After everything was freed and a decay has passed, RSS is within a few MiB of the start.
  * argv[1] says what brings it back:
  *   helper     nothing: the program sleeps, the helper thread works
- *   next-call  one malloc that takes the slow path
+ *   next-calls a few calls that take the slow path, a step of the work in each
  *   trim       malloc_trim(0), at once
  * argv[2] says who had allocated: `main`, or `threads` that ended, or `sleepers` that still exist and
  * may keep a little in their magazines.
@@ -13,7 +13,7 @@
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
 
-enum { DECAY_MS = 200, LIMIT_MS = 5000, THREADS = 4, FEW_MIB = 8, USED_MIB = 160 };
+enum { DECAY_MS = 200, LIMIT_MS = 5000, THREADS = 4, FEW_MIB = 8, USED_MIB = 160, CALLS = 40 };
 
 static const size_t sizes[] = {24, 64, 500, 1024, 4000, 20000, 100 * KIB, 700 * KIB, 3 * MIB};
 static atomic_uint done;
@@ -64,9 +64,11 @@ static void bring_back(const char *how, size_t start_bytes) {
     for (int ms = 0; ms < LIMIT_MS && rss_above_mib(start_bytes) > limit_mib; ms += DECAY_MS / 2) {
       sleep_ms(DECAY_MS / 2);
     }
-  } else if (strcmp(how, "next-call") == 0) {
+  } else if (strcmp(how, "next-calls") == 0) {
     sleep_ms(2 * DECAY_MS);
-    free(malloc(2 * MIB)); /* untouched: adds nothing itself */
+    for (int call = 0; call < CALLS; call++) {
+      free(malloc(2 * MIB)); /* untouched: adds nothing itself */
+    }
   } else {
     malloc_trim(0);
   }

@@ -19,6 +19,7 @@ Run = Callable[..., "Result"]
 
 DECAY = {"HAKMEM_DECAY_MS": "200"}
 HELPER = DECAY | {"HAKMEM_HELPER_THREAD": "1"}
+ALONE = DECAY | {"HAKMEM_HELPER_THREAD": "0"}  # else it may be at it while the program looks
 NEVER = {"HAKMEM_DECAY_MS": "3600000"}  # what must be reused is not given back meanwhile
 
 # One size of each tier.
@@ -26,7 +27,7 @@ SIZES = ["64", "4000", "100000", "2000000"]
 
 
 @pytest.mark.parametrize("who", ["main", "threads", "sleepers"])
-@pytest.mark.parametrize(("how", "options"), [("helper", HELPER), ("next-call", DECAY), ("trim", NEVER)])
+@pytest.mark.parametrize(("how", "options"), [("helper", HELPER), ("next-calls", ALONE), ("trim", NEVER)])
 def test_memory_comes_back(how: str, who: str, options: dict[str, str], run_program: Run) -> None:
     assert_clean(run_program(HERE / "memory_comes_back.c", "preload", args=[how, who], env=options))
 
