@@ -66,8 +66,8 @@ static bool purge_slot(ATOMIC(uint64_t) *slot, struct purge *purge, struct count
   if (!word || !cas_strong_acq_rel(slot, &word, 0)) return false;
   size_t granule = range_cache_granule(word);
   uint32_t stamp_ms = range_info(granule)->stamp_ms;
-  /* release: as in put_into. */
-  if (!purge_is_due(purge, stamp_ms) && cas_strong_acq_rel(slot, &empty, word)) return true;
+  /* release, and seq: as in put_into. */
+  if (!purge_is_due(purge, stamp_ms) && cas_strong_seq(slot, &empty, word)) return true;
   range_give(granule, stamp_ms, counters);
   return false;
 }
@@ -104,4 +104,18 @@ RESIDENT bool range_cache_merge(unsigned home, struct counters *counters) {
   /* acq_rel: orders nothing; one thread does it. */
   bool is_for_all = before_ms != now_ms && cas_strong_acq_rel(&merged_ms, &before_ms, now_ms);
   return purge_shards(is_for_all ? UINT64_MAX : bit_of(home), &everything, counters);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
+
+static bool holds_any(unsigned shard) {
+  for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++)
+    for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
+      if (load_relaxed(&range_cache_shards[shard].rows[row][slot])) return true;
+  return false;
+}
+
+void range_cache_after_fork(void) {
+  for (unsigned shard = 0; shard < RANGE_CACHE_SHARDS; shard++)
+    if (!(load_relaxed(&nonempty) & bit_of(shard)) && holds_any(shard)) note_nonempty(shard);
 }

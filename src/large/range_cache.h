@@ -52,4 +52,7 @@ bool range_cache_put(size_t granule, unsigned home, unsigned class);
 void range_cache_purge(struct purge *purge, struct counters *counters);
 bool range_cache_merge(unsigned home, struct counters *counters);
 
+/* In a forked child, while it has one thread: another may have been emptying a shard. */
+void range_cache_after_fork(void);
+
 #endif

@@ -143,12 +143,13 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   bool may_wait = commit_take_if_allowed(uncounted);
   range_set_uncounted(info, 0);
   if (may_wait) return false;
-  if (!arena_of(first) || range_give_back(first, RANGE_DIRTY, false) != RANGE_CLEAN) {
+  enum range_kind now = arena_of(first) ? range_give_back(first, RANGE_DIRTY, false) : RANGE_DIRTY;
+  if (now == RANGE_DIRTY) {
     commit_settle(0, uncounted);
     return false;
   }
   commit_give(bytes - uncounted);
-  range_put_back(first, RANGE_CLEAN, counters);
+  range_put_back(first, now, counters); /* UNMAPPED where the system has lost some of them */
   return true;
 }
 

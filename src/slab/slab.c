@@ -192,8 +192,8 @@ static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *bl
 
 RESIDENT unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                            unsigned block_count) {
-  unsigned put = set_bits(slab, owner, blocks, block_count);
-  if (LIKELY(put)) slab_place(slab, owner);
+  unsigned before = slab->free_local, put = set_bits(slab, owner, blocks, block_count);
+  if (LIKELY(slab->free_local != before)) slab_place(slab, owner); /* else all were free already */
   return put;
 }
 

@@ -529,6 +529,26 @@ static int go_on_in_the_child(size_t live, size_t given, size_t mapped_bytes) {
   return 0;
 }
 
+/* At a hard limit the pages of what is freed go at once; the system has lost some when it was to map them anew. */
+static int lose_at_the_limit(const void *unused) {
+  (void)unused;
+  set_up();
+  limits.hard_bytes = UINT64_MAX;
+  size_t range = take(16);
+  range_note_moved(range);
+  REQUIRE(range_count_for(range, 15 * GRANULE_BYTES + 100));
+  limits.hard_bytes = load_relaxed(&totals.committed_bytes);
+  os_fake_fail(1u << OS_CALL_REMAP, 1, 1);
+  os_fake.does_half = true;
+  give(range);
+  REQUIRE(os_fake.refused[OS_CALL_REMAP] == 1 && !load_relaxed(&totals.uncounted_bytes));
+  require_laws();
+  limits.hard_bytes = 0;
+  memset(bytes_of(take(16)), 7, 16 * GRANULE_BYTES);
+  return 0;
+}
+CHILD_TEST(lose_at_the_limit)
+
 static int set_aside_in_a_child(const void *unused) {
   (void)unused;
   set_up();
@@ -568,6 +588,7 @@ int main(void) {
       cmocka_unit_test(test_other_homes),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_model),
+      cmocka_unit_test(test_lose_at_the_limit),
       cmocka_unit_test(test_set_aside_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

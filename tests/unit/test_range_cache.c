@@ -1,6 +1,9 @@
 /* src/large/range_cache: freed Large ranges found again by class and call site, by every thread. */
 #include "large/range_cache.h"
 
+#include <semaphore.h>
+#include <sys/mman.h>
+
 #include "fake/os_fake.h"
 #include "heaps.h"
 #include "large/large.h"
@@ -156,6 +159,59 @@ static int notice_a_second_free(const void *unused) {
   return 0;
 }
 
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+static sem_t is_cut_off;
+
+static void stop_here(int signal_number) {
+  (void)signal_number;
+  sem_post(&is_cut_off);
+  for (;;) pause();
+}
+
+static void *purge_until_stopped(void *unused) {
+  (void)unused;
+  struct purge everything = PURGE_EVERYTHING;
+  range_cache_purge(&everything, &counters);
+  return NULL;
+}
+
+static void protect_record(size_t granule, int protection) {
+  uintptr_t record = (uintptr_t)range_info(granule), page_bytes = os_page_bytes();
+  REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
+}
+
+static int go_on_in_the_child(size_t lost, size_t left) {
+  signal(SIGSEGV, SIG_DFL);
+  protect_record(lost, PROT_READ | PROT_WRITE);
+  range_cache_after_fork();
+  REQUIRE(range_cache_take(HOME + 1, CLASS, 7) == left);
+  REQUIRE(range_cache_take(HOME, CLASS, 7) == NO_GRANULE);
+  return 0;
+}
+
+/* In the child a thread is cut off with one range of a shard in its hands: the others are found. */
+static int find_in_a_child(const void *unused) {
+  (void)unused;
+  pthread_t thread;
+  int status;
+  set_up();
+  size_t lost = fresh(7);
+  fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
+  size_t left = fresh(7);
+  while (left / GRANULES_PER_CHUNK < lost / GRANULES_PER_CHUNK + 8) left = fresh(7);
+  REQUIRE(range_cache_put(lost, HOME, CLASS) && range_cache_put(left, HOME, CLASS));
+  REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
+  protect_record(lost, PROT_NONE);
+  REQUIRE(pthread_create(&thread, NULL, purge_until_stopped, NULL) == 0);
+  REQUIRE(sem_wait(&is_cut_off) == 0);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(go_on_in_the_child(lost, left));
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
 CHILD_TEST(keep_and_find)
 CHILD_TEST(find_what_others_freed)
 CHILD_TEST(hold_so_much)
@@ -165,6 +221,7 @@ CHILD_TEST(serve_whoever_asks)
 CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
 CHILD_TEST(notice_a_second_free)
+CHILD_TEST(find_in_a_child)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -177,6 +234,7 @@ int main(void) {
       cmocka_unit_test(test_serve_after_a_thread_ended),
       cmocka_unit_test(test_merge_for_another_class),
       cmocka_unit_test(test_notice_a_second_free),
+      cmocka_unit_test(test_find_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

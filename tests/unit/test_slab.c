@@ -1,5 +1,6 @@
 /* src/slab/slab: the blocks of one slab. */
 #include "owners.h"
+#include "report/report.h"
 
 static int take_in_order(const void *unused) {
   (void)unused;
@@ -71,6 +72,25 @@ static int put_one_by_one(const void *unused) {
   require_laws(slab, 0);
   REQUIRE(mine.bins[CLASS_64].free_count == 1 && load_relaxed(&mine.bytes_out) == 0);
   return 0;
+}
+
+/* Where misuse is let pass: what was free already changes no sum. */
+static int put_twice(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  misuse_action = MISUSE_WARN;
+  struct slab *slab = full_slab(&mine, CLASS_64);
+  for (unsigned index = 0; index < slab->capacity; index++)
+    REQUIRE(slab_put_one(slab, CLASS_64, index, &mine));
+  REQUIRE(slab->is_listed && mine.bins[CLASS_64].free_count == 1);
+  REQUIRE(slab_put(slab, &mine, (void *[]){(void *)slab->base}, 1) == 1);
+  REQUIRE(mine.bins[CLASS_64].free_count == 1 && owner_is_valid(&mine));
+  return 0;
+}
+
+static void test_put_twice(void **state) {
+  (void)state;
+  assert_child_succeeds(put_twice, NULL);
 }
 
 static void test_put_one_by_one(void **state) {
@@ -285,6 +305,7 @@ int main(void) {
       cmocka_unit_test(test_take_the_rest),
       cmocka_unit_test(test_put_the_first),
       cmocka_unit_test(test_put_one_by_one),
+      cmocka_unit_test(test_put_twice),
       cmocka_unit_test(test_collect),
       cmocka_unit_test(test_release),
       cmocka_unit_test(test_lists),
