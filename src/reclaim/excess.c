@@ -32,6 +32,14 @@ static ATOMIC(uint64_t) stuck_bytes, stuck_live_bytes;
 static ATOMIC(uint64_t) seen_live_bytes;
 static ATOMIC(uint64_t) turns_left; /* WAITING: slow paths; SCANNING: steps */
 
+/* A program that swings neither ends nor goes on: it would be waited for, each free the slow way, for ever.  So many times what
+ * one wait takes are enough since the last time that waiting brought something; then its pages are looked for all the same,
+ * and it is not waited for again for some decay times. */
+enum { PATIENCE = 8, PAUSE_DECAYS = 8, PAUSE_MIN_MS = 1000 };
+#define WORTH_BYTES ((uint64_t)1 << 20)
+static ATOMIC(uint64_t) turns_waited, waited_for_bytes;
+static ATOMIC(uint64_t) no_wait_until_ms;
+
 static uint64_t live_bytes(const struct heap *heap) {
   int64_t bytes = load_relaxed(&heap->owner.bytes_out);
   return (bytes > 0 ? (uint64_t)bytes : 0) + load_relaxed(&totals.large_live_bytes) +
@@ -97,9 +105,32 @@ static void begin_scan(const struct owner *owner) {
   store_relaxed(&stage, SCANNING);
 }
 
+static bool is_out_of_patience(uint64_t live) {
+  uint64_t waited = load_relaxed(&turns_waited) + 1;
+  store_relaxed(&turns_waited, waited);
+  return waited > PATIENCE * turns_to_wait(live);
+}
+
+/* Likewise: what it has given is taken again all the time. */
+static bool is_in_vain(void) {
+  regret_look((uint32_t)os_now_coarse_ms());
+  return !purge_credit_allows(0);
+}
+
+static void wait_no_more(void) {
+  uint64_t pause_ms = PAUSE_DECAYS * reclaim_decay_ms();
+  store_relaxed(&no_wait_until_ms,
+                os_now_coarse_ms() + (pause_ms > PAUSE_MIN_MS ? pause_ms : PAUSE_MIN_MS));
+  store_relaxed(&turns_waited, 0);
+}
+
 static struct purge give(struct heap *heap, enum reclaim_reason reason) {
   struct purge purge = reclaim(heap, reason);
   regret_note_given(&purge, true);
+  uint64_t given = load_relaxed(&waited_for_bytes) + purge.purged_bytes;
+  bool is_worth_it = given >= WORTH_BYTES;
+  if (is_worth_it) store_relaxed(&turns_waited, 0);
+  store_relaxed(&waited_for_bytes, is_worth_it ? 0 : given);
   return purge;
 }
 
@@ -108,6 +139,10 @@ static void give_slabs(struct heap *heap, uint64_t seen_live) {
   bool goes_on = load_relaxed(&stage) == FLUSHED && !has_stopped(now_live, seen_live);
   if (goes_on && !load_relaxed(&is_ending)) { /* it may take as much again at once */
     wait_for_the_end(now_live);
+    return;
+  }
+  if (is_in_vain()) {
+    stop(excess_over(now_live), now_live);
     return;
   }
   struct purge purge = give(heap, RECLAIM_EXCESS);
@@ -146,8 +181,8 @@ RESIDENT static void begin_if_too_much(struct heap *heap) {
   note_growth(live);
   bool is_much = is_too_much(excess, live);
   if (LIKELY(!is_much && !may_have_stopped(excess, live))) return;
-  regret_look((uint32_t)os_now_coarse_ms());
-  if (!purge_credit_allows(0)) return;
+  if (!is_much && os_now_coarse_ms() < load_relaxed(&no_wait_until_ms)) return;
+  if (is_in_vain()) return;
   if (!is_much) {
     wait_for_the_end(live);
     return;
@@ -185,7 +220,13 @@ static void begin_anew(uint64_t live) {
 
 RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != WAITING)) return;
+  if (os_is_multi_threaded()) return; /* since then: its heap is not all that is live any more */
   uint64_t live = live_bytes(heap);
+  if (is_out_of_patience(live)) {
+    wait_no_more();
+    begin_scan(&heap->owner);
+    return;
+  }
   if (live > load_relaxed(&seen_live_bytes) + FALL_BYTES) {
     begin_anew(live);
     return;

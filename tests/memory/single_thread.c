@@ -3,13 +3,17 @@
  *   sleeper   all blocks are freed, and the program sleeps at once
  *   bursts    the same burst again and again: what goes back at once is wanted again, and that is learnt
  *   keeper    memory is to wait longer: HAKMEM_DECAY_MS says so, and nothing goes
+ *   swinger   a block of most pages survives, so nothing can go, and large requests come: they cost what they cost before
  * argv[2] the blocks' sizes: largest, the smallest is 16; argv[3] MiB of them. */
+#include <time.h>
+
 #include "api/random.h"
 #include "memory/blocks.h"
 
 enum { SMALLEST = 16, SURVIVES_IN = 100 };
 enum { REQUESTS = 400, REQUEST_BLOCKS = 20, REQUEST_MS = 5, BURSTS = 4 };
 enum { SERVER_LEFT_MIB = 20, SLEEPER_LEFT_MIB = 32 };
+enum { SWING_BLOCKS = 3000, SWINGS = 1000, SWING_BLOCK_BYTES = 1024, SWING_SLOWER_AT_MOST = 6 };
 
 static blocks table;
 static uint64_t seed;
@@ -100,12 +104,49 @@ static void be_keeper(size_t largest, size_t start_bytes) {
   CHECK(rss_above_mib(start_bytes) >= total_mib / 2);
 }
 
+static double processor_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Processor time of so many requests, each of which takes many blocks and frees them all. */
+static double swing(void) {
+  static char *volatile request[SWING_BLOCKS];
+  double begin = processor_seconds();
+  for (size_t round = 0; round < SWINGS; round++) {
+    for (size_t i = 0; i < SWING_BLOCKS; i++) {
+      request[i] = malloc(SMALLEST + i * 31 % (SWING_BLOCK_BYTES - SMALLEST));
+      CHECK(request[i] != NULL);
+      request[i][0] = 1;
+    }
+    for (size_t i = 0; i < SWING_BLOCKS; i++) {
+      free(request[i]);
+    }
+  }
+  return processor_seconds() - begin;
+}
+
+static void be_swinger(size_t largest, size_t start_bytes) {
+  (void)start_bytes;
+  swing();
+  double before = swing();
+  fill(total_mib * MIB, largest);
+  free_all_but_one_in(TOUCH_EVERY_BYTES / largest);
+  swing(); /* it is seen that nothing can go */
+  double after = swing();
+  CHECK_MSG(after <= before * SWING_SLOWER_AT_MOST, "%.3f s instead of %.3f s", after, before);
+}
+
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*be)(size_t, size_t);
-  } kinds[] = {
-      {"server", be_server}, {"sleeper", be_sleeper}, {"bursts", be_bursts}, {"keeper", be_keeper}};
+  } kinds[] = {{"server", be_server},
+               {"sleeper", be_sleeper},
+               {"bursts", be_bursts},
+               {"keeper", be_keeper},
+               {"swinger", be_swinger}};
   CHECK(argc == 4);
   size_t largest = strtoul(argv[2], NULL, 10);
   total_mib = strtoul(argv[3], NULL, 10);

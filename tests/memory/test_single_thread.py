@@ -32,6 +32,7 @@ KEEP = {"HAKMEM_DECAY_MS": "3600000"}
         ("sleeper", "8000000", "1024", {}),
         ("bursts", "1024", "512", {}),
         ("keeper", "1024", "512", KEEP),
+        ("swinger", "64", "400", {}),
     ],
 )
 def test_single_thread(kind: str, largest: str, mib: str, options: dict[str, str], run_program: Run) -> None:
