@@ -39,8 +39,11 @@ INLINE uintptr_t large_take_cached(unsigned home, unsigned class, uint32_t site,
 INLINE bool large_give_cached(uintptr_t block, uint32_t entry, unsigned home) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
-  if (UNLIKELY(!range_block_begins_at(block))) return false;
-  owner_map_set(granule, entry & MAP_CLASS_MASK); /* no owner: free */
+  uint32_t live = entry;
+  /* No owner: free.  One of two threads that free it at once is told so; orders nothing else. */
+  if (UNLIKELY(!range_block_begins_at(block)) ||
+      UNLIKELY(!cas_strong_acq_rel(&window.owner_map[granule], &live, entry & MAP_CLASS_MASK)))
+    return false;
   info->stamp_ms = (uint32_t)os_now_coarse_ms();
   info->is_zero = false;
   if (LIKELY(range_cache_put(granule, home, entry & MAP_CLASS_MASK))) {

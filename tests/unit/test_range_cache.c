@@ -1,12 +1,14 @@
 /* src/large/range_cache: freed Large ranges found again by class and call site, by every thread. */
 #include "large/range_cache.h"
 
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 
 #include "fake/os_fake.h"
 #include "heaps.h"
 #include "large/large.h"
+#include "report/report.h"
 
 enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2, HOME = 5 };
 
@@ -159,6 +161,47 @@ static int notice_a_second_free(const void *unused) {
   return 0;
 }
 
+static ATOMIC(void *) shared;
+static ATOMIC(unsigned) turn, turns_done;
+
+static void *free_each_too(void *turns) {
+  hak_free(must_malloc(100000)); /* its heap is made */
+  for (unsigned at = 1; at <= *(const unsigned *)turns; at++) {
+    while (load_acquire(&turn) != at) sched_yield();
+    hak_free(load_relaxed(&shared));
+    store_release(&turns_done, at);
+  }
+  return NULL;
+}
+
+static void free_both(unsigned at) {
+  void *block = must_malloc(100000);
+  store_relaxed(&shared, block);
+  store_release(&turn, at);
+  for (ATOMIC(unsigned) rest = at % 97; rest; rest--) {
+  }
+  hak_free(block);
+  while (load_acquire(&turns_done) != at) sched_yield();
+}
+
+/* Of two threads that free a block at once one is told so: it is not given out twice. */
+static int free_at_once(const void *unused) {
+  (void)unused;
+  unsigned turns = 20000;
+  pthread_t thread;
+  start_library();
+  misuse_action = MISUSE_IGNORE;
+  REQUIRE(pthread_create(&thread, NULL, free_each_too, &turns) == 0);
+  for (unsigned at = 1; at <= turns; at++) {
+    free_both(at);
+    void *first = must_malloc(100000), *second = must_malloc(100000);
+    REQUIRE(first != second);
+    hak_free(first);
+    hak_free(second);
+  }
+  return pthread_join(thread, NULL);
+}
+
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
 static sem_t is_cut_off;
@@ -221,6 +264,7 @@ CHILD_TEST(serve_whoever_asks)
 CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
 CHILD_TEST(notice_a_second_free)
+CHILD_TEST(free_at_once)
 CHILD_TEST(find_in_a_child)
 
 int main(void) {
@@ -234,6 +278,7 @@ int main(void) {
       cmocka_unit_test(test_serve_after_a_thread_ended),
       cmocka_unit_test(test_merge_for_another_class),
       cmocka_unit_test(test_notice_a_second_free),
+      cmocka_unit_test(test_free_at_once),
       cmocka_unit_test(test_find_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
