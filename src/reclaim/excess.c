@@ -124,14 +124,36 @@ static void wait_no_more(void) {
   store_relaxed(&turns_waited, 0);
 }
 
-static struct purge give(struct heap *heap, enum reclaim_reason reason) {
+/* The system may refuse pages (of a program that has locked its memory, say): so many steps in a row that bring nothing. */
+enum { FRUITLESS_MAX = 16 };
+static ATOMIC(uint32_t) fruitless_steps;
+
+/* Ranges are counted before the system is asked; pages of slabs in use are not in what is committed. */
+static uint64_t bytes_given(enum reclaim_reason reason, const struct purge *purge,
+                            uint64_t committed_before) {
+  uint64_t committed = load_relaxed(&totals.committed_bytes);
+  if (reason == RECLAIM_EXCESS_PAGES) return purge->purged_bytes;
+  return committed < committed_before ? committed_before - committed : 0;
+}
+
+static void note_worth(uint64_t given) {
+  uint64_t bytes = load_relaxed(&waited_for_bytes) + given;
+  bool is_worth_it = bytes >= WORTH_BYTES;
+  if (is_worth_it) store_relaxed(&turns_waited, 0);
+  store_relaxed(&waited_for_bytes, is_worth_it ? 0 : bytes);
+}
+
+/* A step; true when more is left, and the last ones brought something. */
+static bool give(struct heap *heap, enum reclaim_reason reason) {
+  uint64_t committed = load_relaxed(&totals.committed_bytes);
   struct purge purge = reclaim(heap, reason);
   regret_note_given(&purge, true);
-  uint64_t given = load_relaxed(&waited_for_bytes) + purge.purged_bytes;
-  bool is_worth_it = given >= WORTH_BYTES;
-  if (is_worth_it) store_relaxed(&turns_waited, 0);
-  store_relaxed(&waited_for_bytes, is_worth_it ? 0 : given);
-  return purge;
+  uint64_t given = bytes_given(reason, &purge, committed);
+  note_worth(given);
+  uint32_t fruitless = purge.is_cut && !given ? load_relaxed(&fruitless_steps) + 1 : 0;
+  bool goes_on = purge.is_cut && fruitless < FRUITLESS_MAX;
+  store_relaxed(&fruitless_steps, goes_on ? fruitless : 0);
+  return goes_on;
 }
 
 static void give_slabs(struct heap *heap, uint64_t seen_live) {
@@ -145,8 +167,7 @@ static void give_slabs(struct heap *heap, uint64_t seen_live) {
     stop(excess_over(now_live), now_live);
     return;
   }
-  struct purge purge = give(heap, RECLAIM_EXCESS);
-  if (purge.is_cut) return;
+  if (give(heap, RECLAIM_EXCESS)) return;
   uint64_t live = live_bytes(heap), excess = excess_over(live);
   if (!is_scattered(excess, live / SWING))
     stop(excess, live);
@@ -157,8 +178,7 @@ static void give_slabs(struct heap *heap, uint64_t seen_live) {
 }
 
 static void scan(struct heap *heap) {
-  struct purge purge = give(heap, RECLAIM_EXCESS_PAGES);
-  if (purge.is_cut) return;
+  if (give(heap, RECLAIM_EXCESS_PAGES)) return;
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
   uint64_t live = live_bytes(heap);

@@ -4,6 +4,7 @@
  *   bursts    the same burst again and again: what goes back at once is wanted again, and that is learnt
  *   keeper    memory is to wait longer: HAKMEM_DECAY_MS says so, and nothing goes
  *   swinger   a block of most pages survives, so nothing can go, and large requests come: they cost what they cost before
+ *   locked    likewise, as the program has locked its memory, of which the system takes nothing then
  * argv[2] the blocks' sizes: largest, the smallest is 16; argv[3] MiB of them. */
 #include <time.h>
 
@@ -13,7 +14,7 @@
 enum { SMALLEST = 16, SURVIVES_IN = 100 };
 enum { REQUESTS = 400, REQUEST_BLOCKS = 20, REQUEST_MS = 5, BURSTS = 4 };
 enum { SERVER_LEFT_MIB = 20, SLEEPER_LEFT_MIB = 32 };
-enum { SWING_BLOCKS = 3000, SWINGS = 1000, SWING_BLOCK_BYTES = 1024, SWING_SLOWER_AT_MOST = 6 };
+enum { SWING_BLOCKS = 3000, SWINGS = 200, SWING_BLOCK_BYTES = 1024, SWING_SLOWER_AT_MOST = 6 };
 
 static blocks table;
 static uint64_t seed;
@@ -138,15 +139,26 @@ static void be_swinger(size_t largest, size_t start_bytes) {
   CHECK_MSG(after <= before * SWING_SLOWER_AT_MOST, "%.3f s instead of %.3f s", after, before);
 }
 
+static void be_locked(size_t largest, size_t start_bytes) {
+  (void)start_bytes;
+  swing();
+  double before = swing();
+  fill(total_mib * MIB, largest);
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+    return; /* a limit forbids it */
+  }
+  free_all_but_one_in(SURVIVES_IN);
+  swing();
+  double after = swing();
+  CHECK_MSG(after <= before * SWING_SLOWER_AT_MOST, "%.3f s instead of %.3f s", after, before);
+}
+
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*be)(size_t, size_t);
-  } kinds[] = {{"server", be_server},
-               {"sleeper", be_sleeper},
-               {"bursts", be_bursts},
-               {"keeper", be_keeper},
-               {"swinger", be_swinger}};
+  } kinds[] = {{"server", be_server}, {"sleeper", be_sleeper}, {"bursts", be_bursts},
+               {"keeper", be_keeper}, {"swinger", be_swinger}, {"locked", be_locked}};
   CHECK(argc == 4);
   size_t largest = strtoul(argv[2], NULL, 10);
   total_mib = strtoul(argv[3], NULL, 10);

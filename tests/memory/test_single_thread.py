@@ -33,6 +33,7 @@ KEEP = {"HAKMEM_DECAY_MS": "3600000"}
         ("bursts", "1024", "512", {}),
         ("keeper", "1024", "512", KEEP),
         ("swinger", "64", "400", {}),
+        ("locked", "8000000", "600", {}),
     ],
 )
 def test_single_thread(kind: str, largest: str, mib: str, options: dict[str, str], run_program: Run) -> None:
