@@ -22,11 +22,16 @@
 
 enum { LIMIT_S = 20, BLOCKS = 64, LOOKS = 2000, LOOK_US = 1000, REAL_TIME_PRIORITY = 5 };
 
-/* The kernel's number of the thread of that name, 0 when there is none. */
+/* The kernel's number of the thread of that name, 0 when there is none.  What is opened stays open: opendir's buffer is a
+ * Large block, and to take and free it at each look would be work for the helper. */
 static int find_thread(const char *wanted) {
+  static DIR *threads;
+  static pid_t opened_by;
   int found = 0;
-  DIR *threads = opendir("/proc/self/task");
+  if (opened_by != getpid()) threads = opendir("/proc/self/task");
+  opened_by = getpid();
   CHECK(threads != NULL);
+  rewinddir(threads);
   for (struct dirent *entry; (entry = readdir(threads));) {
     char path[300], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
@@ -35,7 +40,6 @@ static int find_thread(const char *wanted) {
     if (fgets(name, sizeof name, file) && strcmp(name, wanted) == 0) found = atoi(entry->d_name);
     fclose(file);
   }
-  closedir(threads);
   return found;
 }
 
