@@ -55,8 +55,7 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
 static void note_taken(size_t granule, uint32_t tag, struct counters *counters) {
   unsigned class = large_class_of_granules(range_info(granule)->granules);
   count(counters, COUNT_large_allocs);
-  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
-  owner_map_set(granule, tag | class);
+  large_own(granule, class, tag);
 }
 
 RESIDENT uintptr_t large_take(struct large_request *request, struct counters *counters) {
@@ -74,12 +73,8 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 }
 
 static bool note_freed(size_t granule, uint32_t entry) {
-  unsigned class = entry & MAP_CLASS_MASK;
-  /* One of two threads that free it at once is told so; orders nothing else. */
-  if (!map_entry_is_live(entry) ||
-      !cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | class))
-    return false;
-  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
+  if (!map_entry_is_live(entry) || !large_disown(granule, entry)) return false;
+  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));
   density_note(granule);
   return true;
 }

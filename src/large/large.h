@@ -25,13 +25,24 @@ INLINE bool large_is_big(size_t bytes, size_t alignment_bytes) {
   return bytes > LARGE_MAX_BYTES || alignment_bytes > LARGE_MAX_BYTES;
 }
 
+/* A range has become a live Large block of that heap's. */
+INLINE void large_own(size_t granule, unsigned class, uint32_t tag) {
+  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
+  owner_map_set(granule, tag | class);
+}
+
+/* A live Large block's entry becomes a freed one's.  False when another thread has just done it. */
+INLINE bool large_disown(size_t granule, uint32_t entry) {
+  /* acq_rel: of two that do it one is told so; orders nothing else. */
+  return cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK);
+}
+
 /* A Large block that is cached in the shard of `home`, or 0: no more than the few instructions that most calls take. */
 INLINE uintptr_t large_take_cached(unsigned home, unsigned class, uint32_t site, uint32_t tag) {
   size_t granule = range_cache_take_from(home, class, site);
   if (granule == NO_GRANULE) return 0;
   store_relaxed(&range_info(granule)->site, site);
-  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
-  owner_map_set(granule, tag | class);
+  large_own(granule, class, tag);
   return range_block(granule);
 }
 
@@ -39,10 +50,7 @@ INLINE uintptr_t large_take_cached(unsigned home, unsigned class, uint32_t site,
 INLINE bool large_give_cached(uintptr_t block, uint32_t entry, unsigned home) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
-  uint32_t live = entry;
-  /* No owner: free.  One of two threads that free it at once is told so; orders nothing else. */
-  if (UNLIKELY(!range_block_begins_at(block)) ||
-      UNLIKELY(!cas_strong_acq_rel(&window.owner_map[granule], &live, entry & MAP_CLASS_MASK)))
+  if (UNLIKELY(!range_block_begins_at(block)) || UNLIKELY(!large_disown(granule, entry)))
     return false;
   info->stamp_ms = (uint32_t)os_now_coarse_ms();
   info->is_zero = false;

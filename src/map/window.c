@@ -354,3 +354,10 @@ void *window_reserve_outside(size_t bytes) {
   os_unmap(reserved, bytes);
   return NULL;
 }
+
+bool window_tries_occupied_again(ATOMIC(uint32_t) *tried_ms) {
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(tried_ms);
+  if (now_ms - before_ms < OCCUPIED_RETRY_MS) return false;
+  /* No order is needed: one thread is enough. */
+  return cas_strong_acq_rel(tried_ms, &before_ms, now_ms);
+}

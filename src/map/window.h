@@ -117,7 +117,9 @@ INLINE uintptr_t record_chunk_address(size_t chunk) {
  * os_reserve_closed); NULL when refused. */
 void *window_reserve_outside(size_t bytes);
 
-/* What others have mapped where memory of ours was is not tried again before. */
+/* What others have mapped where memory of ours was is tried again every OCCUPIED_RETRY_MS: true for one thread then;
+ * `tried_ms` is when that was last. */
 enum { OCCUPIED_RETRY_MS = 10000 };
+bool window_tries_occupied_again(ATOMIC(uint32_t) *tried_ms);
 
 #endif

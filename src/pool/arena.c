@@ -96,7 +96,8 @@ RESIDENT unsigned bin_of(size_t granules) {
   return bin < BIN_COUNT ? bin : BIN_COUNT - 1;
 }
 
-RESIDENT unsigned next_bin(const struct range_set *set, unsigned from) {
+/* The first non-empty bin >= from, or BIN_COUNT. */
+RESIDENT static unsigned next_bin(const struct range_set *set, unsigned from) {
   for (unsigned word = from / 64; word < BIN_WORDS; word++) {
     uint64_t bits = set->nonempty[word];
     if (word == from / 64) bits &= ~UINT64_C(0) << from % 64;

@@ -85,8 +85,6 @@ struct range *arena_free_at(const struct arena *arena, size_t granule, enum rang
                             enum range_kind or_kind);
 
 unsigned bin_of(size_t granules);
-/* The first non-empty bin >= from, or BIN_COUNT. */
-unsigned next_bin(const struct range_set *set, unsigned from);
 
 /* ---- laws ------------------------------------------------------------------------------------------------------ */
 

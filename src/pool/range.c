@@ -1,6 +1,7 @@
 /* range.c: see range.h.
  *
- *   range_take ── range_take_kind(DIRTY), take_joined, range_take_clean
+ *   range_take_used ── range_take_kind(DIRTY), take_joined
+ *   range_take_fresh ── range_take_clean
  *   range_give ── arena_insert */
 #include "pool/range.h"
 

@@ -69,10 +69,7 @@ static void isolate(size_t first, size_t granules, unsigned *probes, struct coun
 static NOINLINE void forgive_occupied(struct counters *counters) {
   static ATOMIC(uint32_t) tried_ms;
   if (LIKELY(!arenas_bytes_of(RANGE_OCCUPIED))) return;
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&tried_ms);
-  if (now_ms - before_ms < OCCUPIED_RETRY_MS) return;
-  /* No order is needed: one thread is enough. */
-  if (!cas_strong_acq_rel(&tried_ms, &before_ms, now_ms)) return;
+  if (!window_tries_occupied_again(&tried_ms)) return;
   for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++) {
     arena_lock(arena, counters);
     while (arena_granules_of(arena, RANGE_OCCUPIED)) {

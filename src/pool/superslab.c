@@ -153,10 +153,6 @@ enum os_map_result superslab_use_again(struct superslab *superslab) {
 
 RESIDENT uint32_t superslabs_set_aside(void) {
   if (LIKELY(tagged_stack_is_empty(&superslabs.occupied))) return NO_ITEM;
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms();
-  uint32_t tried_ms = load_relaxed(&superslabs.occupied_tried_ms);
-  if (now_ms - tried_ms < OCCUPIED_RETRY_MS) return NO_ITEM;
-  /* No order is needed: one thread is enough. */
-  if (!cas_strong_acq_rel(&superslabs.occupied_tried_ms, &tried_ms, now_ms)) return NO_ITEM;
+  if (!window_tries_occupied_again(&superslabs.occupied_tried_ms)) return NO_ITEM;
   return tagged_stack_pop_all(&superslabs.occupied);
 }

@@ -93,8 +93,8 @@ RESIDENT uint32_t reclaim_page_decay_ms(void) {
   return decay > PAGE_DECAY_MIN_MS ? (uint32_t)decay : PAGE_DECAY_MIN_MS;
 }
 
-struct purge reclaim_purge(enum reclaim_reason reason) {
-  const struct row *row = &rows[reason];
+/* The record of a round, as its row says. */
+static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
   bool is_by_age = row->age == OLD || row->age == OLD_PAGES_ONLY;
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
@@ -111,7 +111,7 @@ struct purge reclaim_purge(enum reclaim_reason reason) {
 
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 
-/* seq: between two looks at `purge_state`; pairs with `run`, which has set that before the lock is given. */
+/* seq: between two looks at `purge_state`; pairs with `run_round`, which has set that before the lock is given. */
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 static bool take_turn(enum turn turn, struct heap *heap) {
@@ -206,7 +206,7 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->age == OLD) look_if_large();
-  struct purge purge = reclaim_purge(reason);
+  struct purge purge = begin_record(row);
   if (row->depth & RELEASE_IDLE)
     run_round(heap, row, &purge);
   else

@@ -36,9 +36,6 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 /* Of the thread's own slabs a step scans so many for free pages, going on where the last one ended. */
 enum { RECLAIM_SLABS_A_STEP = 1024 };
 
-/* The budget of a round for this reason, now. */
-struct purge reclaim_purge(enum reclaim_reason reason);
-
 /* Less than the option says when the cgroup's memory is nearly used up; more while what went back is wanted again
  * (reclaim/regret.h). */
 uint64_t reclaim_decay_ms(void);

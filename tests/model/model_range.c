@@ -186,7 +186,7 @@ static void check_freed_once(void) {
 }
 
 static const struct model_mutant twice_mutants[] = {
-    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"freed in two steps", {{"large_disown", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
