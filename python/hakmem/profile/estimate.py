@@ -75,14 +75,27 @@ class Estimate:
         return self.value / math.sqrt(self.variance)
 
 
-def weighed(weight: float, blocks: float, samples: int) -> Estimate:
-    """The estimate of `samples` blocks that stand for `blocks` blocks and for `weight` of something.
+class Sum:
+    """Adds samples up; quicker than adding estimates."""
 
-    For one sample p = 1/blocks.  Merged ones are taken as equal, which those of one class and one R are."""
-    if samples <= 0:
-        return Estimate()
-    chance = min(1.0, samples / blocks) if blocks > 0 else 1.0
-    return Estimate(weight, weight * weight / samples * (1 - chance), samples)
+    def __init__(self) -> None:
+        self._value = self._variance = 0.0
+        self._samples = 0
+
+    def add(self, weight: float, blocks: float, samples: int) -> None:
+        """`samples` blocks that stand for `blocks` blocks and for `weight` of something.
+
+        For one sample p = 1/blocks.  Merged ones are taken as equal: those of one class and one R are."""
+        if samples <= 0:
+            return
+        self._value += weight
+        self._samples += samples
+        if blocks > samples:
+            self._variance += weight * weight / samples * (1 - samples / blocks)
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self._value, self._variance, self._samples)
 
 
 def total(estimates: Iterable[Estimate]) -> Estimate:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hakmem.profile.estimate import Estimate, probability, weighed
+from hakmem.profile.estimate import probability
 from hakmem.target.process import Mapping as ProcessMapping
 
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
@@ -130,18 +130,9 @@ class Sample:
         )
 
     @property
-    def blocks(self) -> Estimate:
-        return weighed(self.weight_blocks, self.weight_blocks, self.samples)
-
-    @property
-    def bytes(self) -> Estimate:
-        return weighed(self.weight_bytes, self.weight_blocks, self.samples)
-
-    @property
-    def rounding(self) -> Estimate:
+    def rounding_weight(self) -> float:
         """Bytes that the class added to what was asked for."""
-        added = max(0, self.block_bytes - self.requested_bytes)
-        return weighed(added * self.weight_blocks, self.weight_blocks, self.samples)
+        return max(0, self.block_bytes - self.requested_bytes) * self.weight_blocks
 
 
 @dataclass(frozen=True)
