@@ -9,7 +9,10 @@
 
 #include "cache/heap.h"
 
-INLINE void heap_divert(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_UNOWNED); }
+/* As a tool does that pokes it: own entries differ from it in what is no slab class, all others in the tag. */
+INLINE void heap_divert(struct heap *heap) {
+  store_relaxed(&heap->tag, heap->owner.tag | (uint32_t)HEAP_POKE);
+}
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
   return UNLIKELY(load_relaxed(&heap->tag) != heap->owner.tag);

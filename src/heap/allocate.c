@@ -17,7 +17,7 @@
 #include "reclaim/reclaim.h"
 
 static void *magazine_pop(struct magazine *magazine) {
-  return magazine->top == magazine->base ? NULL : *--magazine->top;
+  return magazine->top == magazine_base(magazine) ? NULL : *--magazine->top;
 }
 
 static void note_large(struct heap *heap, const struct allocation *allocation) {
@@ -135,7 +135,7 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
   struct magazine *magazine = &heap_of_thread->magazines[mid_class_of_size(size)];
   void **top = magazine->top;
-  if (UNLIKELY(top == magazine->base)) return heap_malloc_slow(size);
+  if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
   magazine->top = top - 1;
   return top[-1];
 }

@@ -11,7 +11,7 @@ static void add_magazines(struct free_blocks *found, const struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &magazines[class];
     /* Copied while it grew it may be no magazine. */
-    if (magazine->base <= magazine->top && magazine->top <= magazine->end)
+    if (magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end)
       found->in_caches[class] += magazine_count(magazine);
   }
 }

@@ -19,6 +19,7 @@ LAYERS = (
     "slab",
     "large",
     "guard",
+    "profile",
     "cache",
     "reclaim",
     "hardened",
