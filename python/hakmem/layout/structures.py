@@ -43,10 +43,15 @@ def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     library does not ask the kernel for it while there is one thread."""
     schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
     schema.need("owner", "next_of_all", "counters", "number", "state")
-    owners = np.array(_owners(memory, schema), np.uint64)
-    heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+    heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
     heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
     return heaps
+
+
+def heap_addresses(memory: Memory, schema: Schema) -> Words:
+    """Where the heaps are, in the order of `read_heaps`."""
+    owners = np.array(_owners(memory, schema), np.uint64)
+    return owners - np.uint64(schema.offset("heap", "owner"))
 
 
 def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
