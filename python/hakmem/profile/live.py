@@ -63,9 +63,14 @@ def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
 
 
 def read_profile(
-    target: Target, mode: Mode = Mode.LIVE, before: dict[int, tuple[int, int]] | None = None
+    target: Target,
+    mode: Mode = Mode.LIVE,
+    before: dict[int, tuple[int, int]] | None = None,
+    *,
+    with_counts: bool = True,
 ) -> Profile:
-    """The profile that is on, or was: `before` is what was `counted` when it began; None if nobody did."""
+    """The profile that is on, or was: `before` is what was `counted` when it began; None if nobody did.
+    Without counts the sites are not scaled, and there is no row of what is from before."""
     with making_sense(target):
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
@@ -75,7 +80,7 @@ def read_profile(
         profile.allocated = [
             _allocated(stacks[number], row) for number, row in weights.items() if row["blocks"] > 0
         ]
-        profile.classes = class_counts(target, before)
+        profile.classes = class_counts(target, before) if with_counts else []
     target.check_same()
     return profile
 
