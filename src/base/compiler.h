@@ -69,6 +69,9 @@
 /* The address this function returns to: its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
 
+/* Where this function's frame begins, in functions that have one. */
+#define FRAME_ADDRESS() ((uintptr_t)__builtin_frame_address(0))
+
 /* Tells the processor that this is a spin loop. */
 INLINE void cpu_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)

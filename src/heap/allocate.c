@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
+#include "heap/sampling.h"
 #include "large/large.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
@@ -72,7 +73,7 @@ COLD static void *fail_without_memory(struct heap *heap) {
   return NULL;
 }
 
-RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *allocate_plain(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (UNLIKELY(options.guard))
     block = guard_sampler_take(&heap->guard_sampler, allocation, heap_counters(heap));
@@ -93,6 +94,20 @@ RESIDENT static void *allocate_from(struct heap *heap, struct allocation *alloca
   return block;
 }
 
+NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allocation) {
+  void *block = sampling_take(heap, allocation);
+  if (!block) block = allocate_plain(heap, allocation);
+  if (block) sampling_note(heap, allocation, block);
+  return block;
+}
+
+RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  if (UNLIKELY(heap->sampler.countdown != 0) && sampling_counts(heap, allocation))
+    return allocate_sample(heap, allocation);
+  return allocate_plain(heap, allocation);
+}
+
 RESIDENT void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
@@ -111,7 +126,16 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
+/* While a profile is on every malloc comes here. */
+INLINE void *pop_counted(struct heap *heap, size_t size) {
+  if (LIKELY(!heap->sampler.countdown) || size > MID_MAX_BYTES) return NULL;
+  unsigned class = size <= TINY_MAX_BYTES ? tiny_class_of_size(size) : mid_class_of_size(size);
+  return sampling_pop(heap, class, size);
+}
+
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  void *popped = pop_counted(heap_of_thread, size);
+  if (UNLIKELY(popped != NULL)) return popped;
   if (UNLIKELY(options.harden)) {
     void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
     if (LIKELY(block)) return block;
@@ -123,7 +147,8 @@ RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
 
 RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
-  bool may_be_cached = size <= LARGE_MAX_BYTES && heap_is_real(heap) && !options.guard;
+  bool may_be_cached =
+      size <= LARGE_MAX_BYTES && heap_is_real(heap) && !options.guard && !sampling_wants_all(heap);
   void *block = may_be_cached
                     ? (void *)large_take_cached(heap->owner.number, large_class_of_size(size),
                                                 site_of_caller(CALLER_ADDRESS()), heap->owner.tag)
@@ -141,7 +166,8 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
-  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
+  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES &&
+                     LIKELY(!heap_of_thread->sampler.countdown);
   void *block =
       is_in_slabs ? magazine_pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
   if (LIKELY(block)) return block;

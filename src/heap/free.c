@@ -11,6 +11,7 @@
 #include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
+#include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "reclaim/due.h"
@@ -27,8 +28,10 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
 }
 
 static void leave_heap(struct heap *heap, unsigned class) {
-  if (heap_is_diverted(heap)) divert_end(heap, class);
+  bool was_diverted = heap_is_diverted(heap);
+  if (UNLIKELY(was_diverted)) divert_end(heap, class);
   heap_leave(heap);
+  if (UNLIKELY(was_diverted)) sampling_purge(heap);
 }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
@@ -101,6 +104,7 @@ RESIDENT static void free_range(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
+  if (LIKELY(is_block)) sampling_note_freed_range((uintptr_t)block);
   if (heap) heap_enter(heap);
   if (UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
@@ -140,6 +144,11 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     pointer_fail("free", (uintptr_t)block);
     return;
   }
+  if (UNLIKELY(map_entry_is_sampled(entry))) {
+    sampling_free(heap_of_this_thread(), block);
+    reclaim_when_due(heap_of_thread);
+    return;
+  }
   bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;
   if (LIKELY(!options.harden && !is_range)) {
     free_block(entry, block);
@@ -173,7 +182,8 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
 static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
-  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap_is_real(heap) &&
+  return (entry & MAP_CLASS_MASK) < CLASS_COUNT && !limits.hard_bytes && heap_is_real(heap) &&
+         LIKELY(!range_info(granule_of((uintptr_t)block))->is_sampled) &&
          large_give_cached((uintptr_t)block, entry, heap->owner.number);
 }
 

@@ -16,6 +16,9 @@
 #include "os/lock.h"
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
+#include "profile/control.h"
+#include "profile/sampled_slabs.h"
+#include "profile/samples.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -38,6 +41,7 @@ static enum misuse_action chosen_misuse_action(void) {
 static void obey_options(void) {
   limits_read();
   misuse_action = chosen_misuse_action();
+  profile_start();
   if (options.help) options_print_help();
 }
 
@@ -162,6 +166,8 @@ static void after_fork_in_child(void) {
   arenas_after_fork();
   guarded_after_fork();
   slab_pool_after_fork();
+  sampled_slabs_after_fork();
+  samples_after_fork();
   range_cache_after_fork();
   reclaim_after_fork();
   starter_after_fork();

@@ -39,6 +39,15 @@ struct profile_control {
 };
 extern struct profile_control profile_control;
 
+INLINE struct profile_word profile_word_parts(uint64_t word) {
+  union {
+    uint64_t word;
+    struct profile_word parts;
+  } both = {word};
+  return both.parts;
+}
+INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(word).generation; }
+
 enum {
   PROFILE_RATE = 1000,
   PROFILE_DEPTH_MAX = 128,
@@ -71,7 +80,7 @@ struct profile_state {
   ATOMIC(uint64_t) live_samples;
   ATOMIC(uint64_t) lost_samples; /* taken, but there was no memory to keep them */
   ATOMIC(uint64_t)
-      halvings; /* times that the table was full: half of it went, the rest counts double */
+  halvings; /* times that the table was full: half of it went, the rest counts double */
   ATOMIC(uint64_t) incomplete_stacks;
   ATOMIC(uint64_t) lost_stacks; /* there was no memory to keep them: they are site 0's */
   ATOMIC(uint64_t) sampling_ns; /* time that taking samples took, all threads' */
@@ -82,6 +91,8 @@ struct profile_state {
   ATOMIC(struct site_segment *) site_segments[SITE_SEGMENTS];
 };
 extern struct profile_state profile_state;
+
+INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == PROFILE_IS_ON; }
 
 /* ---- the tables' memory ------------------------------------------------------------------------------------ */
 

@@ -23,6 +23,21 @@ struct sampler {
   ATOMIC(uint8_t) generation; /* of the control record, that it has followed */
 };
 
+/* Draws the next distance, of the period that holds now. */
+void sampler_draw(struct sampler *sampler);
+void sampler_stop(struct sampler *sampler);
+/* Draws anew if the period has changed. */
+void sampler_follow(struct sampler *sampler);
+
+/* Counts a block while it is on; true when it is a sample: then the next distance is to be drawn. */
+bool sampler_crosses(struct sampler *sampler, uint64_t bytes);
+/* The same of most blocks, that are none; false, and nothing counted, when the above is to be asked. */
+INLINE bool sampler_passes(struct sampler *sampler, uint32_t bytes) {
+  if (sampler->countdown <= (int64_t)bytes) return false;
+  sampler->countdown -= bytes;
+  return true;
+}
+
 /* Whether the control record may want something else than what was seen last. */
 INLINE bool sampler_is_wanted(const struct sampler *sampler) {
   return UNLIKELY(load_relaxed(&profile_control.word) != sampler->seen_word);

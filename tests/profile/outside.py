@@ -1,0 +1,161 @@
+"""The profile of a running process, as a tool that looks in from outside switches it and reads it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hakmem.layout.structures import read_class_counters, read_heaps
+from hakmem.target.target import Target, open_process
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PATIENCE_S = 120.0
+
+
+def wait_for(is_so: Callable[[], bool], what: str) -> None:
+    """Until it is so; however slow the machine."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s for {what}"
+        time.sleep(0.005)
+
+
+def probability(samples: NDArray[Any]) -> NDArray[np.float64]:
+    return -np.expm1(-(samples["block_bytes"].astype(float) / samples["period_bytes"].astype(float)))
+
+
+@dataclass
+class Outside:
+    """One process, its memory open for reading and for writing."""
+
+    target: Target
+    descriptor: int
+
+    # ---- reading
+
+    def record(self, name: str) -> Any:
+        schema = self.target.schema
+        return self.target.memory.array(schema.root(name), schema.dtype(name), 1)[0]
+
+    @property
+    def state(self) -> Any:
+        return self.record("profile_state")
+
+    @property
+    def control(self) -> Any:
+        return self.record("profile_control")
+
+    def heaps(self) -> NDArray[Any]:
+        return read_heaps(self.target.memory, self.target.schema)
+
+    def in_use(self) -> list[int]:
+        """States of heaps that threads have."""
+        return [self.target.schema.constant(name) for name in ("owner_running", "owner_dormant")]
+
+    def running(self) -> NDArray[Any]:
+        heaps = self.heaps()
+        return heaps[np.isin(heaps["owner"]["state"], self.in_use())]
+
+    def class_counters(self) -> dict[str, NDArray[np.int64]]:
+        return read_class_counters(self.target.memory, self.target.schema, self.heaps())
+
+    def samples(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[Any]]:
+        """Addresses, how often each was doubled, and the samples."""
+        schema, memory = self.target.schema, self.target.memory
+        places = self.state["sample_segments"]
+        segments = memory.records(places[places != 0], schema.dtype("sample_segment"))
+        keys, samples = segments["keys"].reshape(-1), segments["samples"].reshape(-1)
+        shift = np.uint64(schema.constant("sample_halvings_shift"))
+        is_live = keys > 1
+        keys = keys[is_live]
+        addresses = keys & ((np.uint64(1) << shift) - np.uint64(1))
+        return addresses, 2.0 ** (keys >> shift).astype(float), samples[is_live]
+
+    def live_bytes(self) -> float:
+        """What the samples say is live of what was allocated while the profile was on."""
+        _, doubled, samples = self.samples()
+        return float((samples["block_bytes"] * doubled / probability(samples)).sum())
+
+    def sites(self) -> NDArray[Any]:
+        schema, memory = self.target.schema, self.target.memory
+        places = self.state["site_segments"]
+        segments = memory.records(places[places != 0], schema.dtype("site_segment"))
+        return segments["sites"].reshape(-1)[: int(self.state["site_count"])]
+
+    def frames(self, site: Any) -> list[int]:
+        return self.target.memory.array(int(site["frames"]), np.dtype("u8"), int(site["frame_count"])).tolist()
+
+    # ---- writing
+
+    def write(self, record: str, field: str, value: int, at: int = 0) -> None:
+        """A field that the library marks as writable; `at` is the record's address if it is no root."""
+        schema = self.target.schema
+        entry = schema.records[record].fields[field]
+        assert entry.meta.role == "writable", f"{record}.{field}"
+        place = (at or schema.root(record)) + entry.offset
+        data = (value % (1 << 8 * entry.element_bytes)).to_bytes(entry.element_bytes, "little")
+        assert os.pwrite(self.descriptor, data, place) == len(data)
+
+    def publish(self) -> int:
+        """The control record is written: slow paths take it up."""
+        generation = int(self.control["generation"]) % 255 + 1
+        self.write("profile_control", "generation", generation)
+        return generation
+
+    def poke(self, generation: int) -> None:
+        """Running heaps that have not seen the generation come the slow way at their next free."""
+        schema = self.target.schema
+        owners = []
+        owner = int.from_bytes(self.target.memory.read(schema.root("owners"), 8), "little")
+        while owner:
+            owners.append(owner)
+            link = owner + schema.offset("owner", "next_of_all")
+            owner = int.from_bytes(self.target.memory.read(link, 8), "little")
+        for owner in owners:
+            heap = owner - schema.offset("heap", "owner")
+            record = self.target.memory.array(heap, schema.dtype("heap"), 1)[0]
+            is_running = record["owner"]["state"] in self.in_use()
+            if is_running and record["profile_generation"] != generation:
+                self.write("heap", "poke", schema.constant("heap_poke"), heap)
+
+    def switch(
+        self, is_on: bool, period_bytes: int = 0, rate: int = 0, lease_s: float = 0, depth: int = 0
+    ) -> int:
+        lease_ms = int((time.monotonic() + lease_s) * 1000) if lease_s else 0
+        fields = {"period_bytes": period_bytes, "samples_per_second": rate, "lease_ms": lease_ms}
+        fields |= {"stack_depth": depth, "flags": self.target.schema.constant("profile_on") if is_on else 0}
+        for field, value in fields.items():
+            self.write("profile_control", field, value)
+        generation = self.publish()
+        self.poke(generation)
+        return generation
+
+    def switch_and_wait(self, is_on: bool, heaps: int = 1, **how: Any) -> None:
+        """Until so many heaps have followed, poked again and again."""
+        generation = self.switch(is_on, **how)
+
+        def have_followed() -> bool:
+            running = self.running()
+            followed = (running["profile_generation"] == generation) & (running["is_armed"] == is_on)
+            if int(followed.sum()) >= heaps:
+                return True
+            self.poke(generation)
+            return False
+
+        wait_for(have_followed, f"{heaps} heaps to follow generation {generation}")
+
+
+@contextmanager
+def outside(pid: int) -> Iterator[Outside]:
+    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDWR)
+    try:
+        yield Outside(open_process(pid), descriptor)
+    finally:
+        os.close(descriptor)
