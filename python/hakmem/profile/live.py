@@ -58,7 +58,7 @@ def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
         item.number: (item.live_blocks or 0, (item.live_blocks or 0) * item.block_bytes)
         for item in snapshot.classes
     }
-    found[schema.constant("map_class_big")] = (snapshot.big.blocks or 0, snapshot.big.live_bytes)
+    found[schema.constant("map_class_big")] = (snapshot.big.blocks or 0, snapshot.big.bytes)
     return found
 
 
