@@ -16,6 +16,7 @@ COMMANDS = {
     "stat": "Print one snapshot of a process.",
     "top": "Watch one process, or choose among all, live.",
     "why": "Explain RSS in lines that add up to it.",
+    "purge": "Ask a process to give free memory back.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "export": "Export metrics of all hakmem processes for Prometheus.",
@@ -84,5 +85,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
-    The process is neither changed, restarted nor stopped: its memory is read, as far as the kernel permits.
+    The process is neither restarted nor stopped: its memory is read, as far as the kernel permits. `profile`
+    and `purge` write a few bytes into hakmem's own control record.
     """
