@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
 from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
@@ -188,3 +188,27 @@ def _the_rest(
         before += Estimate(old, sampled.variance)
         unsampled_bytes += 0 if has_samples else rest - old
     return before, unsampled_bytes
+
+
+def scaled_samples(
+    samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool
+) -> list[Sample]:
+    """The samples with weights that add up to the exact counts: what files for other tools hold."""
+    kept = list(samples)
+    strata = _strata(kept, classes, is_allocated)
+    factors = {number: _factors(stratum) for number, stratum in strata.items()}
+    return [
+        replace(
+            one,
+            weight_bytes=one.weight_bytes * factors[one.class_number][0],
+            weight_blocks=one.weight_blocks * factors[one.class_number][1],
+        )
+        for one in kept
+    ]
+
+
+def _factors(stratum: _Stratum) -> tuple[float, float]:
+    def factor(exact: float | None, whole: Estimate) -> float:
+        return 1.0 if exact is None or whole.value <= 0 else exact / whole.value
+
+    return factor(stratum.exact_bytes, stratum.bytes), factor(stratum.exact_blocks, stratum.blocks)
