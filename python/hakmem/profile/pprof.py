@@ -172,7 +172,7 @@ class _Writer:
         return number
 
     def _named_location(self, name: str) -> int:
-        """A place that is no address."""
+        """A place without an address."""
         if name not in self._locations:
             self._locations[name] = len(self._locations) + 1
             line = Message().number(1, self._function(Frame(name)))
