@@ -3,7 +3,6 @@
  * A filter may end the process at the first call that it does not list, and nothing tells which it lists.  So after the
  * program has announced one, no call is made but those that the C library's malloc needs as well; and where one was there
  * before the program was, files alone are read, which the dynamic linker has just done (docs/decisions/0026). */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -93,11 +92,10 @@ size_t os_resident_bytes(void *address, size_t bytes) {
       is_refused; /* relaxed: only a hint; what was refused once is not asked again */
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;
   if (pages > LOOK_PAGES_MAX || os_is_confined() || load_relaxed(&is_refused)) return bytes;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   long resident =
       is_filtered() ? count_by_file(address, pages) : count_by_call(address, bytes, pages);
   if (resident < 0 && errno != ENOMEM)
     store_relaxed(&is_refused, true); /* ENOMEM: nothing is mapped there */
-  errno = saved_errno;
   return resident < 0 ? bytes : (size_t)resident * page_bytes;
 }
