@@ -93,7 +93,10 @@ RESIDENT uintptr_t os_user_address_end(void) {
 unsigned os_processor_count(void) {
   cpu_set_t set;
   if (os_is_confined() || sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return (unsigned)CPU_COUNT(&set);
+  unsigned count = 0;
+  for (size_t processor = 0; processor < CPU_SETSIZE; processor++)
+    count += CPU_ISSET(processor, &set) != 0;
+  return count;
 }
 
 RESIDENT uint64_t os_random(void) {
@@ -230,12 +233,21 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   return started;
 }
 
-/* None where the kernel does not say, as on a machine with more: then a thread of ours has its maker's. */
 static cpu_set_t processors_at_load;
+static bool
+    knows_processors; /* else, as on a machine with more, a thread of ours has its maker's */
 
 RESIDENT void os_note_processors(void) {
   KEEP_ERRNO();
-  syscall(SYS_sched_getaffinity, 0, sizeof processors_at_load, &processors_at_load);
+  long bytes = syscall(SYS_sched_getaffinity, 0, sizeof processors_at_load, &processors_at_load);
+  knows_processors = bytes > 0;
+}
+
+static bool are_same(const cpu_set_t *one, const cpu_set_t *other) {
+  size_t processor = 0;
+  while (processor < CPU_SETSIZE && CPU_ISSET(processor, one) == CPU_ISSET(processor, other))
+    processor++;
+  return processor == CPU_SETSIZE;
 }
 
 /* Asked for only where it is not so already: a filter may kill the caller. */
@@ -247,7 +259,7 @@ static void settle(const char *name) {
   if (policy == SCHED_FIFO || policy == SCHED_RR)
     syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
   syscall(SYS_sched_getaffinity, 0, sizeof own, &own);
-  if (CPU_COUNT(&processors_at_load) && !CPU_EQUAL(&own, &processors_at_load))
+  if (knows_processors && !are_same(&own, &processors_at_load))
     syscall(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);
 }
 

@@ -3,8 +3,6 @@
 #include "base/tagged_stack.h"
 #include "map/commit.h"
 
-RESIDENT bool slab_pool_init(void) { return superslab_init(); }
-
 /* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------------------------ */
 
 /* What one class keeps, youngest on top; more go back to all classes. */

@@ -14,9 +14,6 @@
 #include "pool/purge.h"
 #include "pool/slots.h"
 
-/* Called once, before any other function; false without memory. */
-bool slab_pool_init(void);
-
 /* Where slots may come from, in this order; several may be asked for together. */
 enum pool_reach {
   POOL_TOUCHED = 1, /* slots that have been used since their pages were given back last */

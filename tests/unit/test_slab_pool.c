@@ -13,7 +13,6 @@ static uint64_t counted(enum counter which) { return load_relaxed(&counters.valu
 
 static void set_up(void) {
   REQUIRE(window_init(UINT64_C(64) << 30));
-  REQUIRE(slab_pool_init());
 }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
