@@ -135,26 +135,13 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* As the handler after ours would be called. */
-RESIDENT static bool watch_before(unsigned index, const struct sigaction *next,
-                                  struct sigaction *before) {
+RESIDENT static void watch_before(unsigned index, const struct sigaction *next) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(next))
     watch.sa_flags = (int)((unsigned)next->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
   handler_after[index] = *next; /* several threads may write the same */
-  return sigaction(watched_signals[index], &watch, before) == 0;
-}
-
-/* Unless somebody else does; tells the handler that was there.  One system call instead of two while no other thread can get
- * the signal in between. */
-static bool watch_if_nobody(unsigned index, struct sigaction *before) {
-  const struct sigaction nobody = {.sa_handler = SIG_DFL};
-  if (os_is_multi_threaded()) {
-    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
-    return !is_default(before) || watch_before(index, before, NULL);
-  }
-  if (!watch_before(index, &nobody, before)) return false;
-  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
+  sigaction(watched_signals[index], &watch, NULL);
 }
 
 RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
@@ -162,7 +149,9 @@ RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
   crash_look = look;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
+    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
+    handler_at_first[index] = before;
+    if (is_default(&before)) watch_before(index, &before); /* unless somebody else does */
   }
 }
 
@@ -171,6 +160,5 @@ void os_watch_first(void) {
   KEEP_ERRNO();
   struct sigaction now;
   bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
-    watch_before(0, &now, NULL);
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now))) watch_before(0, &now);
 }
