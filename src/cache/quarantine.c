@@ -248,14 +248,19 @@ static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
       send_home(heap, quarantine, block);
 }
 
-NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
+NOINLINE static void empty_waiting(struct heap *heap, struct quarantine *quarantine) {
   while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
   let_go(heap, quarantine, exchange_leaving(quarantine, 0));
-  empty_ready(heap, quarantine);
-  flush_outgoing(heap, quarantine);
   while (quarantine->range_count) release_oldest_range(heap);
 }
 
+RESIDENT void quarantine_flush(struct heap *heap) {
+  if (LIKELY(heap->quarantine == NULL)) return;
+  empty_ready(heap, heap->quarantine);
+  flush_outgoing(heap, heap->quarantine);
+}
+
 RESIDENT void quarantine_empty(struct heap *heap) {
-  if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
+  if (UNLIKELY(heap->quarantine != NULL)) empty_waiting(heap, heap->quarantine);
+  quarantine_flush(heap);
 }
