@@ -19,6 +19,7 @@ COMMANDS = {
     "purge": "Ask a process to give free memory back.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
+    "diff": "Show which sites grew between two heap profiles.",
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for what hinders hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",

@@ -126,23 +126,25 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
-/* While a profile is on every malloc comes here. */
-INLINE void *pop_counted(struct heap *heap, size_t size) {
-  if (LIKELY(!heap->sampler.countdown) || size > MID_MAX_BYTES) return NULL;
-  unsigned class = size <= TINY_MAX_BYTES ? tiny_class_of_size(size) : mid_class_of_size(size);
-  return sampling_pop(heap, class, size);
-}
-
-RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
-  void *popped = pop_counted(heap_of_thread, size);
-  if (UNLIKELY(popped != NULL)) return popped;
+RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
   if (UNLIKELY(options.harden)) {
     void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
     if (LIKELY(block)) return block;
   }
-  struct allocation allocation = {
-      .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
   return heap_allocate(&allocation);
+}
+
+/* While a profile is on every malloc comes here: what is not missed is in the registers that a call may change. */
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  struct heap *heap = heap_of_thread;
+  if (heap->sampler.countdown && size <= MID_MAX_BYTES) {
+    bool is_tiny = size <= TINY_MAX_BYTES;
+    unsigned class = LIKELY(is_tiny) ? tiny_class_of_size(size) : mid_class_of_size(size);
+    void *block = sampling_pop(heap, class, size);
+    if (LIKELY(block)) return block;
+  }
+  return malloc_missed(size, site_of_caller(CALLER_ADDRESS()));
 }
 
 RESIDENT static void *malloc_large(size_t size) {

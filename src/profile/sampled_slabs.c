@@ -142,25 +142,59 @@ static void release(struct slab *slab, const uint64_t *bits, struct counters *co
   release_slab(slab, 0, counters);
 }
 
+/* Slabs that could not be released while others were inside: `queued` is 1, and says whose the right is to put a slab here or to
+ * release it.  Pushed one by one, popped all at once. */
+static ATOMIC(struct slab *) waiting;
+
+static void let_wait(struct slab *slab) {
+  struct slab *first = load_relaxed(&waiting);
+  do store_relaxed(&slab->pending_next, first);
+  while (!cas_weak_acq_rel(&waiting, &first,
+                           slab)); /* release: the link; pairs with look_at_waiting */
+}
+
 static void try_release(struct slab *slab, struct counters *counters) {
   uint64_t bits[WIDE_WORDS];
+  if (exchange_seq(&slab->queued, 1) != 0)
+    return; /* acquire would do; pairs with look_at_waiting */
   close_slab(slab);
   if (collect_all(slab, bits) && is_alone()) {
+    store_relaxed(&slab->queued, 0);
     release(slab, bits, counters);
     return;
   }
   put_back(slab, bits);
-  open_slab(slab);
+  let_wait(slab);
 }
 
 static bool is_wholly_free(const struct slab *slab) {
   return slab_count_remote(slab) == slab->capacity;
 }
 
+/* A block of it was freed, or it has waited. */
+static void settle(struct slab *slab, struct counters *counters) {
+  if (is_wholly_free(slab) && (!profile_is_on() || another_has_free(slab)))
+    try_release(slab, counters);
+  else
+    open_slab(slab);
+}
+
+static void look_at_waiting(struct counters *counters) {
+  if (LIKELY(!load_relaxed(&waiting))) return;
+  struct slab *slab = exchange_acquire(&waiting, NULL); /* pairs with let_wait */
+  while (slab) {
+    struct slab *next = load_relaxed(&slab->pending_next);
+    store_seq(&slab->queued, 0); /* seq: then it is looked at; pairs with try_release */
+    settle(slab, counters);
+    slab = next;
+  }
+}
+
 /* ---- from outside ----------------------------------------------------------------------------------------------- */
 
 void *sampled_slabs_take(unsigned class, struct counters *counters) {
   enter();
+  look_at_waiting(counters);
   void *block = take_from_open(class);
   struct slab *slab = block ? NULL : make(class, counters);
   if (slab) {
@@ -177,11 +211,8 @@ bool sampled_slabs_give(void *block, struct counters *counters) {
   if (UNLIKELY(index == NO_BLOCK)) return false;
   enter();
   bool is_given = give_to(slab, index);
-  bool is_spare = is_given && is_wholly_free(slab) && (!profile_is_on() || another_has_free(slab));
-  if (is_spare)
-    try_release(slab, counters);
-  else
-    open_slab(slab);
+  if (is_given) settle(slab, counters);
+  look_at_waiting(counters);
   leave();
   return is_given;
 }
@@ -195,6 +226,7 @@ bool sampled_slabs_has(uintptr_t block) {
 
 void sampled_slabs_release(struct counters *counters) {
   enter();
+  look_at_waiting(counters);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     for (unsigned index = 0; index < OPEN_SLABS; index++) {
       struct slab *slab = load_seq(&open_slabs[class][index]); /* as in take_from_open */

@@ -4,7 +4,11 @@
 
 /* ---- places --------------------------------------------------------------------------------------------------- */
 
-enum { BUCKETS = SEGMENT_SAMPLES / BUCKET_SAMPLES, BUCKET_SHIFT = 32 };
+/* The hash's highest bits choose the bucket, its lowest the segment. */
+enum {
+  BUCKETS = SEGMENT_SAMPLES / BUCKET_SAMPLES,
+  BUCKET_SHIFT = 64 - CONSTANT_LOWEST_BIT(BUCKETS)
+};
 
 struct place {
   struct sample_segment *segment; /* NULL: none */
@@ -17,7 +21,7 @@ static unsigned segment_number(uint64_t hash, unsigned level) {
   return (1u << level) - 1 + (unsigned)(hash & low_bits(level));
 }
 static unsigned first_of_bucket(uint64_t hash) {
-  return (unsigned)(hash >> BUCKET_SHIFT) % BUCKETS * BUCKET_SAMPLES;
+  return (unsigned)(hash >> BUCKET_SHIFT) * BUCKET_SAMPLES;
 }
 
 /* acquire: the zeroes in it; pairs with make_segment. */
@@ -82,14 +86,38 @@ static struct place find(uintptr_t address) {
 
 static ATOMIC(uint32_t) is_halving; /* by one thread at a time: twice at once would be a quarter */
 
+enum { HALVINGS_MAX = 62 }; /* nobody lives so long */
+
+/* What comes later is thinned as what is there was, or the table would hold the youngest alone: of 2^thinning new samples one is
+ * kept.  Less again when most of what was there then has been freed. */
+static ATOMIC(uint32_t) thinning;
+static ATOMIC(uint64_t) samples_then;
+
+static void thin(uint64_t live) {
+  uint32_t before = load_relaxed(&thinning);
+  store_relaxed(&samples_then, live);
+  if (before < HALVINGS_MAX) store_relaxed(&thinning, before + 1);
+}
+
+static uint32_t thinning_now(void) {
+  uint32_t now = load_relaxed(&thinning);
+  uint64_t live = load_relaxed(&profile_state.live_samples);
+  if (LIKELY(!now) || live >= load_relaxed(&samples_then) / 4) return now;
+  store_relaxed(&samples_then, live * 2);
+  /* acq_rel: orders nothing; of threads that see it at once one goes on. */
+  cas_strong_acq_rel(&thinning, &now, now - 1);
+  return now;
+}
+
 /* Whoever frees the block meanwhile is faster, or finds no sample, or one that counts double. */
-static void throw_coin(ATOMIC(uint64_t) *place, uint64_t coin) {
-  const uint64_t once = UINT64_C(1) << SAMPLE_HALVINGS_SHIFT;
+static void throw_coin(ATOMIC(uint64_t) *place, bool coin) {
   uint64_t key = load_relaxed(place);
-  if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY || key > UINT64_MAX - once) return;
+  if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY) return;
+  bool goes = coin || key >> SAMPLE_HALVINGS_SHIFT == HALVINGS_MAX;
+  uint64_t doubled = key + (UINT64_C(1) << SAMPLE_HALVINGS_SHIFT);
   /* acq_rel: orders nothing; of two that change a key one goes on. */
-  bool is_changed = cas_strong_acq_rel(place, &key, coin ? SAMPLE_KEY_FREE : key + once);
-  if (coin && is_changed) fetch_sub_relaxed(&profile_state.live_samples, 1);
+  bool is_changed = cas_strong_acq_rel(place, &key, goes ? SAMPLE_KEY_FREE : doubled);
+  if (goes && is_changed) fetch_sub_relaxed(&profile_state.live_samples, 1);
 }
 
 static bool halve(uint64_t *random) {
@@ -102,6 +130,7 @@ static bool halve(uint64_t *random) {
       throw_coin(&segment->keys[index], mix_bits(random_next(random)) >> 63);
   }
   fetch_add_relaxed(&profile_state.halvings, 1);
+  thin(load_relaxed(&profile_state.live_samples));
   store_relaxed(&is_halving, 0);
   return true;
 }
@@ -109,16 +138,19 @@ static bool halve(uint64_t *random) {
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
 bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random) {
-  uint64_t hash = mix_bits(address);
+  uint64_t hash = mix_bits(address), halvings = thinning_now();
+  if (UNLIKELY(halvings) && random_next(random) >> (64 - halvings)) return true; /* thinned out */
   struct place place = take_place(hash);
-  while (!place.segment && segment_if_any(0)) {
+  for (; !place.segment && segment_if_any(0); place = take_place(hash)) {
     if (!halve(random)) return false;
-    place = take_place(hash);
+    halvings++;
+    if (random_next(random) >> 63) return true; /* it was in that half */
   }
   if (!place.segment) return false;
   place.segment->samples[place.index] = *sample;
   fetch_add_relaxed(&profile_state.live_samples, 1);
-  store_release(key_of(place), address); /* the sample before; pairs with find_in */
+  /* release: the sample before; pairs with find_in. */
+  store_release(key_of(place), address | halvings << SAMPLE_HALVINGS_SHIFT);
   return true;
 }
 

@@ -6,7 +6,8 @@
  * Lock-free.  A place belongs to whoever changes its key from free to busy, and then says the address; to remove a sample is
  * to change its key to free.  Nobody waits, whatever signal, fork or cancellation comes in between: at worst a place stays
  * busy.  Where all places of an address are taken in all levels that may be, the table is halved: each sample goes or
- * stays by a throw of a coin, and whoever stays counts double from then on, which its key says.
+ * stays by a throw of a coin, and whoever stays counts double from then on, which its key says; and so do those that come
+ * later, until there is room again.
  *
  *   key   | halvings : 7 | address : 57 |       0: free, 1: busy */
 #ifndef HAK_PROFILE_SAMPLES_H
@@ -14,7 +15,7 @@
 
 #include "profile/profile.h"
 
-enum { SEGMENT_SAMPLES = 4096, BUCKET_SAMPLES = 8, SAMPLE_LEVELS = 8, SAMPLE_HALVINGS_SHIFT = 57 };
+enum { SEGMENT_SAMPLES = 4096, BUCKET_SAMPLES = 16, SAMPLE_LEVELS = 8, SAMPLE_HALVINGS_SHIFT = 57 };
 _Static_assert((1 << SAMPLE_LEVELS) - 1 == SAMPLE_SEGMENTS, "a place for each segment");
 
 #define SAMPLE_KEY_FREE UINT64_C(0)

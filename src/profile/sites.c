@@ -144,7 +144,7 @@ static void add_real(ATOMIC(double) *sum, double value) {
 static void add(struct profile_weights *sums, const struct profile_sample *sample,
                 unsigned halvings) {
   double p = poisson_probability(sample->block_bytes, sample->period_bytes);
-  double blocks = (double)(UINT64_C(1) << (halvings & 63)) / p;
+  double blocks = (double)(UINT64_C(1) << halvings) / p;
   double bytes = (double)sample->block_bytes * blocks;
   add_real(&sums->bytes, bytes);
   add_real(&sums->requested, (double)sample->requested_bytes * blocks);

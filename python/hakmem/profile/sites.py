@@ -12,9 +12,10 @@ before, of a class that has no sample yet."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
 from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
@@ -45,12 +46,20 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Remainder:
+    """What is left of an exact sum without the samples' part: its interval is the samples', mirrored."""
+
+    value: float = 0.0
+    interval: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class SiteTable:
     """The sites, largest first, and the rows that make them add up to `total_bytes`."""
 
     sites: list[Site]
     sampled: Estimate  # the sum of the sites' bytes
-    before: Estimate  # bytes live since before the profile began
+    before: Remainder  # bytes live since before the profile began
     unsampled_bytes: float  # counted since it began, but in classes without a sample
     total_bytes: float
     is_exact: bool  # the total was counted, not estimated
@@ -94,7 +103,7 @@ def site_table(profile: Profile, key: Key = by_stack) -> SiteTable:
     sampled = total(
         stratum.scaled_bytes(stratum.bytes) for stratum in strata.values() if stratum.bytes.samples
     )
-    before, unsampled_bytes = Estimate(), 0.0
+    before, unsampled_bytes = Remainder(), 0.0
     if profile.classes:
         before, unsampled_bytes = _the_rest(profile.classes, strata, is_allocated)
     whole = sampled.value + before.value + unsampled_bytes
@@ -173,18 +182,43 @@ def _within(value: float, low: float, high: float) -> float:
 
 def _the_rest(
     classes: Iterable[ClassCount], strata: dict[int, _Stratum], is_allocated: bool
-) -> tuple[Estimate, float]:
+) -> tuple[Remainder, float]:
     """Bytes from before the profile, and those of classes without a sample."""
-    before, unsampled_bytes = Estimate(), 0.0
+    value = down = up = most = unsampled_bytes = 0.0
     for count in classes:
         stratum = strata[count.class_number]
-        has_samples = stratum.bytes.samples > 0
         if is_allocated:
-            unsampled_bytes += 0 if has_samples else count.allocated_bytes
+            unsampled_bytes += 0 if stratum.bytes.samples else count.allocated_bytes
             continue
         sampled = stratum.scaled_bytes(stratum.bytes)
         rest = max(0.0, count.live_bytes - sampled.value)
         old = min(rest, float(count.before_bytes))
-        before += Estimate(old, sampled.variance)
-        unsampled_bytes += 0 if has_samples else rest - old
-    return before, unsampled_bytes
+        unsampled_bytes += 0 if stratum.bytes.samples else rest - old
+        low, high = sampled.interval
+        value, most = value + old, most + min(count.before_bytes, count.live_bytes)
+        down, up = math.hypot(down, high - sampled.value), math.hypot(up, sampled.value - low)
+    return Remainder(value, (max(0.0, value - down), min(most, value + up))), unsampled_bytes
+
+
+def scaled_samples(
+    samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool
+) -> list[Sample]:
+    """The samples with weights that add up to the exact counts: what files for other tools hold."""
+    kept = list(samples)
+    strata = _strata(kept, classes, is_allocated)
+    factors = {number: _factors(stratum) for number, stratum in strata.items()}
+    return [
+        replace(
+            one,
+            weight_bytes=one.weight_bytes * factors[one.class_number][0],
+            weight_blocks=one.weight_blocks * factors[one.class_number][1],
+        )
+        for one in kept
+    ]
+
+
+def _factors(stratum: _Stratum) -> tuple[float, float]:
+    def factor(exact: float | None, whole: Estimate) -> float:
+        return 1.0 if exact is None or whole.value <= 0 else exact / whole.value
+
+    return factor(stratum.exact_bytes, stratum.bytes), factor(stratum.exact_blocks, stratum.blocks)

@@ -1,0 +1,231 @@
+"""A profile as pprof's profile.proto, compressed: what pprof, speedscope, Pyroscope, Parca and Perfetto read.
+
+Values are estimates of the truth, not counts of samples: scaled, rounded once.  Each row is one stack and
+class:
+
+    inuse_objects inuse_space inuse_requested inuse_samples     of live blocks
+    alloc_objects alloc_space alloc_requested alloc_samples     of all mallocs since the profile began
+
+The columns of samples let a reader compute the intervals.  Bytes that are counted but not sampled are rows
+with a name in brackets, so that the sum is the exact one.  The header is a comment: `hakmem diff` reads it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from hakmem.profile.header_json import classes_to_json, header_to_json
+from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
+from hakmem.profile.protobuf import Message
+from hakmem.profile.sites import scaled_samples, site_table
+from hakmem.profile.wrappers import ALLOCATORS_REGEXP
+
+COMMENT_PREFIX = "hakmem profile: "
+BEFORE_NAME = "[before the profile began]"
+UNSAMPLED_NAME = "[not sampled yet]"
+INCOMPLETE_NAME = "[incomplete stack]"
+COLUMNS = (("objects", "count"), ("space", "bytes"), ("requested", "bytes"), ("samples", "count"))
+LIVE_PREFIX, ALLOCATED_PREFIX = "inuse", "alloc"
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """What makes two samples one row."""
+
+    stack: Stack
+    class_number: int
+    block_bytes: int
+    is_complete: bool
+    age_ms: int | None
+    thread_id: int
+
+
+@dataclass
+class Row:
+    """Sums of one row, for one prefix."""
+
+    blocks: float = 0.0
+    bytes: float = 0.0
+    requested: float = 0.0
+    samples: int = 0
+
+    def add(self, one: Sample) -> None:
+        self.blocks += one.weight_blocks
+        self.bytes += one.weight_bytes
+        self.requested += one.requested_bytes * one.weight_blocks
+        self.samples += one.samples
+
+    @property
+    def values(self) -> list[int]:
+        return [round(self.blocks), round(self.bytes), round(self.requested), self.samples]
+
+
+@dataclass
+class Strings:
+    """The table of strings; the first one is empty."""
+
+    texts: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    def __getitem__(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+
+def to_pprof(profile: Profile) -> bytes:
+    """The whole file."""
+    return gzip.compress(bytes(_Writer(profile).message()), compresslevel=6, mtime=0)
+
+
+class _Writer:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._strings = Strings()
+        self._out = Message()
+        self._functions: dict[tuple[str, str], int] = {}
+        self._locations: dict[int | str, int] = {}
+        self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
+        self._starts = [mapping.start for mapping in self._mappings]
+        is_allocated = profile.header.mode is Mode.ALLOCATED
+        has_live = bool(profile.samples) or not (is_allocated or profile.allocated)
+        has_allocated = bool(profile.allocated) or is_allocated
+        self._prefixes = [ALLOCATED_PREFIX] * has_allocated + [LIVE_PREFIX] * has_live
+
+    def message(self) -> Message:
+        for prefix in self._prefixes:
+            for name, unit in COLUMNS:
+                self._out.nested(1, self._value_type(f"{prefix}_{name}", unit))
+        for prefix in self._prefixes:
+            self._samples(prefix)
+        for number, mapping in enumerate(self._mappings, start=1):
+            self._out.nested(3, self._mapping(number, mapping))
+        self._header()
+        for text in self._strings.texts:  # complete only now
+            self._out.data(6, text.encode(errors="replace"))
+        return self._out
+
+    # ---- samples -----------------------------------------------------------------------------------
+
+    def _samples(self, prefix: str) -> None:
+        is_allocated = prefix == ALLOCATED_PREFIX
+        profile = self._profile
+        samples = profile.allocated if is_allocated else profile.samples
+        rows: dict[RowKey, Row] = defaultdict(Row)
+        for one in scaled_samples(samples, profile.classes, is_allocated):
+            key = RowKey(
+                one.stack,
+                one.class_number,
+                one.block_bytes,
+                one.is_complete,
+                rough(one.age_ms),
+                one.thread_id,
+            )
+            rows[key].add(one)
+        for key, row in rows.items():
+            places = [self._location(address) for address in key.stack]
+            if not key.is_complete:
+                places.append(self._named_location(INCOMPLETE_NAME))
+            self._sample(prefix, places, row.values, key)
+        self._sample_of_the_rest(prefix)
+
+    def _sample_of_the_rest(self, prefix: str) -> None:
+        mode = self._profile.header.mode
+        if (mode is Mode.ALLOCATED) != (prefix == ALLOCATED_PREFIX):
+            return
+        table = site_table(self._profile)
+        for name, count in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
+            if round(count):
+                self._sample(prefix, [self._named_location(name)], [0, round(count), round(count), 0], None)
+
+    def _sample(self, prefix: str, places: list[int], values: list[int], key: RowKey | None) -> None:
+        row: list[int] = []
+        for other in self._prefixes:
+            row += values if other == prefix else [0] * len(COLUMNS)
+        message = Message().packed(1, places).packed(2, row)
+        if key is not None:
+            self._label(message, "bytes", key.block_bytes, "bytes")
+            self._label(message, "class", key.class_number)
+            if key.age_ms is not None:
+                self._label(message, "age", key.age_ms, "milliseconds")
+            if key.thread_id:
+                self._label(message, "thread", key.thread_id)
+        self._out.nested(2, message)
+
+    def _label(self, message: Message, key: str, number: int, unit: str = "") -> None:
+        label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
+        message.nested(3, label)
+
+    # ---- places ------------------------------------------------------------------------------------
+
+    def _location(self, address: int) -> int:
+        if address in self._locations:
+            return self._locations[address]
+        number = self._locations[address] = len(self._locations) + 1
+        message = Message().number(1, number).number(2, self._mapping_number(address)).number(3, address)
+        for frame in self._profile.names.get(address, ()):
+            message.nested(4, Message().number(1, self._function(frame)).number(2, frame.line))
+        self._out.nested(4, message)
+        return number
+
+    def _named_location(self, name: str) -> int:
+        """A place without an address."""
+        if name not in self._locations:
+            self._locations[name] = len(self._locations) + 1
+            line = Message().number(1, self._function(Frame(name)))
+            self._out.nested(4, Message().number(1, self._locations[name]).nested(4, line))
+        return self._locations[name]
+
+    def _mapping_number(self, address: int) -> int:
+        """0 for none."""
+        place = bisect_right(self._starts, address)
+        return place if place and address in self._mappings[place - 1] else 0
+
+    def _function(self, frame: Frame) -> int:
+        key = (frame.function, frame.file)
+        if key not in self._functions:
+            number = self._functions[key] = len(self._functions) + 1
+            name, file = self._strings[frame.function], self._strings[frame.file]
+            self._out.nested(5, Message().number(1, number).number(2, name).number(3, name).number(4, file))
+        return self._functions[key]
+
+    def _mapping(self, number: int, mapping: Mapping) -> Message:
+        message = Message().number(1, number).number(2, mapping.start).number(3, mapping.end)
+        message.number(4, mapping.offset).number(5, self._strings[mapping.path])
+        message.number(6, self._strings[mapping.build_id])
+        inside = [a for a in self._locations if isinstance(a, int) and a in mapping]
+        known = [self._profile.names.get(address, ()) for address in inside]
+        has_lines = any(frame.line for frames in known for frame in frames)
+        # What is not named yet pprof names itself, from the file or by its build id.
+        message.number(7, bool(known) and all(known))
+        message.number(8, has_lines).number(9, has_lines)
+        return message.number(10, any(len(frames) > 1 for frames in known))
+
+    # ---- the rest ----------------------------------------------------------------------------------
+
+    def _value_type(self, name: str, unit: str) -> Message:
+        return Message().number(1, self._strings[name]).number(2, self._strings[unit])
+
+    def _header(self) -> None:
+        header, out = self._profile.header, self._out
+        out.number(7, self._strings[ALLOCATORS_REGEXP])
+        out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
+        out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
+        about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
+        program = PurePosixPath(header.command[0]).name if header.command else header.process_name
+        comments = [
+            f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
+            *header.comments,
+            COMMENT_PREFIX + json.dumps(about, separators=(",", ":")),
+        ]
+        out.packed(13, [self._strings[text] for text in comments])
+        default = ALLOCATED_PREFIX if header.mode is Mode.ALLOCATED else LIVE_PREFIX
+        out.number(14, self._strings[f"{default}_space"])
+
+
+def rough(age_ms: int | None) -> int | None:
+    """The largest power of two below: exact ages would make each block a row."""
+    return age_ms if not age_ms else 1 << (age_ms.bit_length() - 1)
