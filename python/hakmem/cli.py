@@ -16,6 +16,7 @@ COMMANDS = {
     "stat": "Print one snapshot of a process.",
     "top": "Watch one process, or choose among all, live.",
     "why": "Explain RSS in lines that add up to it.",
+    "profile": "Show which call sites hold the memory of a running process.",
     "purge": "Ask a process to give free memory back.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",

@@ -72,6 +72,19 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     return gathered
 
 
+def last_profile(target: Target, mode: Mode) -> Gathered:
+    """Of a core, or of a profile that somebody left on: nobody knows what was live when it began."""
+    if mode is Mode.PEAK:
+        raise HakmemError("the peak is only known of a profile that this command makes itself: use --for")
+    profile = read_profile(target, mode)
+    if not profile.shown:
+        what = "the core dump" if target.process is None else f"process {target.pid}"
+        raise HakmemError(
+            f"{what} has no samples: no profile was on; switch one on with `hakmem profile PID --on`"
+        )
+    return Gathered(profile, "read")
+
+
 def is_on(target: Target) -> bool:
     return bool(read_state(target)["status"] == target.schema.constant("profile_is_on"))
 
