@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -114,21 +114,23 @@ class Outside:
         self.write("profile_control", "generation", generation)
         return generation
 
-    def poke(self, generation: int) -> None:
-        """Running heaps that have not seen the generation come the slow way at their next free."""
-        schema = self.target.schema
-        owners = []
-        owner = int.from_bytes(self.target.memory.read(schema.root("owners"), 8), "little")
+    def heap_addresses(self) -> list[int]:
+        """Of all heaps there have ever been; they stay."""
+        schema, memory = self.target.schema, self.target.memory
+        found = []
+        owner = int.from_bytes(memory.read(schema.root("owners"), 8), "little")
         while owner:
-            owners.append(owner)
+            found.append(owner - schema.offset("heap", "owner"))
             link = owner + schema.offset("owner", "next_of_all")
-            owner = int.from_bytes(self.target.memory.read(link, 8), "little")
-        for owner in owners:
-            heap = owner - schema.offset("heap", "owner")
-            record = self.target.memory.array(heap, schema.dtype("heap"), 1)[0]
-            is_running = record["owner"]["state"] in self.in_use()
-            if is_running and record["profile_generation"] != generation:
-                self.write("heap", "poke", schema.constant("heap_poke"), heap)
+            owner = int.from_bytes(memory.read(link, 8), "little")
+        return found
+
+    def poke(self, heaps: Sequence[int]) -> None:
+        """Their threads come the slow way at their next free; to a heap that nobody has it does nothing."""
+        place = self.target.schema.offset("heap", "poke")
+        byte = bytes([self.target.schema.constant("heap_poke")])
+        for heap in heaps:
+            os.pwrite(self.descriptor, byte, heap + place)
 
     def switch(
         self, is_on: bool, period_bytes: float = 0, rate: float = 0, lease_s: float = 0, depth: float = 0
@@ -138,8 +140,9 @@ class Outside:
         fields |= {"stack_depth": depth, "flags": self.target.schema.constant("profile_on") if is_on else 0}
         for field, value in fields.items():
             self.write("profile_control", field, int(value))
+        heaps = self.heap_addresses()
         generation = self.publish()
-        self.poke(generation)
+        self.poke(heaps)
         return generation
 
     def switch_and_wait(self, is_on: bool, heaps: int = 1, **how: float) -> None:
@@ -151,7 +154,7 @@ class Outside:
             followed = (running["profile_generation"] == generation) & (running["is_armed"] == is_on)
             if int(followed.sum()) >= heaps:
                 return True
-            self.poke(generation)
+            self.poke(self.heap_addresses())
             return False
 
         wait_for(have_followed, f"{heaps} heaps to follow generation {generation}")

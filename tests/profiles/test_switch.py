@@ -133,7 +133,8 @@ def test_threads_that_end_leave_their_samples(start: Start) -> None:
 
 def purge(process: Outside, number: int) -> None:
     process.write("profile_control", "purge_request", number)
-    process.poke(process.publish())
+    process.publish()
+    process.poke(process.heap_addresses())
 
 
 def test_purge_gives_back(start: Start) -> None:
@@ -170,7 +171,8 @@ def test_any_value_leaves_the_process_working(
             )
             if random.random() < 0.1:
                 process.write("profile_control", "flags", 1)
-                process.poke(process.publish())
+                process.publish()
+                process.poke(process.heap_addresses())
         process.switch_and_wait(True, heaps=4, period_bytes=1024)
         process.switch_and_wait(False, heaps=4)
     worker.end()
@@ -183,8 +185,12 @@ def test_many_threads_are_switched_at_once(start: Start) -> None:
     threads = 500
     worker = start("sleepers", threads)
     with outside(worker.pid) as process:
+        heaps = process.heap_addresses()
         began = time.perf_counter()
-        process.switch(True, period_bytes=PERIOD)
+        process.write("profile_control", "period_bytes", PERIOD)
+        process.write("profile_control", "flags", 1)
+        process.publish()
+        process.poke(heaps)
         taken_ms = (time.perf_counter() - began) * 1000
         assert int(process.running()["is_armed"].sum()) == 0
         worker.say("go")
