@@ -94,6 +94,14 @@ ELSEWHERE = {
             "reclaim/regret.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
+        "tests/unit/test_sampling.c": [
+            "profile/control.c",
+            "profile/recording.c",
+            "profile/sampler.c",
+            "profile/unwind.c",
+        ],
+        "tests/unit/test_samples.c": ["profile/profile.c"],
+        "tests/profiles/test_switch.py": ["profile/probes.c"],
     },
 }
 LISTED = [
