@@ -39,6 +39,9 @@
 #endif
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
+/* Such a symbol is asked for without its version: of one that the C library got later, the version would keep the library from
+ * being loaded where it is older. */
+#define UNVERSIONED(name) __asm__(".symver " #name "," #name "@")
 
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))

@@ -43,6 +43,7 @@ ELSEWHERE = {
         "tests/unit/test_os_linux.c": [
             "os/os_linux_confined.c",
             "os/os_linux_memory.c",
+            "os/os_linux_modules.c",
             "os/os_linux_move.c",
             "os/os_linux_symbols.c",
         ],
