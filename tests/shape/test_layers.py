@@ -12,6 +12,7 @@ SRC = ROOT / "src"
 LAYERS = (
     "base",
     "os",
+    "profile",
     "report",
     "config",
     "map",
