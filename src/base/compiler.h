@@ -39,6 +39,9 @@
 #endif
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
+/* Such a symbol is asked for without its version: of one that the C library got later, the version would keep the library from
+ * being loaded where it is older. */
+#define UNVERSIONED(name) __asm__(".symver " #name "," #name "@")
 
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
@@ -67,13 +70,10 @@
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
 /* Of a local variable: function(&variable) is called when its scope is left. */
-#define ENDED_BY(function) __attribute__((cleanup(function)))
+#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: its end is no use */
 
 /* The address this function returns to: its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
-
-/* Where this function's frame begins, in functions that have one. */
-#define FRAME_ADDRESS() ((uintptr_t)__builtin_frame_address(0))
 
 /* Tells the processor that this is a spin loop. */
 INLINE void cpu_relax(void) {

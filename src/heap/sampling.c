@@ -93,6 +93,7 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
     recording_lose(sampler);
   }
   sampler->is_sampling = false;
+  sampling_look(heap);
 }
 
 /* ---- free -------------------------------------------------------------------------------------------------------- */

@@ -216,6 +216,18 @@ struct os_place {
 };
 void os_find_place(uintptr_t instruction, struct os_place *place);
 
+/* Where a module lies in memory, and the sorted table (.eh_frame_hdr) of how its frames are unwound; 0 without one. */
+struct os_module {
+  uintptr_t begin, end, unwind_header;
+};
+/* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
+ * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
+bool os_find_module(uintptr_t instruction, struct os_module *module);
+/* True for code of the shared library; false when it is linked into the program, where all is one. */
+bool os_is_in_library(uintptr_t instruction);
+/* Where the stack ends that the process began on; 0 when it is not told. */
+uintptr_t os_first_stack_end(void);
+
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 
 /* The next definition of a symbol in the process's search order after ours; NULL without one, or

@@ -113,8 +113,8 @@ static double cost(void) {
 static double next_factor(uint64_t samples, uint64_t elapsed_ms) {
   uint32_t rate = load_relaxed(&profile_control.samples_per_second);
   double wanted = (double)(rate ? rate : PROFILE_RATE) * (double)elapsed_ms / 1000;
-  double factor = (double)samples / wanted, dear = cost();
-  if (factor < dear) factor = dear;
+  double factor = (double)samples / wanted, price = cost();
+  if (factor < price) factor = price;
   if (factor > MOST_UP) return MOST_UP;
   return factor < 1.0 / MOST_DOWN ? 1.0 / MOST_DOWN : factor;
 }

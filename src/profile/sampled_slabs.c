@@ -90,7 +90,8 @@ static void *take_from_open(unsigned class) {
 
 static bool another_has_free(const struct slab *slab) {
   for (unsigned index = 0; index < OPEN_SLABS; index++) {
-    const struct slab *here = load_acquire(&open_slabs[slab->class][index]); /* as in open_slab */
+    /* acquire: its record; pairs with open_slab. */
+    const struct slab *here = load_acquire(&open_slabs[slab->class][index]);
     if (here && here != slab && has_free(here)) return true;
   }
   return false;
@@ -155,8 +156,8 @@ static void let_wait(struct slab *slab) {
 
 static void try_release(struct slab *slab, struct counters *counters) {
   uint64_t bits[WIDE_WORDS];
-  if (exchange_seq(&slab->queued, 1) != 0)
-    return; /* acquire would do; pairs with look_at_waiting */
+  /* seq: acquire would do; of two that would release it one goes on; pairs with look_at_waiting. */
+  if (exchange_seq(&slab->queued, 1) != 0) return;
   close_slab(slab);
   if (collect_all(slab, bits) && is_alone()) {
     store_relaxed(&slab->queued, 0);
@@ -229,7 +230,8 @@ void sampled_slabs_release(struct counters *counters) {
   look_at_waiting(counters);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     for (unsigned index = 0; index < OPEN_SLABS; index++) {
-      struct slab *slab = load_seq(&open_slabs[class][index]); /* as in take_from_open */
+      /* seq: after enter; and acquire: its record, pairs with open_slab. */
+      struct slab *slab = load_seq(&open_slabs[class][index]);
       if (slab && is_wholly_free(slab)) try_release(slab, counters);
     }
   leave();

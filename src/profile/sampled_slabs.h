@@ -6,8 +6,8 @@
  *
  *   law: local == 0, owner == NULL; a bit of `remote` is a free block, or one that a thread collects to release the slab
  *
- * Lock-free.  A few slabs of each class are open: new blocks come from those.  A slab is released by who has collected all
- * its bits, after it was closed, while no other thread is inside; else it stays, for the next one that looks. */
+ * Lock-free.  A few slabs of each class are open: new blocks come from those.  A slab is released by the
+ * thread that has collected all its bits, after it was closed, while no other thread is inside; else it waits for the next one. */
 #ifndef HAK_PROFILE_SAMPLED_SLABS_H
 #define HAK_PROFILE_SAMPLED_SLABS_H
 

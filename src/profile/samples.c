@@ -93,6 +93,8 @@ enum { HALVINGS_MAX = 62 }; /* nobody lives so long */
 static ATOMIC(uint32_t) thinning;
 static ATOMIC(uint64_t) samples_then;
 
+enum { FEW_SAMPLES = 1024 }; /* there is room for many times as many */
+
 static void thin(uint64_t live) {
   uint32_t before = load_relaxed(&thinning);
   store_relaxed(&samples_then, live);
@@ -102,7 +104,7 @@ static void thin(uint64_t live) {
 static uint32_t thinning_now(void) {
   uint32_t now = load_relaxed(&thinning);
   uint64_t live = load_relaxed(&profile_state.live_samples);
-  if (LIKELY(!now) || live >= load_relaxed(&samples_then) / 4) return now;
+  if (LIKELY(!now) || (live >= FEW_SAMPLES && live >= load_relaxed(&samples_then) / 4)) return now;
   store_relaxed(&samples_then, live * 2);
   /* acq_rel: orders nothing; of threads that see it at once one goes on. */
   cas_strong_acq_rel(&thinning, &now, now - 1);

@@ -3,7 +3,7 @@
  *   segment 0 │ 1  2 │ 3  4  5  6 │ …     level L has 2^L segments of SEGMENT_SAMPLES; a hash says which segment of a level,
  *                                         and which BUCKET_SAMPLES places there; levels are made when they are needed
  *
- * Lock-free.  A place belongs to whoever changes its key from free to busy, and then says the address; to remove a sample is
+ * Lock-free.  A place belongs to the thread that changes its key from free to busy, and then says the address; to remove a sample is
  * to change its key to free.  Nobody waits, whatever signal, fork or cancellation comes in between: at worst a place stays
  * busy.  Where all places of an address are taken in all levels that may be, the table is halved: each sample goes or
  * stays by a throw of a coin, and whoever stays counts double from then on, which its key says; and so do those that come

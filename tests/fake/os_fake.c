@@ -539,6 +539,17 @@ unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
   return frames_max < OS_FAKE_FRAMES ? frames_max : OS_FAKE_FRAMES;
 }
 
+/* No module, and a stack that nobody knows: what only real ones have. */
+bool os_find_module(uintptr_t instruction, struct os_module *module) {
+  (void)instruction, (void)module;
+  return false;
+}
+bool os_is_in_library(uintptr_t instruction) {
+  (void)instruction;
+  return false;
+}
+uintptr_t os_first_stack_end(void) { return 0; }
+
 void os_find_place(uintptr_t instruction, struct os_place *place) {
   *place = (struct os_place){.module = "fake.so",
                              .module_base = OS_FAKE_FIRST_FRAME / 2,

@@ -89,7 +89,9 @@ def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
     """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty, and so do
     classes without magazines, up to `class_count`."""
     magazines = heaps["magazines"]
-    base, top, end = (place.astype(np.int64) for place in (magazine_bases(heaps), magazines["top"], magazines["end"]))
+    base, top, end = (
+        place.astype(np.int64) for place in (magazine_bases(heaps), magazines["top"], magazines["end"])
+    )
     counts = np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
     return np.pad(counts, ((0, 0), (0, max(class_count - counts.shape[1], 0))))
 

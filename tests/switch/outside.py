@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from hakmem.layout.structures import read_class_counters, read_heaps
@@ -15,6 +15,8 @@ from hakmem.target.target import Target, open_process
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Record: TypeAlias = "np.void"
 
 PATIENCE_S = 120.0
 
@@ -40,16 +42,16 @@ class Outside:
 
     # ---- reading
 
-    def record(self, name: str) -> Any:
+    def record(self, name: str) -> Record:
         schema = self.target.schema
         return self.target.memory.array(schema.root(name), schema.dtype(name), 1)[0]
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Record:
         return self.record("profile_state")
 
     @property
-    def control(self) -> Any:
+    def control(self) -> Record:
         return self.record("profile_control")
 
     def heaps(self) -> NDArray[Any]:
@@ -78,10 +80,11 @@ class Outside:
         addresses = keys & ((np.uint64(1) << shift) - np.uint64(1))
         return addresses, 2.0 ** (keys >> shift).astype(float), samples[is_live]
 
-    def live_bytes(self) -> float:
-        """What the samples say is live of what was allocated while the profile was on."""
+    def live_bytes(self, block_bytes: int) -> float:
+        """What the samples say is live of this size, allocated while the profile was on."""
         _, doubled, samples = self.samples()
-        return float((samples["block_bytes"] * doubled / probability(samples)).sum())
+        weights = samples["block_bytes"] * doubled / probability(samples)
+        return float(weights[samples["block_bytes"] == block_bytes].sum())
 
     def sites(self) -> NDArray[Any]:
         schema, memory = self.target.schema, self.target.memory
@@ -89,8 +92,10 @@ class Outside:
         segments = memory.records(places[places != 0], schema.dtype("site_segment"))
         return segments["sites"].reshape(-1)[: int(self.state["site_count"])]
 
-    def frames(self, site: Any) -> list[int]:
-        return self.target.memory.array(int(site["frames"]), np.dtype("u8"), int(site["frame_count"])).tolist()
+    def frames(self, site: Record) -> list[int]:
+        return self.target.memory.array(
+            int(site["frames"]), np.dtype("u8"), int(site["frame_count"])
+        ).tolist()
 
     # ---- writing
 
@@ -109,35 +114,38 @@ class Outside:
         self.write("profile_control", "generation", generation)
         return generation
 
-    def poke(self, generation: int) -> None:
-        """Running heaps that have not seen the generation come the slow way at their next free."""
-        schema = self.target.schema
-        owners = []
-        owner = int.from_bytes(self.target.memory.read(schema.root("owners"), 8), "little")
+    def heap_addresses(self) -> list[int]:
+        """Of all heaps there have ever been; they stay."""
+        schema, memory = self.target.schema, self.target.memory
+        found = []
+        owner = int.from_bytes(memory.read(schema.root("owners"), 8), "little")
         while owner:
-            owners.append(owner)
+            found.append(owner - schema.offset("heap", "owner"))
             link = owner + schema.offset("owner", "next_of_all")
-            owner = int.from_bytes(self.target.memory.read(link, 8), "little")
-        for owner in owners:
-            heap = owner - schema.offset("heap", "owner")
-            record = self.target.memory.array(heap, schema.dtype("heap"), 1)[0]
-            is_running = record["owner"]["state"] in self.in_use()
-            if is_running and record["profile_generation"] != generation:
-                self.write("heap", "poke", schema.constant("heap_poke"), heap)
+            owner = int.from_bytes(memory.read(link, 8), "little")
+        return found
+
+    def poke(self, heaps: Sequence[int]) -> None:
+        """Their threads come the slow way at their next free; to a heap that nobody has it does nothing."""
+        place = self.target.schema.offset("heap", "poke")
+        byte = bytes([self.target.schema.constant("heap_poke")])
+        for heap in heaps:
+            os.pwrite(self.descriptor, byte, heap + place)
 
     def switch(
-        self, is_on: bool, period_bytes: int = 0, rate: int = 0, lease_s: float = 0, depth: int = 0
+        self, is_on: bool, period_bytes: float = 0, rate: float = 0, lease_s: float = 0, depth: float = 0
     ) -> int:
         lease_ms = int((time.monotonic() + lease_s) * 1000) if lease_s else 0
         fields = {"period_bytes": period_bytes, "samples_per_second": rate, "lease_ms": lease_ms}
         fields |= {"stack_depth": depth, "flags": self.target.schema.constant("profile_on") if is_on else 0}
         for field, value in fields.items():
-            self.write("profile_control", field, value)
+            self.write("profile_control", field, int(value))
+        heaps = self.heap_addresses()
         generation = self.publish()
-        self.poke(generation)
+        self.poke(heaps)
         return generation
 
-    def switch_and_wait(self, is_on: bool, heaps: int = 1, **how: Any) -> None:
+    def switch_and_wait(self, is_on: bool, heaps: int = 1, **how: float) -> None:
         """Until so many heaps have followed, poked again and again."""
         generation = self.switch(is_on, **how)
 
@@ -146,7 +154,7 @@ class Outside:
             followed = (running["profile_generation"] == generation) & (running["is_armed"] == is_on)
             if int(followed.sum()) >= heaps:
                 return True
-            self.poke(generation)
+            self.poke(self.heap_addresses())
             return False
 
         wait_for(have_followed, f"{heaps} heaps to follow generation {generation}")
