@@ -24,6 +24,8 @@ from hakmem.target.demangle import demangled, readable_rust
 from hakmem.target.elf import open_elf
 from hakmem.target.functions import functions_of
 from hakmem.target.process import Process
+from hakmem.views.profile_file import save_profile
+from tool.conftest import Tool
 
 SOURCE = Path(__file__).parent / "programs" / "sites.cc"
 LINES = {
@@ -166,6 +168,27 @@ def test_debug_files_in_the_file_system_of_the_process(server: Path, call: int, 
     profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, "/opt/server", mapping.build_id)]
     name_addresses(profile, Sources(root=tmp_path))
     check_lines(profile.names[site])
+
+
+def test_a_profile_is_named_later_and_elsewhere(server: Path, call: int, tmp_path: Path, tool: Tool) -> None:
+    """`hakmem symbolize`: the program has moved; the build id says that it is the one."""
+    profile, _ = profile_of(server, call)
+    [mapping] = profile.mappings
+    profile.mappings = [Mapping(mapping.start, mapping.end, mapping.offset, "/gone/server", mapping.build_id)]
+    taken, page = tmp_path / "x.pb.gz", tmp_path / "x.html"
+    save_profile(profile, taken)
+    assert "server+0x" in tool.inside("symbolize", taken).stdout
+    shown = tool.inside("symbolize", taken, "--library", server.parent).stdout
+    assert f"(sites.cc:{LINES['raw']})" in shown
+    ended = tool.inside("symbolize", taken, "--executable", server, "-o", page)
+    assert ended.stdout == f"wrote {page}\n"
+    assert "app::Cache" in page.read_text()
+    refused = tool("symbolize", taken, "-o", tmp_path / "x.txt")
+    assert (refused.status, refused.stderr.count("\n")) == (1, 1)
+    assert "tells no format" in refused.stderr
+    text = tmp_path / "report"
+    text.write_text("hakmem: a report\n")
+    assert "is not a heap profile" in tool("symbolize", text, "-o", page).stderr
 
 
 def test_another_build_of_the_file_names_nothing(server: Path, call: int) -> None:

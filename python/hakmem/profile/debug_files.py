@@ -9,7 +9,7 @@ import secrets
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,16 +110,23 @@ class FileToName:
         yield from (one for one in (self.debug, self.file) if one is not None)
 
 
-def find(mapping: Mapping, root: Path | None, debuginfod: Debuginfod | None) -> FileToName:
-    """`root` is the file system of the process, /proc/PID/root; None: this one's."""
+def find(
+    mapping: Mapping, root: Path | None, debuginfod: Debuginfod | None, moved: Sequence[Path] = ()
+) -> FileToName:
+    """`root` is the file system of the process, /proc/PID/root; None: this one's.  `moved`: where else the
+    file may be, under its name."""
     path = mapping.path.removesuffix(DELETED)
-    places = [root / path.lstrip("/")] if root is not None and path.startswith("/") else []
+    base = Path(path).name
+    places = [place / base if place.is_dir() else place for place in moved]
+    places = [place for place in places if place.name == base]
+    if root is not None and path.startswith("/"):
+        places.append(root / path.lstrip("/"))
     file = next(filter(None, (_same(place, mapping.build_id) for place in (*places, Path(path)))), None)
     debug = None
     build_id = mapping.build_id or (file.build_id if file is not None else "") or ""
     if BUILD_ID.fullmatch(build_id):
-        for base in dict.fromkeys((*([root] if root else []), Path("/"))):
-            folder = base / str(debug_info.DEBUG_ROOT).lstrip("/") / ".build-id"
+        for top in dict.fromkeys((*([root] if root else []), Path("/"))):
+            folder = top / str(debug_info.DEBUG_ROOT).lstrip("/") / ".build-id"
             debug = debug or _same(folder / build_id[:2] / f"{build_id[2:]}.debug", build_id)
         has_symbols = file is not None and file.has_section(".symtab")
         if debug is None and not has_symbols and debuginfod is not None:

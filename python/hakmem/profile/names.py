@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Sources:
     debuginfod: Debuginfod | None = None
     wants_lines: bool = True
     complain: Callable[[str], None] = ignore
+    moved: Sequence[Path] = ()  # files of the program, or folders with them, if they have moved
 
     @classmethod
     def of_process(
@@ -105,7 +106,7 @@ def _by_mapping(
 
 def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
     """Those of one file, mangled."""
-    files = find(mapping, sources.root, sources.debuginfod)
+    files = find(mapping, sources.root, sources.debuginfod, sources.moved)
     places = _places_in(files, mapping, addresses)
     if not places:
         return {}
