@@ -19,6 +19,7 @@ from elftools.dwarf.descriptions import describe_form_class
 from elftools.dwarf.ranges import BaseAddressEntry
 from elftools.elf.elffile import ELFFile
 
+from hakmem.target.demangle import demangled
 from hakmem.target.elf import open_elf
 from hakmem.target.functions import Functions, functions_of
 
@@ -85,7 +86,7 @@ class DebugInfo:
         for functions in self._functions:
             [name] = functions.names_at([address])
             if name:
-                return name
+                return demangled([name])[name]
         return None
 
     # ---- DWARF ------------------------------------------------------------------------------------
