@@ -7,7 +7,8 @@ class:
     alloc_objects alloc_space alloc_requested alloc_samples     of all mallocs since the profile began
 
 The columns of samples let a reader compute the intervals.  Bytes that are counted but not sampled are rows
-with a name in brackets, so that the sum is the exact one.  The header is a comment: `hakmem diff` reads it.
+with a name in brackets, so that the sum is the exact one.  The header is a string that nothing refers to:
+`hakmem diff` reads it, and others do not show it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from hakmem.profile.header_json import classes_to_json, header_to_json
 from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
 from hakmem.profile.sites import scaled_samples, site_table
-from hakmem.profile.wrappers import ALLOCATORS_REGEXP
+from hakmem.profile.wrappers import DROP_FRAMES
 
-COMMENT_PREFIX = "hakmem profile: "
+HEADER_PREFIX = "hakmem profile: "
 BEFORE_NAME = "[before the profile began]"
 UNSAMPLED_NAME = "[not sampled yet]"
 INCOMPLETE_NAME = "[incomplete stack]"
@@ -73,6 +74,7 @@ class Strings:
     texts: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def __getitem__(self, text: str) -> int:
+        """Its number; a new one is added."""
         return self.texts.setdefault(text, len(self.texts))
 
 
@@ -211,7 +213,7 @@ class _Writer:
 
     def _header(self) -> None:
         header, out = self._profile.header, self._out
-        out.number(7, self._strings[ALLOCATORS_REGEXP])
+        out.number(7, self._strings[DROP_FRAMES])
         out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
         out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
         about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
@@ -219,8 +221,8 @@ class _Writer:
         comments = [
             f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
             *header.comments,
-            COMMENT_PREFIX + json.dumps(about, separators=(",", ":")),
         ]
+        _ = self._strings[HEADER_PREFIX + json.dumps(about, separators=(",", ":"))]
         out.packed(13, [self._strings[text] for text in comments])
         default = ALLOCATED_PREFIX if header.mode is Mode.ALLOCATED else LIVE_PREFIX
         out.number(14, self._strings[f"{default}_space"])
