@@ -241,9 +241,14 @@ def test_functions_of_a_file_are_those_of_nm(server: Path) -> None:
 
 @pytest.fixture
 def sleeper() -> Iterator[Process]:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        yield Process(child.pid)
+    """A process that has started up, and waits."""
+    words = [sys.executable, "-c", "print('here', flush=True); input()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"here\n"
+        yield Process(child.pid)
+        child.stdin.write(b"\n")
         child.stdin.close()
 
 
