@@ -166,7 +166,7 @@ static void give_own(struct heap *heap, unsigned depth) {
 static void purge_own_pages(struct heap *heap, struct purge *purge) {
   heap_enter(heap);
   latch_take(&heap->owner);
-  bool is_done = pages_look(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
+  bool is_done = pages_scan(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
   latch_give(&heap->owner);
   heap_leave(heap);
   purge->is_cut |= !is_done;

@@ -5,7 +5,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Live owners, and queued slabs of one, looked at by one slow path. */
+/* Live owners, and queued slabs of one, scanned by one slow path. */
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
@@ -55,7 +55,7 @@ RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
 }
 
 static bool is_adoptable(const struct owner *candidate) {
-  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Looked at again under the latch. */
+  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Checked again under the latch. */
   uint32_t state = load_seq(&candidate->state);
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
@@ -80,7 +80,7 @@ RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owne
   return slab;
 }
 
-/* Owners that one visit looks at: a thousand threads may have ended.  The next visit goes on from there. */
+/* Owners that one visit scans: a thousand threads may have ended.  The next visit goes on from there. */
 enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
@@ -89,7 +89,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   /* acquire: the owner, as owners_first; pairs with the exchange below. */
   struct owner *begin = load_acquire(&next_ended[class]);
   if (!begin && !(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
-  /* seq: cleared before we look; a thread that parks or queues afterwards sets it again. */
+  /* seq: cleared before we scan; a thread that parks or queues afterwards sets it again. */
   if (!begin) fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
   bool was_busy = false;
@@ -199,21 +199,6 @@ RESIDENT static void release_if_free(struct slab *slab, struct owner *owner) {
     slab_try_release(slab, owner);
 }
 
-/* Queued slabs that are wholly free are released, the others left for Route P and their owner. */
-static void release_queued(struct owner *owner, unsigned class) {
-  struct slab *kept = NULL;
-  struct slab *slab;
-  while ((slab = pending_next(owner, class))) {
-    if (load_relaxed(&slab->owner) == owner && !slab_is_wholly_free(slab)) {
-      pending_set_aside(slab, &kept);
-    } else {
-      pending_drain(slab, owner);
-      if (load_relaxed(&slab->owner) == owner) release_if_free(slab, owner);
-    }
-  }
-  pending_put_back_all(kept, owner);
-}
-
 /* Wholly free slabs in the partial list. */
 static void release_listed(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
@@ -226,7 +211,7 @@ static void release_listed(struct owner *owner, unsigned class) {
 LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
-    release_queued(owner, class);
+    pending_release(owner, class, UINT32_MAX, UINT32_MAX);
     if (bin->current) release_if_free(bin->current, owner);
     for (struct slab *slab = bin->partial, *next; slab; slab = next) {
       next = slab->next;
@@ -274,17 +259,16 @@ RESIDENT void owner_park(struct owner *owner) {
 
 /* In turns, between which its thread may come. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
-  while (purge->calls_left && latch_try(owner)) {
-    uint32_t state = load_relaxed(&owner->state);
-    bool is_done = state == OWNER_RUNNING || pages_look(owner, purge, age_ms, SIZE_MAX);
+  for (bool is_done = false; !is_done && latch_try(owner);) {
+    is_done =
+        !is_adoptable(owner) || pages_scan(owner, purge, age_ms, SIZE_MAX) || !purge->calls_left;
     latch_give(owner);
-    if (is_done) return;
   }
 }
 
 /* False while the owner runs and may idle later. */
 bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
-  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING, are_pages_done = true;
+  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
   if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
   uint32_t age_ms = is_running ? purge->decay_ms : 0;
@@ -292,11 +276,10 @@ bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
     owner->free_age_ms = age_ms;
     owner_release_free_slabs(owner);
     owner->free_age_ms = 0;
-    are_pages_done = pages_look(owner, purge, age_ms, SIZE_MAX);
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }
   latch_give(owner);
-  if (!are_pages_done) give_pages(owner, purge, age_ms);
+  give_pages(owner, purge, age_ms);
   return true;
 }
 
