@@ -34,6 +34,7 @@ enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 /* What is done, in this order. */
 enum depth {
   FLUSH_OWN = 1 << 0,   /* the thread's caches */
+  EMPTY_OWN = 1 << 10,  /* the same, and what waits in its quarantine */
   RELEASE_OWN = 1 << 1, /* its wholly free slabs */
   RELEASE_KEPT =
       1 << 8, /* of those the ones that its bins keep ready alone: no walk over all slabs */
@@ -45,8 +46,8 @@ enum depth {
   UNMAP = 1 << 7,           /* addresses too */
 
   OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
-  OF_OWN = FLUSH_OWN | RELEASE_OWN,
-  ANY_OWN = OF_OWN | RELEASE_KEPT,
+  OF_OWN = EMPTY_OWN | RELEASE_OWN,
+  ANY_OWN = OF_OWN | FLUSH_OWN | RELEASE_KEPT,
 };
 
 static const struct row {
@@ -155,6 +156,7 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
   bool was_entered = heap_is_entered(heap); /* under pressure, from within an allocation */
   if (!was_entered) heap_enter(heap);
+  if (depth & EMPTY_OWN) caches_empty(heap);
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
