@@ -83,31 +83,23 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
 /* SuperSlabs in others' addresses that one call may meet: it leaves them alone and makes a new one, and the next call goes on. */
 enum { OCCUPIED_TRIES = 16 };
 
-/* One without pages.  NULL when there is none, or, with *is_refused, when the system does not map it. */
-RESIDENT static struct superslab *take_clean(bool *is_refused) {
-  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
-    struct superslab *superslab = slots_take_whole(KIND_CLEAN);
-    enum os_map_result result = superslab ? superslab_use_again(superslab) : OS_MAPPED;
-    if (result == OS_MAPPED) return superslab;
-    if (result == OS_OCCUPIED) continue;
-    slots_return(superslab, usable_slots(), 0);
-    *is_refused = true;
-    break;
-  }
-  return NULL;
-}
-
-/* A SuperSlab that is wholly the caller's, or NULL. */
+/* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */
 RESIDENT static struct superslab *take_from_system(struct counters *counters) {
-  bool is_refused = false;
-  struct superslab *superslab = take_clean(&is_refused);
-  if (superslab) {
-    count(counters, COUNT_acquire_lru);
-    return superslab;
+  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
+    struct superslab *clean = slots_take_whole(KIND_CLEAN);
+    if (!clean) break;
+    enum os_map_result result = superslab_use_again(clean);
+    if (result == OS_OCCUPIED) continue;
+    if (result == OS_MAPPED) {
+      count(counters, COUNT_acquire_lru);
+      return clean;
+    }
+    slots_return(clean, usable_slots(), 0);
+    return NULL;
   }
-  if (!is_refused) superslab = superslab_make();
-  if (superslab) count(counters, COUNT_acquire_os);
-  return superslab;
+  struct superslab *fresh = superslab_make();
+  if (fresh) count(counters, COUNT_acquire_os);
+  return fresh;
 }
 
 /* Slots for which `taken_bytes` have been taken. */

@@ -67,10 +67,11 @@ RESIDENT static void note_mapped(struct superslab *superslab) {
 }
 
 RESIDENT struct superslab *superslab_make(void) {
-  size_t chunk = window_grow(1, 0);
+  const struct window_piece piece = {.count = 1};
+  size_t chunk = window_grow(piece);
   struct superslab *superslab = chunk == NO_CHUNK ? NULL : make_record(chunk);
   if (!superslab) {
-    if (chunk != NO_CHUNK) window_give_back(chunk, 1, 0);
+    if (chunk != NO_CHUNK) window_give_back(chunk, piece);
     return NULL;
   }
   note_mapped(superslab);
@@ -81,13 +82,15 @@ RESIDENT struct superslab *superslab_make(void) {
   return superslab;
 }
 
-static enum os_map_result map_again(struct superslab *superslab) {
-  if (superslab->is_mapped) return OS_MAPPED;
-  enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
-  if (result != OS_MAPPED) return result;
-  if (!load_relaxed(&superslab->may_be_huge))
-    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
-  note_mapped(superslab);
+enum os_map_result superslab_use_again(struct superslab *superslab) {
+  if (!superslab->is_mapped) {
+    enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
+    if (result != OS_MAPPED) return result;
+    if (!load_relaxed(&superslab->may_be_huge))
+      huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+    note_mapped(superslab);
+  }
+  count_huge(superslab);
   return OS_MAPPED;
 }
 
@@ -96,10 +99,4 @@ bool superslab_unmap(struct superslab *superslab) {
   superslab->is_mapped = false;
   fetch_sub_relaxed(&totals.superslabs_mapped, 1);
   return true;
-}
-
-enum os_map_result superslab_use_again(struct superslab *superslab) {
-  enum os_map_result result = map_again(superslab);
-  if (result == OS_MAPPED) count_huge(superslab);
-  return result;
 }

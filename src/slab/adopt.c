@@ -107,86 +107,80 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
-static bool has_enough_remote(const struct slab *slab) {
-  unsigned remote = slab_count_remote(slab);
-  return remote >= options.route_p_min_remote || remote == slab->capacity;
+/* One that wants to adopt, of whom, what, and when. */
+struct wish {
+  struct owner *owner, *candidate;
+  unsigned class;
+  uint64_t now_ns;
+};
+
+static bool is_blocked(const struct wish *wish, enum counter why) {
+  count(&wish->owner->counters, why);
+  return false;
 }
 
 /* The conditions on the slab itself. */
-static bool may_take(const struct slab *slab, const struct owner *candidate, uint64_t now_ns,
-                     struct counters *counters) {
-  if (now_ns - slab->edge_ns < options.route_p_refusal_us * 1000) {
-    count(counters, COUNT_route_p_blocked_refusal);
-    return false;
-  }
-  if (!has_enough_remote(slab)) {
-    count(counters, COUNT_route_p_blocked_few);
-    return false;
-  }
-  return slab != candidate->bins[slab->class].current && !slab->is_listed;
+static bool may_take(const struct slab *slab, const struct wish *wish) {
+  unsigned remote = slab_count_remote(slab);
+  if (wish->now_ns - slab->edge_ns < options.route_p_refusal_us * 1000)
+    return is_blocked(wish, COUNT_route_p_blocked_refusal);
+  if (remote < options.route_p_min_remote && remote != slab->capacity)
+    return is_blocked(wish, COUNT_route_p_blocked_few);
+  return slab != wish->candidate->bins[wish->class].current && !slab->is_listed;
 }
 
 /* Latch of the candidate.  The first of a few queued slabs that may be taken, or NULL; the others
  * stay. */
-static struct slab *choose_queued(struct owner *candidate, unsigned class, uint64_t now_ns,
-                                  struct counters *counters) {
+static struct slab *choose_queued(const struct wish *wish) {
   struct slab *refused = NULL, *chosen = NULL, *slab;
   for (unsigned probe = 0; !chosen && probe < ROUTE_P_PROBES; probe++) {
-    if (!(slab = pending_next(candidate, class))) break;
-    if (load_relaxed(&slab->owner) != candidate) {
-      pending_drain(slab, candidate); /* sends it on */
-    } else if (may_take(slab, candidate, now_ns, counters)) {
+    if (!(slab = pending_next(wish->candidate, wish->class))) break;
+    if (load_relaxed(&slab->owner) != wish->candidate)
+      pending_drain(slab, wish->candidate); /* sends it on */
+    else if (may_take(slab, wish))
       chosen = slab;
-    } else {
+    else
       pending_set_aside(slab, &refused);
-    }
   }
-  pending_put_back_all(refused, candidate);
+  pending_put_back_all(refused, wish->candidate);
   return chosen;
 }
 
-/* All conditions of Route P, cheapest first. */
-static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
-                      struct counters *counters) {
-  if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
-    count(counters, COUNT_route_p_blocked_few);
-  } else if (!has_idled(candidate, now_ns, options.route_p_idle_us * 1000)) {
-    count(counters, COUNT_route_p_blocked_idle);
-  } else {
-    return true;
-  }
-  return false;
+/* The conditions on the candidate, cheapest first. */
+static bool may_adopt(const struct wish *wish) {
+  struct owner *candidate = wish->candidate;
+  if (load_relaxed(&candidate->pending_count[wish->class]) <= options.route_p_min_slabs)
+    return is_blocked(wish, COUNT_route_p_blocked_few);
+  if (!has_idled(candidate, wish->now_ns, options.route_p_idle_us * 1000))
+    return is_blocked(wish, COUNT_route_p_blocked_idle);
+  return true;
 }
 
-static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, unsigned class,
-                                 uint64_t now_ns) {
-  struct counters *counters = &owner->counters;
-  if (!may_adopt(candidate, class, now_ns, counters) || !latch_try(candidate)) return NULL;
+static struct slab *adopt_queued(const struct wish *wish) {
+  struct owner *candidate = wish->candidate;
+  if (!may_adopt(wish) || !latch_try(candidate)) return NULL;
   struct slab *slab = NULL;
-  if (candidate->bins[class].partial_count > options.route_p_owner_partial_max)
-    count(counters, COUNT_route_p_blocked_partial);
+  if (candidate->bins[wish->class].partial_count > options.route_p_owner_partial_max)
+    is_blocked(wish, COUNT_route_p_blocked_partial);
   else
-    slab = choose_queued(candidate, class, now_ns, counters);
-  if (slab) take_over(slab, candidate, owner);
+    slab = choose_queued(wish);
+  if (slab) take_over(slab, candidate, wish->owner);
   latch_give(candidate);
   return slab;
 }
 
 struct slab *adopt_route_p(struct owner *owner, unsigned class) {
-  uint64_t bit = UINT64_C(1) << class;
-  uint64_t now_ns = 0;
-  unsigned probes = 0;
-  struct owner *candidate = owner_after(owner);
-  for (; candidate != owner && probes < ROUTE_P_PROBES; probes++) {
-    if (load_relaxed(&candidate->ready_mask) & bit) {
-      if (!now_ns) now_ns = os_now_ns();
-      struct slab *slab = adopt_queued(candidate, owner, class, now_ns);
+  struct wish wish = {owner, owner_after(owner), class, 0};
+  for (unsigned probe = 0; wish.candidate != owner && probe < ROUTE_P_PROBES; probe++) {
+    if (load_relaxed(&wish.candidate->ready_mask) >> class & 1) {
+      if (!wish.now_ns) wish.now_ns = os_now_ns();
+      struct slab *slab = adopt_queued(&wish);
       if (slab && pending_drain(slab, owner)) {
         count(&owner->counters, COUNT_route_p_allowed);
         return slab;
       }
     }
-    candidate = owner_after(candidate);
+    wish.candidate = owner_after(wish.candidate);
   }
   return NULL;
 }

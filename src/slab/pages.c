@@ -103,12 +103,6 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   check_laws(slab);
 }
 
-/* Nothing is taken again by that. */
-void pages_forget(struct slab *slab) {
-  slab->given_pages = slab->waiting_pages = 0;
-  slab->has_free_pages = false;
-}
-
 /* ---- an owner's slabs -------------------------------------------------------------------------------- */
 
 /* From the cursor to the end of the class's list; false when slabs or calls were used up before. */

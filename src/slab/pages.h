@@ -27,7 +27,5 @@ bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms, size_
 
 /* Blocks of a slab with free pages were taken. */
 COLD void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count);
-/* A slab with free pages goes to the pool, where all of it counts as resident. */
-COLD void pages_forget(struct slab *slab);
 
 #endif
