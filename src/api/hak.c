@@ -10,7 +10,6 @@
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
-#include "observe/report_text.h"
 #include "observe/reports.h"
 #include "reclaim/reclaim.h"
 

@@ -231,13 +231,10 @@ RESIDENT bool options_read(char **environment) {
 enum { HELP_NAME_COLUMNS = 34, STANDARD_ERROR = 2 };
 
 static void print_row(struct text *text, const struct option_row *row) {
-  char name_bytes[64];
-  struct text name;
-  text_init(&name, name_bytes, sizeof name_bytes - 1);
-  write_name(&name, row);
-  name_bytes[name.length_bytes] = 0;
+  size_t begin = text->wanted_bytes;
   text_string(text, "  ");
-  text_string_column(text, name_bytes, HELP_NAME_COLUMNS);
+  write_name(text, row);
+  while (text->wanted_bytes < begin + 2 + HELP_NAME_COLUMNS) text_char(text, ' ');
   text_format(text, "%s (default %s)\n", sentence_of(row), default_of(row));
 }
 

@@ -1,7 +1,7 @@
 #include "observe/report_glibc.h"
 
 #include "cache/heap.h"
-#include "observe/report_text.h"
+#include "observe/reports.h"
 #include "observe/snapshot.h"
 
 /* ---- the figures ------------------------------------------------------------------------------------------ */
@@ -48,8 +48,8 @@ void glibc_figures_take(struct glibc_figures *figures) {
 
 static void write_size(struct text *text, const char *element, uint64_t from, uint64_t to,
                        uint64_t total, uint64_t blocks) {
-  text_format(text, "  <%s from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", element,
-              (size_t)from, (size_t)to, (size_t)total, (size_t)blocks);
+  text_format(text, "  <%s from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", element, from,
+              to, total, blocks);
 }
 
 static void write_free_blocks(struct text *text, const struct glibc_figures *figures) {
@@ -65,8 +65,7 @@ static void write_free_blocks(struct text *text, const struct glibc_figures *fig
 }
 
 static void write_total(struct text *text, const char *type, uint64_t blocks, uint64_t bytes) {
-  text_format(text, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, (size_t)blocks,
-              (size_t)bytes);
+  text_format(text, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, blocks, bytes);
 }
 
 static void write_free_totals(struct text *text, const struct glibc_figures *figures) {
@@ -78,8 +77,8 @@ static void write_system(struct text *text, const struct glibc_figures *figures)
   text_format(text,
               "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
               "<aspace type=\"total\" size=\"%zu\"/>\n<aspace type=\"mprotect\" size=\"%zu\"/>\n",
-              (size_t)figures->system_bytes, (size_t)figures->system_peak_bytes,
-              (size_t)figures->system_bytes, (size_t)figures->system_bytes);
+              figures->system_bytes, figures->system_peak_bytes, figures->system_bytes,
+              figures->system_bytes);
 }
 
 /* One heap: threads' heaps pass memory on to each other, none is one's alone. */
@@ -100,24 +99,15 @@ void report_as_malloc_info(struct text *text) {
 
 /* ---- malloc_stats ----------------------------------------------------------------------------------------- */
 
-static void write_line(struct text *text, const char *name, uint64_t figure) {
-  enum { NAME_WIDTH = 17, FIGURE_WIDTH = 10 };
-  text_string_column(text, name, NAME_WIDTH);
-  text_string(text, "= ");
-  text_decimal_column(text, figure, FIGURE_WIDTH);
-  text_char(text, '\n');
-}
-
 void report_as_malloc_stats(struct text *text) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);
-  text_string(text, "Arena 0:\n");
-  write_line(text, "system bytes", figures.system_bytes);
-  write_line(text, "in use bytes", figures.in_use_bytes);
-  text_string(text, "Total (incl. mmap):\n");
-  write_line(text, "system bytes", figures.system_bytes + figures.mmap_bytes);
-  write_line(text, "in use bytes", figures.in_use_bytes + figures.mmap_bytes);
-  write_line(text, "max mmap regions", figures.mmap_peak_blocks);
-  write_line(text, "max mmap bytes", figures.mmap_peak_bytes);
+  text_format(text,
+              "Arena 0:\nsystem bytes     = %10zu\nin use bytes     = %10zu\n"
+              "Total (incl. mmap):\nsystem bytes     = %10zu\nin use bytes     = %10zu\n"
+              "max mmap regions = %10zu\nmax mmap bytes   = %10zu\n",
+              figures.system_bytes, figures.in_use_bytes, figures.system_bytes + figures.mmap_bytes,
+              figures.in_use_bytes + figures.mmap_bytes, figures.mmap_peak_blocks,
+              figures.mmap_peak_bytes);
   report_as_text(text);
 }
