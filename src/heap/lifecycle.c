@@ -73,9 +73,8 @@ static bool start_library(void) {
     huge_init();
     if (!window_init(options.window_gib << 30)) return false;
   }
-  bool has_record = new_heap_init(); /* before the pool's, so that all begin in few pages */
+  if (!new_heap_init()) return false;
   class_figures_init();
-  if (!has_record || !slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");
