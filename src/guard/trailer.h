@@ -5,7 +5,7 @@
  *
  * The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
  * copied from another block.  A write past the requested bytes, of a single zero too, is seen when
- * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that looks at
+ * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that checks
  * another's block sees it whole or sees 0, which no trailer is. */
 #ifndef HAK_GUARD_TRAILER_H
 #define HAK_GUARD_TRAILER_H

@@ -115,7 +115,7 @@ RESIDENT void reports_at_exit(void) {
 
 RESIDENT void reports_at_load(void) {
   if (!options.stats[0] && !options.shared_pool_lock_stats)
-    return; /* most processes: no text is looked at */
+    return; /* most processes: no text is read */
   bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);
   if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
     exit_descriptor = os_duplicate(STANDARD_ERROR);
