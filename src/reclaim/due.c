@@ -111,11 +111,9 @@ RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
-  if (heap_is_real(heap)) {
-    own_scan_when_due(heap, now_ms);
-    excess_look(heap);
-  }
+  if (heap_is_real(heap)) own_scan_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+  if (heap_is_real(heap)) excess_give_when_due(heap);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {

@@ -188,7 +188,7 @@ static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
 /* All that is free is looked at, so afterwards it is known whether anything remains. */
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
   count(heap_counters(heap), COUNT_purges);
-  regret_look(purge->now_ms);
+  regret_judge(purge->now_ms);
   /* Before the look, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   purge->work_remains = heap->has_waiting_pages;

@@ -88,10 +88,8 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/excess.c",
             "reclaim/idle.c",
             "reclaim/own.c",
-            "reclaim/regret.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
     },
