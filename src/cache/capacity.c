@@ -38,10 +38,10 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
 
 /* What the threads hold of slab blocks, each its share: some of the heaps that follow in the list. */
 static int64_t share_of_all(const struct owner *own) {
-  enum { LOOKED_AT = 16 };
+  enum { HEAPS_MAX = 16 };
   int64_t bytes = 0, threads = 0;
   const struct owner *owner = own;
-  for (unsigned look = 0; look < LOOKED_AT; look++) {
+  for (unsigned heaps = 0; heaps < HEAPS_MAX; heaps++) {
     bytes += load_relaxed(&owner->bytes_out);
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);

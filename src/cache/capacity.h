@@ -5,7 +5,7 @@
  * may hold no more than the program has in blocks of this heap.  A row of refills without a flush (or of
  * flushes) is growth: then larger batches pay, up to a few dozen blocks, and up to a few hundred where that is
  * little beside the class's slabs.  A magazine that lies
- * still between two looks is emptied and halved. */
+ * still between two checks is emptied and halved. */
 #ifndef HAK_CACHE_CAPACITY_H
 #define HAK_CACHE_CAPACITY_H
 

@@ -28,7 +28,7 @@ static const struct bounds budgets[] = {
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
-enum age { OLD, OLD_PAGES_ONLY, ANY_AGE };
+enum age { OLD, ANY_AGE };
 enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 
 /* What is done, in this order. */
@@ -67,7 +67,7 @@ static const struct row {
                         FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
     [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
     [RECLAIM_EXCESS_PAGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
-    [RECLAIM_OWN_PAGES] = {OLD_PAGES_ONLY, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
+    [RECLAIM_OWN_PAGES] = {OLD, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
 };
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
@@ -94,7 +94,7 @@ RESIDENT uint32_t reclaim_page_decay_ms(void) {
 /* The record of a round, as its row says. */
 static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
-  bool is_by_age = row->age == OLD || row->age == OLD_PAGES_ONLY;
+  bool is_by_age = row->age == OLD;
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
                         .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
@@ -200,7 +200,7 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
-  if (row->age == OLD) poll_limits();
+  if (row->depth & RELEASE_IDLE) poll_limits();
   struct purge purge = begin_record(row);
   if (row->depth & RELEASE_IDLE)
     run_round(heap, row, &purge);
