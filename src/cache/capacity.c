@@ -161,7 +161,7 @@ static void note_streak(struct heap *heap, unsigned class) {
   if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
 }
 
-RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
+RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
   struct magazine *magazine = &heap->magazines[class];
   bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
   magazine->last_event = (uint8_t)miss;
@@ -169,14 +169,6 @@ RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_
     note_bounce(heap, class);
   else
     note_streak(heap, class);
-}
-
-RESIDENT void capacity_note_refill(struct heap *heap, unsigned class) {
-  note_miss(heap, class, MAGAZINE_REFILLED);
-}
-
-RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
-  note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
 LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {

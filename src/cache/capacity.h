@@ -17,8 +17,7 @@ int64_t capacity_cached_bytes(const struct heap *heap);
 /* Gives each magazine its first array. */
 void capacity_init(struct heap *heap);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
-void capacity_note_refill(struct heap *heap, unsigned class);
-void capacity_note_flush(struct heap *heap, unsigned class);
+void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);
 /* Halves an empty magazine. */
 void capacity_shrink(struct heap *heap, unsigned class);
 /* True when this magazine is one of those that together hold more than the program's bytes now

@@ -61,7 +61,6 @@ ELSEWHERE = {
             "cache/caches.c",
             "cache/heap.c",
             "cache/lost.c",
-            "cache/new_heap.c",
             "cache/parked.c",
             "cache/reuse.c",
         ],
