@@ -46,7 +46,7 @@ INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned cl
   quarantine_check_untouched(block, class);
   if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
   trailer_write_first(block, class_block_bytes[class], size, maker);
-  if (options.harden > 1) quarantine_look(quarantine);
+  if (options.harden > 1) quarantine_check_latest(quarantine);
   return true;
 }
 
@@ -240,7 +240,7 @@ INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
 
 /* Blocks of a thread that has no quarantine are few. */
 INLINE bool is_time_to_look_beside(struct heap *heap) {
-  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_look(heap->quarantine);
+  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_check(heap->quarantine);
 }
 
 /* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing. */

@@ -206,13 +206,13 @@ static void test_a_neighbour_tells(void **state) {
 /* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
 static int looks_become_rare(const void *unused) {
   (void)unused;
-  enum { FREES = 1000 * LOOK_PERIOD };
+  enum { FREES = 1000 * CHECK_PERIOD };
   start_hardened(1);
   hak_free(must_malloc(1));
   struct quarantine *quarantine = heap_of_thread->quarantine;
-  while (quarantine->looks < FIRST_LOOKS) REQUIRE(quarantine_is_time_to_look(quarantine));
+  while (quarantine->checks < FIRST_CHECKS) REQUIRE(quarantine_is_time_to_check(quarantine));
   unsigned looks = 0;
-  for (unsigned round = 0; round < FREES; round++) looks += quarantine_is_time_to_look(quarantine);
+  for (unsigned round = 0; round < FREES; round++) looks += quarantine_is_time_to_check(quarantine);
   REQUIRE(looks > 800 && looks < 1200); /* 1,000 and six times the spread */
   return 0;
 }
@@ -221,8 +221,8 @@ static int looks_do_not_become_rare(const void *unused) {
   (void)unused;
   start_hardened(2);
   hak_free(must_malloc(1));
-  for (unsigned round = 0; round < 10 * FIRST_LOOKS; round++)
-    REQUIRE(quarantine_is_time_to_look(heap_of_thread->quarantine));
+  for (unsigned round = 0; round < 10 * FIRST_CHECKS; round++)
+    REQUIRE(quarantine_is_time_to_check(heap_of_thread->quarantine));
   return 0;
 }
 
