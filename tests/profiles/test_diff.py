@@ -57,6 +57,22 @@ def test_two_draws_of_the_same_program_do_not_differ(tool: Tool, tmp_path: Path)
     assert "No site changed by more than chance." in tool.inside("diff", *paths).stdout
 
 
+def test_without_names_another_load_address_is_the_same_site(tool: Tool, tmp_path: Path) -> None:
+    paths = []
+    for seed, moved in ((3, 0), (4, 0x1230000)):
+        profile = named_profile(seed)
+        profile.names = {}
+        profile.mappings = [replace(m, start=m.start + moved, end=m.end + moved) for m in profile.mappings]
+        profile.samples = [
+            replace(one, stack=tuple(address + moved for address in one.stack)) for one in profile.samples
+        ]
+        paths.append(tmp_path / f"{seed}.json")
+        save(profile, paths[-1], writer_of(paths[-1]))
+    data = json.loads(tool.inside("diff", *paths, "--json").stdout)
+    assert len(data["sites"]) == len(SITES)
+    assert not any(site["is_significant"] for site in data["sites"])
+
+
 def test_live_blocks_and_allocations_are_not_compared(
     tool: Tool, files: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -68,7 +68,6 @@ ELSEWHERE = {
             "cache/caches.c",
             "cache/heap.c",
             "cache/lost.c",
-            "cache/new_heap.c",
             "cache/parked.c",
             "cache/reuse.c",
         ],
@@ -79,7 +78,7 @@ ELSEWHERE = {
         ],
         "tests/unit/test_guarded.c": ["cache/divert.c", "cache/guard_sampler.c"],
         "tests/misuse/test_soon.py": ["cache/glance.c"],
-        "tests/unit/test_free_blocks.c": ["cache/class_figures.c", "observe/report_glibc.c"],
+        "tests/unit/test_report_glibc.c": ["cache/class_figures.c"],
         "tests/unit/test_resize.c": ["heap/ask.c", "heap/reallocate.c"],
         "tests/unit/test_range.c": [
             "pool/arena.c",
@@ -95,10 +94,8 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/excess.c",
             "reclaim/idle.c",
             "reclaim/own.c",
-            "reclaim/regret.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
         "tests/unit/test_sampling.c": [

@@ -26,7 +26,7 @@ def _text(make: Callable[[Profile], str]) -> Write:
 
 
 def writers() -> dict[str, Write]:
-    """By the end of a file's name; the page's libraries are imported only when one is made."""
+    """By the end of a file's name."""
     return {
         ".pb.gz": to_pprof,
         ".pprof": to_pprof,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping as MappingType
 from dataclasses import asdict, fields
+from operator import attrgetter
 from typing import Any
 
 from hakmem import __version__
@@ -30,6 +31,7 @@ from hakmem.profile.sites import site_table
 
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
 COLUMNS = tuple(item.name for item in fields(Sample))
+ROW = attrgetter(*COLUMNS)
 ADDRESSES = ("start", "end", "offset")
 
 
@@ -85,9 +87,8 @@ def sites_to_json(profile: Profile) -> dict[str, Any]:
 
 
 def row_of(one: Sample, stacks: dict[Stack, int]) -> list[Any]:
-    row = [getattr(one, name) for name in COLUMNS]
-    row[0] = stacks.setdefault(one.stack, len(stacks))
-    return row
+    _, *values = ROW(one)
+    return [stacks.setdefault(one.stack, len(stacks)), *values]
 
 
 def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 from pathlib import PurePosixPath
 
 from hakmem.profile.model import Frame, Profile, Sample, Stack
-from hakmem.profile.wrappers import program_frames
+from hakmem.profile.wrappers import program_frames, without_arguments
 
+NAME_LENGTH_MAX = 80
 DEPTH = 3  # frames that make a site, where nothing else is asked for
 
 
@@ -65,8 +66,17 @@ class SiteKey:
 
 
 def frame_text(frame: Frame) -> str:
-    """`parse (parser.cc:12)`."""
+    """`parse (parser.cc:12)`: without the arguments."""
+    name = short_name(frame.function)
     if not frame.file:
-        return frame.function
+        return name
     line = f":{frame.line}" if frame.line else ""
-    return f"{frame.function} ({PurePosixPath(frame.file).name}{line})"
+    return f"{name} ({PurePosixPath(frame.file).name}{line})"
+
+
+def short_name(function: str) -> str:
+    """Without arguments, and without the middle of a long one: templates have no end."""
+    name = without_arguments(function)
+    if len(name) <= NAME_LENGTH_MAX:
+        return name
+    return f"{name[: NAME_LENGTH_MAX // 2]}…{name[-NAME_LENGTH_MAX // 2 :]}"

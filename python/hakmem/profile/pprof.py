@@ -7,7 +7,8 @@ class:
     alloc_objects alloc_space alloc_requested alloc_samples     of all mallocs since the profile began
 
 The columns of samples let a reader compute the intervals.  Bytes that are counted but not sampled are rows
-with a name in brackets, so that the sum is the exact one.  The header is a comment: `hakmem diff` reads it.
+with a name in brackets, so that the sum is the exact one.  The header is a string that nothing refers to:
+`hakmem diff` reads it, and others do not show it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from pathlib import PurePosixPath
 from hakmem.profile.header_json import classes_to_json, header_to_json
 from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
 from hakmem.profile.protobuf import Message
-from hakmem.profile.sites import scaled_samples, site_table
-from hakmem.profile.wrappers import ALLOCATORS_REGEXP
+from hakmem.profile.sites import factors_of, site_table
+from hakmem.profile.wrappers import DROP_FRAMES
 
-COMMENT_PREFIX = "hakmem profile: "
+HEADER_PREFIX = "hakmem profile: "
 BEFORE_NAME = "[before the profile began]"
 UNSAMPLED_NAME = "[not sampled yet]"
 INCOMPLETE_NAME = "[incomplete stack]"
@@ -34,16 +35,8 @@ LIVE_PREFIX, ALLOCATED_PREFIX = "inuse", "alloc"
 NS_PER_S = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class RowKey:
-    """What makes two samples one row."""
-
-    stack: Stack
-    class_number: int
-    block_bytes: int
-    is_complete: bool
-    age_ms: int | None
-    thread_id: int
+# What makes two samples one row: stack, class, bytes of a block, is it complete, age, thread.
+RowKey = tuple[Stack, int, int, bool, int | None, int]
 
 
 @dataclass
@@ -55,10 +48,11 @@ class Row:
     requested: float = 0.0
     samples: int = 0
 
-    def add(self, one: Sample) -> None:
-        self.blocks += one.weight_blocks
-        self.bytes += one.weight_bytes
-        self.requested += one.requested_bytes * one.weight_blocks
+    def add(self, one: Sample, of_bytes: float, of_blocks: float) -> None:
+        """Multiplied with these factors."""
+        self.blocks += one.weight_blocks * of_blocks
+        self.bytes += one.weight_bytes * of_bytes
+        self.requested += one.requested_bytes * one.weight_blocks * of_blocks
         self.samples += one.samples
 
     @property
@@ -73,6 +67,7 @@ class Strings:
     texts: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def __getitem__(self, text: str) -> int:
+        """Its number; a new one is added."""
         return self.texts.setdefault(text, len(self.texts))
 
 
@@ -88,6 +83,8 @@ class _Writer:
         self._out = Message()
         self._functions: dict[tuple[str, str], int] = {}
         self._locations: dict[int | str, int] = {}
+        self._labels: dict[tuple[str, int], bytes] = {}
+        self._stacks: dict[tuple[Stack, bool], bytes] = {}
         self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self._mappings]
         is_allocated = profile.header.mode is Mode.ALLOCATED
@@ -115,21 +112,17 @@ class _Writer:
         profile = self._profile
         samples = profile.allocated if is_allocated else profile.samples
         rows: dict[RowKey, Row] = defaultdict(Row)
-        for one in scaled_samples(samples, profile.classes, is_allocated):
-            key = RowKey(
-                one.stack,
-                one.class_number,
-                one.block_bytes,
-                one.is_complete,
-                rough(one.age_ms),
-                one.thread_id,
-            )
-            rows[key].add(one)
+        factors = factors_of(samples, profile.classes, is_allocated)
+        for one in samples:
+            age_ms = rough(one.age_ms)
+            key = (one.stack, one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id)
+            rows[key].add(one, *factors[one.class_number])
         for key, row in rows.items():
-            places = [self._location(address) for address in key.stack]
-            if not key.is_complete:
-                places.append(self._named_location(INCOMPLETE_NAME))
-            self._sample(prefix, places, row.values, key)
+            stack, class_number, block_bytes, is_complete, age_ms, thread_id = key
+            labels = self._label("bytes", block_bytes, "bytes") + self._label("class", class_number)
+            labels += self._label("age", age_ms, "milliseconds") if age_ms is not None else b""
+            labels += self._label("thread", thread_id) if thread_id else b""
+            self._sample(prefix, self._places(stack, is_complete), row.values, labels)
         self._sample_of_the_rest(prefix)
 
     def _sample_of_the_rest(self, prefix: str) -> None:
@@ -139,25 +132,32 @@ class _Writer:
         table = site_table(self._profile)
         for name, count in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
             if round(count):
-                self._sample(prefix, [self._named_location(name)], [0, round(count), round(count), 0], None)
+                place = bytes(Message().packed(1, [self._named_location(name)]))
+                self._sample(prefix, place, [0, round(count), round(count), 0], b"")
 
-    def _sample(self, prefix: str, places: list[int], values: list[int], key: RowKey | None) -> None:
+    def _sample(self, prefix: str, places: bytes, values: list[int], labels: bytes) -> None:
         row: list[int] = []
         for other in self._prefixes:
             row += values if other == prefix else [0] * len(COLUMNS)
-        message = Message().packed(1, places).packed(2, row)
-        if key is not None:
-            self._label(message, "bytes", key.block_bytes, "bytes")
-            self._label(message, "class", key.class_number)
-            if key.age_ms is not None:
-                self._label(message, "age", key.age_ms, "milliseconds")
-            if key.thread_id:
-                self._label(message, "thread", key.thread_id)
-        self._out.nested(2, message)
+        self._out.data(2, places + bytes(Message().packed(2, row)) + labels)
 
-    def _label(self, message: Message, key: str, number: int, unit: str = "") -> None:
-        label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
-        message.nested(3, label)
+    def _label(self, key: str, number: int, unit: str = "") -> bytes:
+        """As the field of a sample; most occur again."""
+        known = self._labels.get((key, number))
+        if known is None:
+            label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
+            known = self._labels[key, number] = bytes(Message().nested(3, label))
+        return known
+
+    def _places(self, stack: Stack, is_complete: bool) -> bytes:
+        """The same of a stack."""
+        known = self._stacks.get((stack, is_complete))
+        if known is None:
+            numbers = [self._location(address) for address in stack]
+            if not is_complete:
+                numbers.append(self._named_location(INCOMPLETE_NAME))
+            known = self._stacks[stack, is_complete] = bytes(Message().packed(1, numbers))
+        return known
 
     # ---- places ------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class _Writer:
 
     def _header(self) -> None:
         header, out = self._profile.header, self._out
-        out.number(7, self._strings[ALLOCATORS_REGEXP])
+        out.number(7, self._strings[DROP_FRAMES])
         out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
         out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
         about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
@@ -219,8 +219,8 @@ class _Writer:
         comments = [
             f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
             *header.comments,
-            COMMENT_PREFIX + json.dumps(about, separators=(",", ":")),
         ]
+        _ = self._strings[HEADER_PREFIX + json.dumps(about, separators=(",", ":"))]
         out.packed(13, [self._strings[text] for text in comments])
         default = ALLOCATED_PREFIX if header.mode is Mode.ALLOCATED else LIVE_PREFIX
         out.number(14, self._strings[f"{default}_space"])

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from hakmem.base.errors import HakmemError
 from hakmem.profile.estimate import probability
 from hakmem.profile.header_json import classes_from_json, header_from_json
-from hakmem.profile.model import Frame, Header, Mapping, Mode, Profile, Rate, Sample
-from hakmem.profile.pprof import BEFORE_NAME, COMMENT_PREFIX, INCOMPLETE_NAME, NS_PER_S, UNSAMPLED_NAME
+from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
+from hakmem.profile.pprof import BEFORE_NAME, HEADER_PREFIX, INCOMPLETE_NAME, NS_PER_S, UNSAMPLED_NAME
 from hakmem.profile.protobuf import as_data, as_number, fields_of, numbers_of, signed
 
+MARKS = frozenset((BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME))
 GZIP_MAGIC = b"\x1f\x8b"
 BYTES_MAX = 1 << 30  # uncompressed: a file that becomes larger is not a profile
+NO_CLASS = -(1 << 48)  # classes that only such rows have count down from here
 SYNTHETIC_ADDRESS = 1 << 63  # places without an address are numbered from here
 # Names of columns for bytes and blocks, the first that is there; live, then allocated.
 LIVE_COLUMNS = (("inuse_space", "inuse_objects"), ("space", "objects"), ("inuse_space", "inuse_object"))
@@ -46,6 +48,9 @@ class _Raw:
     duration_ns: int = 0
     period: int = 0
     strings: list[str] = field(default_factory=list)
+    # What was worked out already, by its bytes.
+    labels: dict[bytes, tuple[str, int]] = field(default_factory=dict)
+    stacks: dict[tuple[bytes | int, ...], tuple[Stack, frozenset[str]]] = field(default_factory=dict)
 
     def text(self, number: int) -> str:
         return self.strings[number]
@@ -153,16 +158,17 @@ def _profile(raw: _Raw, name: str) -> Profile:
     for place in raw.places.values():
         if place.frames:
             profile.names[place.address] = place.frames
+    has_counts = bool(profile.classes)
     for data in raw.samples:
-        _add_sample(profile, raw, data, live, allocated)
+        _add_sample(profile, raw, data, live, allocated, has_counts)
     return profile
 
 
 def _described(raw: _Raw) -> Profile:
-    """The header, from hakmem's comment or from what every profile has."""
-    own = next((text for text in raw.comments if text.startswith(COMMENT_PREFIX)), None)
+    """The header: hakmem's, or what every profile has of one."""
+    own = next((text for text in raw.strings if text.startswith(HEADER_PREFIX)), None)
     if own is not None:
-        about = json.loads(own.removeprefix(COMMENT_PREFIX))
+        about = json.loads(own.removeprefix(HEADER_PREFIX))
         return Profile(header_from_json(about["header"]), classes=classes_from_json(about["classes"]))
     began_s = raw.time_ns / NS_PER_S
     main = next((raw.mappings[number].path for number in sorted(raw.mappings)), "")
@@ -198,16 +204,16 @@ def _add_sample(
     data: memoryview,
     live: tuple[int, int, int, int] | None,
     allocated: tuple[int, int, int, int] | None,
+    has_counts: bool,
 ) -> None:
-    numbers, values, labels = _sample_parts(raw, data)
-    places = [raw.places[number] for number in numbers]
-    marks = {
-        place.frames[0].function for place in places if place.address >= SYNTHETIC_ADDRESS and place.frames
-    }
+    stack, marks, values, labels = _sample_parts(raw, data)
     if marks & {BEFORE_NAME, UNSAMPLED_NAME}:
-        return  # what the exact counts say anyway
+        if not has_counts:  # else they say it
+            profile.classes.append(
+                _count_of(BEFORE_NAME in marks, live, allocated, values, len(profile.classes))
+            )
+        return
     is_complete = INCOMPLETE_NAME not in marks
-    stack = tuple(place.address for place in places[: len(places) - (not is_complete)])
     for columns, samples in ((live, profile.samples), (allocated, profile.allocated)):
         if columns is None:
             continue
@@ -233,25 +239,60 @@ def _add_sample(
         )
 
 
+def _count_of(
+    is_before: bool,
+    live: tuple[int, int, int, int] | None,
+    allocated: tuple[int, int, int, int] | None,
+    values: list[int],
+    number: int,
+) -> ClassCount:
+    """A row of bytes that were not sampled, of a file that another tool has written again."""
+    live_bytes = values[live[0]] if live is not None else 0
+    allocated_bytes = values[allocated[0]] if allocated is not None else 0
+    return ClassCount(
+        NO_CLASS - number,
+        0,
+        live_bytes=live_bytes,
+        before_bytes=live_bytes if is_before else 0,
+        allocated_bytes=allocated_bytes,
+    )
+
+
 def _guessed(blocks: float, block_bytes: int, period: int) -> int:
     """How many samples stand for so many blocks at this rate; at an unknown one, each block is one."""
     chance = probability(block_bytes, period) if period > 1 else 1.0
     return max(1, round(blocks * chance))
 
 
-def _sample_parts(raw: _Raw, data: memoryview) -> tuple[list[int], list[int], dict[str, int]]:
-    """Its locations, values and numbered labels."""
-    places: list[int] = []
+def _sample_parts(raw: _Raw, data: memoryview) -> tuple[Stack, frozenset[str], list[int], dict[str, int]]:
+    """Its stack, the names in brackets on it, its values, and its labels with numbers."""
+    places: list[bytes | int] = []
     values: list[int] = []
     labels: dict[str, int] = {}
     for key, value in fields_of(data):
         if key == 1:
-            places += numbers_of(value)
+            places.append(value if isinstance(value, int) else bytes(value))
         elif key == 2:
             values += map(signed, numbers_of(value))
         elif key == 3:
-            label = _numbers(as_data(value))
-            labels[raw.text(label.get(1, 0))] = signed(label.get(3, 0))
+            packed = bytes(as_data(value))
+            if packed not in raw.labels:
+                label = _numbers(memoryview(packed))
+                raw.labels[packed] = raw.text(label.get(1, 0)), signed(label.get(3, 0))
+            name, number = raw.labels[packed]
+            labels[name] = number
     if len(values) != len(raw.columns):
         raise ValueError("a sample with another number of values than the header has")
-    return places, values, labels
+    packed_places = tuple(places)
+    if packed_places not in raw.stacks:
+        raw.stacks[packed_places] = _stack_of(raw, packed_places)
+    return *raw.stacks[packed_places], values, labels
+
+
+def _stack_of(raw: _Raw, packed: tuple[bytes | int, ...]) -> tuple[Stack, frozenset[str]]:
+    parts = (memoryview(one) if isinstance(one, bytes) else one for one in packed)
+    places = [raw.places[number] for part in parts for number in numbers_of(part)]
+    named = [place for place in places if place.address >= SYNTHETIC_ADDRESS and place.frames]
+    marks = frozenset(place.frames[0].function for place in named) & MARKS
+    kept = places[:-1] if INCOMPLETE_NAME in marks else places
+    return tuple(place.address for place in kept), marks

@@ -15,12 +15,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 from hakmem.profile.estimate import Estimate, Sum, share_of, total
 from hakmem.profile.model import ClassCount, Mode, Profile, Sample, Stack
 
 Key = Callable[[Sample], Hashable]
+_weight = attrgetter("weight_bytes")
 
 
 @dataclass
@@ -126,7 +128,7 @@ def _sites(samples: Iterable[Sample], strata: dict[int, _Stratum], key: Key) -> 
         groups[key(sample)][sample.class_number].append(sample)
     for name, by_class in groups.items():
         together = [sample for part in by_class.values() for sample in part]
-        site = Site(name, max(together, key=lambda one: one.weight_bytes).stack, samples=together)
+        site = Site(name, max(together, key=_weight).stack, samples=together)
         for number, part in by_class.items():
             stratum = strata[number]
             of_bytes, of_blocks, rounding = sums_of(part)
@@ -200,21 +202,12 @@ def _the_rest(
     return Remainder(value, (max(0.0, value - down), min(most, value + up))), unsampled_bytes
 
 
-def scaled_samples(
+def factors_of(
     samples: Iterable[Sample], classes: Iterable[ClassCount], is_allocated: bool
-) -> list[Sample]:
-    """The samples with weights that add up to the exact counts: what files for other tools hold."""
-    kept = list(samples)
-    strata = _strata(kept, classes, is_allocated)
-    factors = {number: _factors(stratum) for number, stratum in strata.items()}
-    return [
-        replace(
-            one,
-            weight_bytes=one.weight_bytes * factors[one.class_number][0],
-            weight_blocks=one.weight_blocks * factors[one.class_number][1],
-        )
-        for one in kept
-    ]
+) -> dict[int, tuple[float, float]]:
+    """By class, what bytes and blocks are multiplied with to add up to the exact counts: what files for other
+    tools hold."""
+    return {number: _factors(stratum) for number, stratum in _strata(samples, classes, is_allocated).items()}
 
 
 def _factors(stratum: _Stratum) -> tuple[float, float]:

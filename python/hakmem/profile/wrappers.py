@@ -1,7 +1,8 @@
 """Functions that only pass a request on to malloc: a site begins at the first frame that is none of them.
 
 The patterns match whole names without their arguments, and are RE2 as well as Python's: pprof files carry
-them as `drop_frames`."""
+those of LEAVES as `drop_frames`.  pprof drops what a matching frame calls, too, so what may call the program
+back (containers construct elements, CPython collects garbage) is folded only where it is innermost."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from functools import lru_cache
 from hakmem.profile.model import Frame
 
 # Library or language → its functions.
-PATTERNS = {
+LEAVES = {
     "C": (
         r"(__libc_|__GI_|__GI___libc_|__interceptor_|je_|tc_|mi_|hak_)?(malloc|calloc|realloc|memalign|valloc|pvalloc)",
         r"reallocarray|aligned_alloc|posix_memalign|(__)?(strdup|strndup)|__GI___strdup|wcsdup",
@@ -22,26 +23,22 @@ PATTERNS = {
     ),
     "C++": (
         r"operator new(\[\])?",
-        r"(__gnu_cxx|std)::(__1::)?_*(new_)?allocator(_traits)?<.*>::_?_?allocate\w*",
-        r"std::(__1::)?__(libcpp_)?allocat\w*(<.*>)?",
-        r"std::.*::(_M_allocate\w*|_M_create\w*|_S_create|_M_get_node|_M_realloc_insert|_M_realloc_append)(<.*>)?",
-        r"std::.*::(_M_default_append|_M_fill_insert|_M_range_insert|_M_mutate|_M_replace\w*|_M_append)(<.*>)?",
-        r"std::.*::(__construct_node|__push_back_slow_path|__emplace_back_slow_path|__grow_by\w*)(<.*>)?",
+        r"(\w+[*&]* )?(__gnu_cxx|std)::(__1::)?_*(new_)?allocator(_traits)?<.*>::_?_?allocate\w*",
+        r"(\w+[*&]* )?std::(__1::)?__(libcpp_)?allocat\w*(<.*>)?",
     ),
     "Rust": (
         r"__(rust|rdl|rg)_(alloc|realloc|alloc_zeroed)|_*rust_(re)?alloc\w*",
         r"<?alloc::alloc::.*|<?(alloc::)?raw_vec::.*|<?alloc::raw_vec::.*|hashbrown::raw::.*::(new_uninitialized|try_with_capacity|with_capacity).*",
         r"<?std::(sys|alloc)::.*alloc.*|core::alloc::.*",
     ),
-    "Go with cgo": (r"_cgo_[0-9a-f]+_Cfunc__?CMalloc|_cgo_cmalloc|runtime\.cgocall|runtime\.asmcgocall.*",),
+    "Go with cgo": (r"_cgo_[0-9a-f]+_Cfunc__?CMalloc|_cgo_cmalloc",),
     "GLib": (
         r"g_(try_)?(malloc|malloc0|realloc)(_n)?|g_(aligned_alloc0?|slice_alloc0?|slice_copy|memdup2?)",
         r"g_(strdup|strndup|strconcat|strjoinv?|strdup_v?printf|strnfill)|g_datalist_\w*alloc",
     ),
     "CPython": (
         r"_?Py(Mem|Object)_(Raw|Debug|DebugRaw|Default)?(Malloc|Calloc|Realloc)|_PyMem_(Raw|Debug)\w+",
-        r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
-        r"gc_alloc|_PyObject_GC_\w+|_PyMem_(Strdup|RawStrdup)|_?PyMem_\w*(Strdup|Wcsdup)|pymalloc_\w+|new_arena",
+        r"_PyMem_(Strdup|RawStrdup)|_?PyMem_\w*(Strdup|Wcsdup)|pymalloc_\w+|new_arena",
     ),
     "libraries": (
         r"CRYPTO_(malloc|zalloc|realloc|clear_realloc|strn?dup|memdup)|OPENSSL_\w*alloc",
@@ -52,8 +49,22 @@ PATTERNS = {
         r"os::(malloc|realloc)|AllocateHeap|node::(Malloc|Calloc|Realloc|UncheckedMalloc|UncheckedRealloc)(<.*>)?",
     ),
 }  # fmt: skip
-ALLOCATORS_REGEXP = "|".join(pattern for group in PATTERNS.values() for pattern in group)
-_MATCHER = re.compile(ALLOCATORS_REGEXP)
+CALLING_BACK = {
+    "C++": tuple(
+        rf"(\w+[*&]* )?std::.*::({names})(<.*>)?"
+        for names in (
+            r"_M_allocate\w*|_M_create\w*|_S_create|_M_get_node|_M_realloc_insert|_M_realloc_append",
+            r"_M_default_append|_M_fill_insert|_M_range_insert|_M_mutate|_M_replace\w*|_M_append",
+            r"__construct_node|__push_back_slow_path|__emplace_back_slow_path|__grow_by\w*",
+        )
+    ),
+    "CPython": (
+        r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
+        r"gc_alloc|_PyObject_GC_\w+",
+    ),
+}
+DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group)
+_MATCHER = re.compile("|".join([DROP_FRAMES, *(one for group in CALLING_BACK.values() for one in group)]))
 _NOT_ARGUMENTS = re.compile(r"operator\(\)|\(anonymous namespace\)|\{lambda\(.*?\)#\d+\}")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -86,6 +87,10 @@ class SymbolTable:
         self._symbols = symbols
         self._names = names
 
+    @property
+    def parts(self) -> tuple[NDArray[Any], bytes]:
+        return self._symbols, self._names
+
     def named(self, name: bytes) -> NDArray[Any]:
         """All symbols of this name."""
         return self._symbols[self.numbers_of(name)]
@@ -107,8 +112,12 @@ class ElfFile:
 
     def __init__(self, file: BinaryIO) -> None:
         self.name = str(file.name)
-        self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._elf: Any = ELFFile(self._data)
+        if isinstance(file, BytesIO):
+            self._data: mmap.mmap | bytes = file.getvalue()
+            self._elf: Any = ELFFile(file)
+        else:
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._elf = ELFFile(self._data)
         self.machine: str = self._elf["e_machine"]  # EM_X86_64 …
         self.kind: str = self._elf["e_type"]  # ET_EXEC, ET_DYN, ET_CORE
         self.is_ours: bool = self._elf.elfclass == 64 and self._elf.little_endian
@@ -203,6 +212,36 @@ class ElfFile:
                 if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
             ]
 
+    def symbol_tables(self) -> list[tuple[NDArray[Any], bytes]]:
+        """The rows (SYMBOL) and the names of .dynsym and .symtab, where the file has them."""
+        with parsing(self.name):
+            return [table.parts for table in self._symbol_tables]
+
+    def has_section(self, name: str) -> bool:
+        """Whether it is there, with its content."""
+        return self._section(name) is not None
+
+    def section(self, name: str) -> bytes | None:
+        """The content of a section; None if there is none, or none in this file."""
+        found = self._section(name)
+        if found is None:
+            return None
+        return self._data[found["sh_offset"] : found["sh_offset"] + found["sh_size"]]
+
+    def _section(self, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types
+        with parsing(self.name):
+            for section in self._sections:
+                if self._elf._get_section_name(section) == name and section["sh_type"] != "SHT_NOBITS":
+                    return section
+        return None
+
+    def address_of(self, offset: int) -> int | None:
+        """The address, before loading, of a place in the file."""
+        for segment in self.segments:
+            if segment.offset <= offset < segment.offset + segment.file_bytes:
+                return segment.address + offset - segment.offset
+        return None
+
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
         """Does the file contain these bytes?"""
@@ -226,7 +265,7 @@ class ElfFile:
 
     @cached_property
     def _symbol_tables(self) -> list[SymbolTable]:
-        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"))
+        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB") and s["sh_size"])
         return [self._symbol_table(section) for section in tables] if self.is_ours else []
 
     def _symbol_table(self, section: Any) -> SymbolTable:  # noqa: ANN401 - pyelftools has no types
@@ -244,6 +283,16 @@ def open_elf(path: str | Path) -> ElfFile | None:
         status = Path(path).stat()
         return _open_elf(str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
     except OSError:
+        return None
+
+
+def elf_of(data: bytes, name: str) -> ElfFile | None:
+    """The same of a file's content."""
+    file = BytesIO(data)
+    file.name = name
+    try:
+        return ElfFile(file)
+    except PARSER_ERRORS:
         return None
 
 
