@@ -135,7 +135,7 @@ static void look_if_large(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
   looked_at_ms = now_ms;
-  limits_look();
+  limits_poll();
   store_relaxed(&has_looked, true);
 }
 
