@@ -107,7 +107,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
-/* One that wants to adopt, of whom, what, and when. */
+/* An adopter, the owner that may lose a slab, its class, and when. */
 struct wish {
   struct owner *owner, *candidate;
   unsigned class;
