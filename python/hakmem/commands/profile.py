@@ -14,7 +14,7 @@ from hakmem.base.durations import Duration
 from hakmem.commands.arguments import JSON, Command, complete_pids
 
 if TYPE_CHECKING:
-    from hakmem.profile.model import Mode
+    from hakmem.profile.model import Mode, Profile
     from hakmem.profile.session import Gathered, Progress
     from hakmem.target.switch import Settings
     from hakmem.target.target import Target
@@ -72,6 +72,9 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 )
 @click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
 @click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
+@click.option(
+    "--push", "push_url", metavar="URL", help="Also send it to a server: Pyroscope, or a POST of pprof."
+)
 @JSON
 def command(
     target: str,
@@ -84,6 +87,7 @@ def command(
     stack_depth: int | None,
     depth: int,
     rows_max: int,
+    push_url: str | None,
     as_json: bool,
 ) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
@@ -101,15 +105,19 @@ def command(
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
-    from hakmem.profile.files import save, writer_of
+    from hakmem.profile.files import save
     from hakmem.profile.model import Mode
+    from hakmem.profile.push import checked_url, push
     from hakmem.profile.session import is_on, last_profile
     from hakmem.target.switch import Settings
+    from hakmem.views.profile_file import writer
     from hakmem.views.profile_text import show_profile
 
     if switch and (mode or outputs):
         raise click.UsageError(f"--{switch} shows nothing; ask for a table or a file afterwards, without it")
-    writers = {path: writer_of(path) for path in outputs}
+    writers = {path: writer(path) for path in outputs}
+    if push_url:
+        checked_url(push_url)
     opened = open_target(target)
     settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
     if switch:
@@ -120,11 +128,14 @@ def command(
         gathered = last_profile(opened, wanted)
     else:
         gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
+    name(opened, gathered.profile)
     for note in gathered.notes:
         click.echo(f"hakmem: {note}", err=True)
     show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json)
     for path, write in writers.items():
         save(gathered.profile, path, write)
+    if push_url:
+        push(gathered.profile, push_url)
     if gathered.stopped_by is not None:
         from hakmem.base.signals import die_of
 
@@ -144,6 +155,20 @@ def open_target(name: str) -> Target:
         raise click.BadParameter(f"{name!r} is neither a PID nor a core file", param_hint="PID|CORE")
     require_profiles(opened)
     return opened
+
+
+def name(target: Target, profile: Profile) -> None:
+    """Functions, lines and inlined calls of its addresses, as far as they can be found."""
+    from hakmem.profile.names import Sources, name_addresses
+
+    def complain(what: str) -> None:
+        click.echo(f"hakmem: warning: {what}", err=True)
+
+    if target.process is not None:
+        sources = Sources.of_process(target.process, complain=complain)
+    else:
+        sources = Sources(complain=complain)
+    name_addresses(profile, sources)
 
 
 def turn(target: Target, settings: Settings | None) -> str:

@@ -9,7 +9,7 @@ moved or given back, so that every pointer stays good."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,8 @@ from hakmem.profile.model import (
     calls_of,
     mappings_of,
 )
+from hakmem.profile.names import mappings_of_process
 from hakmem.target.corefile import CoreMemory
-from hakmem.target.locate import file_of
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
@@ -235,17 +235,14 @@ def _now_ms(target: Target, state: np.void) -> int:
 
 
 def _mappings(target: Target, maps: list[ProcessMapping]) -> list[Mapping]:
-    return mappings_of(maps, dict(_build_ids(target, maps)))
-
-
-def _build_ids(target: Target, maps: Iterable[ProcessMapping]) -> Iterator[tuple[str, str]]:
-    for mapping in {m.path: m for m in maps if "x" in m.permissions and m.path.startswith("/")}.values():
-        if target.process:
-            file = file_of(target.process, mapping)
-        else:
-            file = target.memory.file_of(mapping) if isinstance(target.memory, CoreMemory) else None
-        if file is not None and file.build_id:
-            yield mapping.path, file.build_id
+    if target.process:
+        return mappings_of_process(target.process)
+    build_ids = {}
+    if isinstance(target.memory, CoreMemory):
+        for one in {m.path: m for m in maps if m.path.startswith("/")}.values():
+            file = target.memory.file_of(one)
+            build_ids[one.path] = (file.build_id or "") if file is not None else ""
+    return mappings_of(maps, build_ids)
 
 
 def _core_maps(target: Target) -> list[ProcessMapping]:
