@@ -12,7 +12,10 @@
 /* ---- what the control record asks for ------------------------------------------------------------------------- */
 
 void sampling_purge(struct heap *heap) {
-  if (profile_begin_purge()) reclaim(heap, RECLAIM_TRIM);
+  uint32_t request = profile_begin_purge();
+  if (LIKELY(!request)) return;
+  reclaim(heap, RECLAIM_TRIM);
+  profile_end_purge(request);
 }
 
 NOINLINE void sampling_look(struct heap *heap) {

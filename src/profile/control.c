@@ -27,8 +27,9 @@ static struct {
   ATOMIC(int64_t) credit_ns; /* what sampling may take, less what it took */
 } adapting;
 
-/* Sampling may take a two hundredth of the processor time that the process takes, and a little more at the beginning. */
-enum { COST_DIVISOR = 200, FIRST_CREDIT_NS = 1000000, NS_PER_MS = 1000000 };
+/* Sampling may take a two hundredth of the processor time that the process takes, or a thousandth of one processor where
+ * that is more: a program that mostly sleeps leaks as well.  And a little more at the beginning. */
+enum { COST_DIVISOR = 200, IDLE_DIVISOR = 1000, FIRST_CREDIT_NS = 1000000, NS_PER_MS = 1000000 };
 
 static void begin(uint64_t now_ms) {
   store_relaxed(&adapting.window_ms, now_ms);
@@ -100,10 +101,12 @@ static uint64_t growth(ATOMIC(uint64_t) *last, uint64_t now) {
 }
 
 /* What sampling took in this window as a multiple of what it may take; above 1 only when there is no credit left. */
-static double cost(void) {
+static double cost(uint64_t elapsed_ms) {
   uint64_t spent_ns = growth(&adapting.sampling_ns, load_relaxed(&profile_state.sampling_ns));
   uint64_t used_ms = growth(&adapting.processor_ms, os_processor_ms());
+  uint64_t of_idle_ns = elapsed_ms * NS_PER_MS / IDLE_DIVISOR;
   int64_t allowed_ns = (int64_t)(used_ms * NS_PER_MS / COST_DIVISOR);
+  if (allowed_ns < (int64_t)of_idle_ns) allowed_ns = (int64_t)of_idle_ns;
   int64_t credit_ns = load_relaxed(&adapting.credit_ns) + allowed_ns - (int64_t)spent_ns;
   store_relaxed(&adapting.credit_ns, credit_ns < FIRST_CREDIT_NS ? credit_ns : FIRST_CREDIT_NS);
   double multiple = allowed_ns ? (double)spent_ns / (double)allowed_ns : 1;
@@ -114,7 +117,7 @@ static double cost(void) {
 static double next_factor(uint64_t samples, uint64_t elapsed_ms) {
   uint32_t rate = load_relaxed(&profile_control.samples_per_second);
   double wanted = (double)(rate ? rate : PROFILE_RATE) * (double)elapsed_ms / 1000;
-  double factor = (double)samples / wanted, price = cost();
+  double factor = (double)samples / wanted, price = cost(elapsed_ms);
   if (factor < price) factor = price;
   if (factor > MOST_UP) return MOST_UP;
   return factor < 1.0 / MOST_DOWN ? 1.0 / MOST_DOWN : factor;
@@ -139,11 +142,13 @@ unsigned profile_depth(void) {
   return depth && depth < PROFILE_DEPTH_MAX ? depth : PROFILE_DEPTH_MAX;
 }
 
-bool profile_begin_purge(void) {
+uint32_t profile_begin_purge(void) {
   uint32_t request = load_relaxed(&profile_control.purge_request);
-  uint32_t done = load_relaxed(&profile_state.purges_done);
-  if (LIKELY(request == done) || load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED)
-    return false;
+  uint32_t begun = load_relaxed(&profile_state.purges_begun);
+  if (LIKELY(request == begun) || load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED)
+    return 0;
   /* acq_rel: orders nothing; one thread gives back. */
-  return cas_strong_acq_rel(&profile_state.purges_done, &done, request);
+  return cas_strong_acq_rel(&profile_state.purges_begun, &begun, request) ? request : 0;
 }
+
+void profile_end_purge(uint32_t request) { store_relaxed(&profile_state.purges_done, request); }

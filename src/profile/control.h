@@ -19,7 +19,9 @@ void profile_adapt(uint64_t now_ms);
 /* The frames that a stack may have. */
 unsigned profile_depth(void);
 
-/* True for one thread, after a request to give back what is free; which says when that is done. */
-bool profile_begin_purge(void);
+/* The number of a request to give back what is free, for the thread that has to; 0 for all others.  It says when that is
+ * done. */
+uint32_t profile_begin_purge(void);
+void profile_end_purge(uint32_t request);
 
 #endif

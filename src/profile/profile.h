@@ -71,7 +71,8 @@ struct site_segment;   /* profile/sites.h */
 
 struct profile_state {
   ATOMIC(uint32_t) status;       /* enum profile_status: what the last thread that looked found */
-  ATOMIC(uint32_t) purges_done;  /* the last request that has been met */
+  ATOMIC(uint32_t) purges_begun; /* the last request that a thread has taken on */
+  ATOMIC(uint32_t) purges_done;  /* the last one that has been met */
   ATOMIC(uint64_t) sessions;     /* times that it went on */
   ATOMIC(uint64_t) began_ms;     /* CLOCK_MONOTONIC: when it last went on */
   ATOMIC(uint64_t) ended_ms;     /* when it last went off */
