@@ -5,8 +5,6 @@
 #include "slab/record.h"
 #include "slab/slab.h"
 
-/* ---- the C library's blocks ------------------------------------------------------------------------ */
-
 /* The word before a block of glibc's malloc: its chunk's size and three flags. */
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_IS_MMAPPED = 2, CHUNK_IN_OTHER_ARENA = 4, CHUNK_FLAGS = 7 };
 enum { CHUNK_HEADER_BYTES = 16, CHUNK_MIN_BYTES = 32 };
@@ -36,8 +34,6 @@ bool pointer_is_libc_block(uintptr_t address) {
   bool is_plausible = header[1] & CHUNK_IN_OTHER_ARENA || os_is_in_break(address);
   return is_plausible && is_live_arena_chunk(chunk, chunk_bytes);
 }
-
-/* ---- faults ------------------------------------------------------------------------------------------ */
 
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
   unsigned class = entry & MAP_CLASS_MASK;

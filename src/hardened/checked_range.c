@@ -9,8 +9,6 @@
 #include "large/big.h"
 #include "report/report.h"
 
-/* ---- where things lie -------------------------------------------------------------------------------------- */
-
 struct layout {
   size_t granules;
   bool has_front; /* a page before the block at least */
@@ -42,8 +40,6 @@ static size_t place_in(size_t granule, const struct layout *layout, size_t size,
 }
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
-
-/* ---- malloc ------------------------------------------------------------------------------------------------ */
 
 /* The block's pages open, all others closed.  A range that is not known to be closed may be so in parts; that its ends are
  * not closed, as the system has no more mappings, is no reason to fail. */
@@ -82,8 +78,6 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
 }
-
-/* ---- free -------------------------------------------------------------------------------------------------- */
 
 static void check_front(uintptr_t block) {
   uintptr_t written = trailer_find_written(first_page(block), block);

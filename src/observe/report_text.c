@@ -31,8 +31,6 @@ static void text_counters(struct text *text, const struct snapshot *snapshot) {
     text_line_if_any(text, counter_name(which), snapshot->counters[which], counter_meaning(which));
 }
 
-/* ---- classes --------------------------------------------------------------------------------------------- */
-
 static void text_class(struct text *text, unsigned class, const uint64_t *counters) {
   text_format(text, "  %-5s%18zu", class_tier_name(class), class_bytes(class));
   for (unsigned which = 0; which < CLASS_COUNTER_COUNT; which++)

@@ -30,8 +30,14 @@ void report_line(const char *format, ...) {
   report_end(&line);
 }
 
-void warn_malformed_option(const char *name, const char *value, const char *expected) {
-  report_line("warning: %s=\"%s\" is not %s; ignored", name, value, expected);
+void report_to_descriptor(void (*report)(struct text *), int descriptor) {
+  char buffer[2048];
+  struct text text;
+  text_init(&text, buffer, sizeof buffer);
+  text.sink = os_write;
+  text.sink_argument = descriptor;
+  report(&text);
+  text_flush(&text);
 }
 
 /* ---- call stacks ------------------------------------------------------------------------------------- */
