@@ -26,22 +26,17 @@ INLINE uint64_t tagged_head(uint64_t old_head, uint32_t number) {
   return ((old_head >> 32) + 1) << 32 | (uint32_t)(number + 1);
 }
 
-/* Pushes the chain first … last, already linked; returns how often it had to try again. */
-INLINE unsigned tagged_stack_push_chain(struct tagged_stack *stack, link_of_item link_of,
-                                        uint32_t first, uint32_t last) {
+/* Returns how often it had to try again. */
+INLINE unsigned tagged_stack_push(struct tagged_stack *stack, link_of_item link_of,
+                                  uint32_t number) {
   unsigned retries = 0;
   uint64_t head = load_relaxed(&stack->head);
   for (;;) {
-    store_relaxed(link_of(last), (uint32_t)head - 1);
+    store_relaxed(link_of(number), (uint32_t)head - 1);
     /* release: the item's content before its appearance; pairs with the acquire in pop. */
-    if (cas_weak_acq_rel(&stack->head, &head, tagged_head(head, first))) return retries;
+    if (cas_weak_acq_rel(&stack->head, &head, tagged_head(head, number))) return retries;
     retries++;
   }
-}
-
-INLINE unsigned tagged_stack_push(struct tagged_stack *stack, link_of_item link_of,
-                                  uint32_t number) {
-  return tagged_stack_push_chain(stack, link_of, number, number);
 }
 
 /* Pops one item, or NO_ITEM. */

@@ -1,9 +1,11 @@
 /* input.c: what is read into a block.  The room that is named must be there, however much comes. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fortify/forward.h"
+#include "fortify/check.h"
+#include "fortify/real.h"
 
 #undef fread_unlocked /* a macro, too */
 

@@ -47,27 +47,11 @@ struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_
   };
 }
 
-static void report_block(const char *verb, uintptr_t address,
-                         const struct block_description *block) {
-  if (block->base != address)
-    report_misaligned_pointer(verb, address, block);
-  else
-    report_double_free(verb, address, block);
-}
-
-static void fail_in_slab(const char *verb, uintptr_t address, const struct slab *slab) {
-  struct block_description block = slab_describe(slab, address);
-  if (address - slab->base < (size_t)slab->capacity * slab->block_bytes)
-    report_block(verb, address, &block);
-  else
-    report_invalid_pointer(verb, address); /* the slab's unused tail */
-}
-
 static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
   bool was_ever_used = slab_of_granule(granule)->base != 0;
   const struct slab *slab = was_ever_used ? slab_of_block(address) : NULL;
   if (slab && granule_of(slab->base) <= granule)
-    fail_in_slab(verb, address, slab);
+    slab_fail_pointer(slab, address, verb);
   else
     report_invalid_pointer(verb, address);
 }
@@ -83,7 +67,7 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   size_t block_bytes =
       class == MAP_CLASS_BIG ? size_of_granules(range_info(first)->granules) : class_bytes(class);
   struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
-  report_block(verb, address, &block);
+  report_no_block(verb, address, &block);
 }
 
 void pointer_fail(const char *verb, uintptr_t address) {

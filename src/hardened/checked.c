@@ -102,14 +102,6 @@ static size_t capacity_of(uintptr_t block, uint32_t entry) {
                            : checked_range_capacity(block);
 }
 
-/* No live block of a slab begins there. */
-COLD static void fail_in_slab(uintptr_t address, const char *verb) {
-  const struct slab *slab = slab_of_block(address);
-  if (slab_index_of(slab, address, verb) == NO_BLOCK) return;
-  struct block_description block = slab_describe(slab, address);
-  report_double_free(verb, address, &block);
-}
-
 static bool is_live_block(uintptr_t address) {
   return LIKELY(address % LIVE_UNIT_BYTES == 0) && LIKELY(is_live(address));
 }
@@ -119,7 +111,7 @@ static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
   if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address)))
     return true;
   if (is_in_slab(entry))
-    fail_in_slab(address, verb);
+    slab_fail_pointer(slab_of_block(address), address, verb);
   else
     pointer_fail(verb, address);
   return false;
@@ -248,7 +240,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
   ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
   fetch_ahead(block, class_block_bytes[class]);
   if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !live_end(word, block, is_shared))) {
-    fail_in_slab(block, "free");
+    slab_fail_pointer(slab_of_block(block), block, "free");
     return false;
   }
   check_freed(block, entry, maker);

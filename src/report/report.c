@@ -110,16 +110,18 @@ void report_invalid_pointer(const char *verb, uintptr_t address) {
   report_misuse(&(struct misuse){"invalid", verb, address, NULL, 0}, "no block lives there");
 }
 
-void report_misaligned_pointer(const char *verb, uintptr_t address,
-                               const struct block_description *block) {
-  report_misuse(&(struct misuse){"misaligned", verb, address, block, 0},
-                "inside the block of %zu bytes at %#zx", block->block_bytes, block->base);
-}
-
 void report_double_free(const char *verb, uintptr_t address,
                         const struct block_description *block) {
   report_misuse(&(struct misuse){"double", verb, address, block, 0},
                 "the block of %zu bytes is free already", block->block_bytes);
+}
+
+void report_no_block(const char *verb, uintptr_t address, const struct block_description *block) {
+  if (address == block->base)
+    report_double_free(verb, address, block);
+  else
+    report_misuse(&(struct misuse){"misaligned", verb, address, block, 0},
+                  "inside the block of %zu bytes at %#zx", block->block_bytes, block->base);
 }
 
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,

@@ -65,10 +65,11 @@ COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const ch
 
 /* Those that are found in several places. */
 COLD void report_invalid_pointer(const char *verb, uintptr_t address);
-COLD void report_misaligned_pointer(const char *verb, uintptr_t address,
-                                    const struct block_description *block);
 COLD void report_double_free(const char *verb, uintptr_t address,
                              const struct block_description *block);
+/* The same, or misaligned: the address lies inside the block. */
+COLD void report_no_block(const char *verb, uintptr_t address,
+                          const struct block_description *block);
 /* Somebody wrote `offset` bytes after the block's start, where it is not the program's: past what was asked for
  * (block->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,

@@ -206,8 +206,8 @@ static void check_empty(void) {
 static const struct model_mutant stack_mutants[] = {
     {"no tag", {{"tagged_stack_pop", "cas", "head", MODEL_UNTAG, 0}}},
     {"popped in two steps", {{"tagged_stack_pop", "cas", "head", MODEL_SPLIT, 0}}},
-    {"pushed in two steps", {{"tagged_stack_push_chain", "cas", "head", MODEL_SPLIT, 0}}},
-    {"pushed without release", {{"tagged_stack_push_chain", "cas", "head", MODEL_WEAKEN, 0}}},
+    {"pushed in two steps", {{"tagged_stack_push", "cas", "head", MODEL_SPLIT, 0}}},
+    {"pushed without release", {{"tagged_stack_push", "cas", "head", MODEL_WEAKEN, 0}}},
     {"popped without acquire",
      {{"tagged_stack_pop", "load", "head", MODEL_WEAKEN, 0},
       {"tagged_stack_pop", "cas", "head", MODEL_WEAKEN, 0}}},

@@ -34,16 +34,6 @@ static void test_pop_all_takes_the_chain(void **state) {
   assert_int_equal(tagged_stack_pop(&stack, link_of), NO_ITEM);
 }
 
-static void test_a_chain_keeps_its_order(void **state) {
-  (void)state;
-  tagged_stack_push(&stack, link_of, 9);
-  store_relaxed(link_of(5), 6); /* 5 → 6 */
-  tagged_stack_push_chain(&stack, link_of, 5, 6);
-  assert_int_equal(tagged_stack_pop(&stack, link_of), 5);
-  assert_int_equal(tagged_stack_pop(&stack, link_of), 6);
-  assert_int_equal(tagged_stack_pop(&stack, link_of), 9);
-}
-
 /* The case the tag is for: between somebody's look at the head and his swap the same item leaves and
  * comes back, with another one below it. */
 static void test_the_tag_tells_an_item_that_came_back(void **state) {
@@ -93,7 +83,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_last_in_first_out),
       cmocka_unit_test(test_pop_all_takes_the_chain),
-      cmocka_unit_test(test_a_chain_keeps_its_order),
       cmocka_unit_test(test_the_tag_tells_an_item_that_came_back),
       cmocka_unit_test(test_one_holder),
   };
