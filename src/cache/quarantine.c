@@ -143,7 +143,7 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
 }
 
 /* The place that the next one to leave is in.  It is drawn a call before it leaves, so that nobody waits for what is known
- * of it, and its first line is there when malloc wants it. */
+ * of it, and its first line is there when malloc checks it. */
 INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
   ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
   uintptr_t block = load_relaxed(place);

@@ -34,7 +34,7 @@ struct quarantine {
   size_t bytes;        /* that wait */
   uint64_t random;     /* state of random_next */
   uintptr_t latest;    /* of them; 0 when it has left */
-  uint32_t frees_until_check, checks; /* at what lies beside a freed block */
+  uint32_t frees_until_check, checks; /* of what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
   /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  All in one, as they are read from outside. */

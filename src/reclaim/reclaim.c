@@ -136,7 +136,7 @@ static void poll_limits(void) {
   ASSERT(is_our_turn());
   if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
   if (now_ms < load_relaxed(&next_poll_ms)) return;
-  limits_look();
+  limits_poll();
   store_relaxed(&next_poll_ms, now_ms + reclaim_interval_ms());
 }
 
@@ -165,7 +165,7 @@ static void give_own(struct heap *heap, unsigned depth) {
 static void purge_own_pages(struct heap *heap, struct purge *purge) {
   heap_enter(heap);
   latch_take(&heap->owner);
-  bool is_done = pages_look(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
+  bool is_done = pages_scan(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
   latch_give(&heap->owner);
   heap_leave(heap);
   purge->is_cut |= !is_done;
