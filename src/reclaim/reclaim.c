@@ -111,7 +111,7 @@ static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
 
 /* In a process with one thread it is not taken. */
-static bool is_our_turn(void) { return !os_is_multi_threaded() || reclaim_is_running(); }
+#define ASSERT_OUR_TURN() ASSERT(!os_is_multi_threaded() || reclaim_is_running())
 
 static bool take_turn(enum turn turn, struct heap *heap) {
   if (turn == IF_NOBODY_IS_AT_IT) return lock_try(&round_lock);
@@ -128,7 +128,7 @@ static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled ye
 /* Once in an interval, of however many steps a round has. */
 static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
-  ASSERT(is_our_turn());
+  ASSERT_OUR_TURN();
   if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
   if (now_ms < load_relaxed(&next_poll_ms)) return;
   limits_poll();
@@ -221,7 +221,7 @@ static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
 
 /* All that is free is scanned, so afterwards it is known whether anything remains. */
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
-  ASSERT(is_our_turn());
+  ASSERT_OUR_TURN();
   count(heap_counters(heap), COUNT_purges);
   regret_judge(purge->now_ms);
   /* Before the scan, so that whoever frees afterwards sets it again. */
