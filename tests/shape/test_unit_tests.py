@@ -86,8 +86,6 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/idle.c",
-            "reclaim/own.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
     },
