@@ -12,12 +12,7 @@ typedef wide wide_anywhere __attribute__((aligned(1), may_alias));
 
 INLINE bool wide_is_zero(wide word) { return (word[0] | word[1]) == 0; }
 
-/* Whether the 64 bytes there are all 0. */
 enum { WIDE_LINE_BYTES = 4 * WIDE_BYTES };
-INLINE bool wide_is_zero_line(uintptr_t begin) {
-  const wide *words = (const wide *)begin;
-  return wide_is_zero((words[0] | words[1]) | (words[2] | words[3]));
-}
 
 /* Whether all bytes of [begin, end) are 0. */
 INLINE bool wide_are_zero(uintptr_t begin, uintptr_t end) {
@@ -51,20 +46,14 @@ INLINE wide wide_difference_of_line(uintptr_t begin, uintptr_t end, wide pattern
   return ((*line.words[0] ^ pattern) | (*line.words[1] ^ pattern)) |
          ((*line.words[2] ^ pattern) | (*line.words[3] ^ pattern));
 }
-INLINE void wide_clear_line(uintptr_t begin, uintptr_t end) {
-  wide_set_line(begin, end, (wide){0, 0});
-}
-INLINE wide wide_any_of_line(uintptr_t begin, uintptr_t end) {
-  return wide_difference_of_line(begin, end, (wide){0, 0});
-}
+#define WIDE_ZERO ((wide){0, 0})
 
 INLINE void wide_clear(uintptr_t begin, uintptr_t end) {
-  const wide zero = {0, 0};
   for (; end - begin >= WIDE_LINE_BYTES; begin += WIDE_LINE_BYTES) {
     wide *words = (wide *)begin;
-    words[0] = words[1] = words[2] = words[3] = zero;
+    words[0] = words[1] = words[2] = words[3] = WIDE_ZERO;
   }
-  for (; begin < end; begin += sizeof zero) *(wide *)begin = zero;
+  for (; begin < end; begin += WIDE_BYTES) *(wide *)begin = WIDE_ZERO;
 }
 
 /* [begin, end) is any 16 bytes or more: its last 16 may overlap those before.  `word` is a byte, repeated. */

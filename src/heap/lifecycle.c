@@ -2,9 +2,7 @@
 
 #include "base/scan.h"
 #include "cache/caches.h"
-#include "cache/class_figures.h"
 #include "cache/lost.h"
-#include "cache/new_heap.h"
 #include "cache/parked.h"
 #include "cache/starter.h"
 #include "config/limits.h"
@@ -34,7 +32,8 @@ static enum misuse_action chosen_misuse_action(void) {
       [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
   for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
     if (scan_equals(options.on_misuse, names[action])) return (enum misuse_action)action;
-  warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
+  report_line("warning: HAKMEM_ON_MISUSE=\"%s\" is not abort, warn or ignore; ignored",
+              options.on_misuse);
   return MISUSE_ABORT;
 }
 
@@ -77,8 +76,6 @@ static bool start_library(void) {
     huge_init();
     if (!window_init(options.window_gib << 30)) return false;
   }
-  if (!new_heap_init()) return false;
-  class_figures_init();
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");

@@ -2,15 +2,12 @@
 
 #include "base/scan.h"
 #include "config/options.h"
-#include "observe/report_text.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
 #include "os/os.h"
 #include "report/report.h"
 
 enum { STANDARD_ERROR = 2 };
-
-/* ---- the shared pool's slow paths ------------------------------------------------------------------------ */
 
 static const enum counter pool_paths[] = {
     COUNT_acquire_empty, COUNT_acquire_unused, COUNT_acquire_lru,
@@ -27,31 +24,15 @@ void report_pool_acquisitions(struct text *text) {
   text_format(text, "hakmem: shared pool slow-path acquisitions: %zu\n", total);
   for (unsigned path = 0; path < POOL_PATH_COUNT; path++) {
     enum counter which = pool_paths[path];
-    text_string(text, "  ");
-    text_string_column(text, counter_name(which), NAME_COLUMNS);
-    text_decimal_column(text, snapshot.counters[which], FIGURE_COLUMNS);
-    text_string(text, "  ");
-    text_percent(text, snapshot.counters[which], total);
-    text_string(text, "%  ");
-    text_string(text, counter_meaning(which));
-    text_char(text, '\n');
+    uint64_t times = snapshot.counters[which];
+    uint64_t tenths = total ? (times * 1000 + total / 2) / total : 0; /* of a percent */
+    text_format(text, "  %-28s%16zu  %zu.%zu%%  %s\n", counter_name(which), times, tenths / 10,
+                tenths % 10, counter_meaning(which));
   }
   text_line(text, "cas_retries", snapshot.counters[COUNT_cas_retries], "lock-free steps repeated");
   text_line(text, "lock_acquisitions", snapshot.counters[COUNT_lock_acquisitions],
             "locks of ranges and of the list of heaps; the pool has none");
   text_line(text, "lock_waits", snapshot.counters[COUNT_lock_waits], "of those, that had to wait");
-}
-
-/* ---- output ------------------------------------------------------------------------------------------------ */
-
-void report_to_descriptor(void (*report)(struct text *), int descriptor) {
-  char buffer[2048];
-  struct text text;
-  text_init(&text, buffer, sizeof buffer);
-  text.sink = os_write;
-  text.sink_argument = descriptor;
-  report(&text);
-  text_flush(&text);
 }
 
 /* "%p" becomes the process id; false when it does not fit. */
@@ -60,7 +41,7 @@ static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
   text_init(&text, path, path_bytes - 1);
   for (; *pattern; pattern++) {
     if (pattern[0] == '%' && pattern[1] == 'p') {
-      text_decimal(&text, os_process_id());
+      text_format(&text, "%u", os_process_id());
       pattern++;
     } else {
       text_char(&text, *pattern);
@@ -109,7 +90,8 @@ static void report_stats(const char *how) {
   else if (scan_past(how, json_prefix))
     report_to_file(report_as_json, how + sizeof json_prefix - 1);
   else
-    warn_malformed_option("HAKMEM_STATS", how, "1, json, text:FILE or json:FILE");
+    report_line("warning: HAKMEM_STATS=\"%s\" is not 1, json, text:FILE or json:FILE; ignored",
+                how);
 }
 
 RESIDENT void reports_at_exit(void) {
@@ -120,7 +102,7 @@ RESIDENT void reports_at_exit(void) {
 
 RESIDENT void reports_at_load(void) {
   if (!options.stats[0] && !options.shared_pool_lock_stats)
-    return; /* most processes: no text is looked at */
+    return; /* most processes: no text is read */
   bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);
   if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
     exit_descriptor = os_duplicate(STANDARD_ERROR);

@@ -1,6 +1,7 @@
 #include "profile/control.h"
 
 #include "base/scan.h"
+#include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -69,8 +70,9 @@ void profile_start(void) {
   if (scan_equals(options.profile, "0")) return; /* nearly always */
   if (scan_equals(options.profile, "never"))
     refuse();
-  else if (!options_parse_number(options.profile, &period_bytes))
-    warn_malformed_option("HAKMEM_PROFILE", options.profile, "never, 0, 1 or a number of bytes");
+  else if (!bytes_parse(options.profile, &period_bytes))
+    report_line("warning: HAKMEM_PROFILE=\"%s\" is not never, 0, 1 or a number of bytes; ignored",
+                options.profile);
   else if (period_bytes)
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }

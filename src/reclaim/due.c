@@ -1,12 +1,15 @@
 #include "reclaim/due.h"
 
+#include "cache/capacity.h"
 #include "cache/divert.h"
+#include "cache/flush.h"
+#include "cache/remote_buffer.h"
 #include "config/options.h"
 #include "map/commit.h"
 #include "pool/range.h"
 #include "reclaim/excess.h"
-#include "reclaim/own.h"
 #include "reclaim/reclaim.h"
+#include "slab/adopt.h"
 
 /* ---- rounds by age ------------------------------------------------------------------------------------------ */
 
@@ -28,34 +31,19 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* A round that was cut goes on in the next slow path, or, where none may come, in the next free; whether the helper has come
- * meanwhile or not. */
-static ATOMIC(bool) was_cut;
-
-static void go_on_soon(struct heap *heap, uint64_t due_ms) {
-  store_relaxed(&was_cut, true);
-  store_relaxed(&next_round_ms, due_ms);
+/* The helper comes, unless it gets no processor.  Since the round fell due no slow path was taken, or it would have been run:
+ * if that is long ago, all that is free has been so for a decay time.  A round that was cut goes on in the next slow path, or,
+ * where none may come, in the next free. */
+NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+  uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
+  bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
+  if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
+  if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
+  store_relaxed(&next_round_ms, was_quiet ? due_ms : now_ms);
   if (heap_is_real(heap) && !options.harden) heap_divert(heap);
 }
 
-/* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
- * all that is free has been so for a decay time. */
-static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms, uint64_t grace_ms) {
-  bool was_quiet = options.decay_ms && now_ms >= due_ms + grace_ms + reclaim_decay_ms();
-  if (!begin_round(now_ms, due_ms)) return;
-  store_relaxed(&was_cut, false);
-  struct purge purge = reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE);
-  if (purge.is_cut) go_on_soon(heap, was_quiet ? due_ms : now_ms);
-}
-
-/* The helper comes, unless it gets no processor. */
-NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
-  bool is_left = load_relaxed(&purge_has_helper) && !load_relaxed(&was_cut);
-  uint64_t grace_ms = is_left ? reclaim_interval_ms() : 0;
-  if (now_ms >= due_ms + grace_ms) run_step(heap, now_ms, due_ms, grace_ms);
-}
-
-/* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */
+/* Of a round that was cut the helper does so many parts before it checks whether it is still wanted. */
 enum { PARTS_MAX = 4 };
 
 void reclaim_round_when_due(struct heap *heap) {
@@ -85,41 +73,110 @@ COLD static void give_above_limit(struct heap *heap) {
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   count(heap_counters(heap), COUNT_limit_soft_hits);
   reclaim(heap, RECLAIM_LIMIT);
-  bool helped = !commit_is_too_much();
-  interval = helped ? 0 : interval * 2;
+  interval = commit_is_too_much() ? interval * 2 : 0;
   store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
+}
+
+/* ---- own caches, by age ------------------------------------------------------------------------------------ */
+
+/* A magazine that is the same at two checks is taken for idle; being wrong costs one refill. */
+static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned block_count = magazine_count(magazine);
+  bool is_too_much = capacity_exceeds_budget(heap, class);
+  is_idle |= block_count == magazine->seen_count;
+  magazine->seen_count = (uint16_t)block_count;
+  if (!is_idle && !is_too_much) return;
+  if (block_count) batch_flush_whole(heap, class);
+  magazine->seen_count = 0;
+  if (is_too_much || !block_count) capacity_shrink(heap, class);
+}
+
+NOINLINE static void flush(struct heap *heap, bool is_idle) {
+  heap_enter(heap);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
+  remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
+  latch_take(&heap->owner);
+  owner_drain_all(&heap->owner);
+  latch_give(&heap->owner);
+  heap_leave(heap);
+}
+
+/* Once in an interval: magazines that are as they were the time before are flushed.  A thread that was not here for a decay time
+ * since it was due has left all its caches idle. */
+RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_flush_ms) return;
+  bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
+  bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
+                 commit_is_too_much();
+  heap->next_flush_ms = now_ms + reclaim_interval_ms();
+  if (has_time) flush(heap, is_idle);
+}
+
+/* It is left alone until it has had time to fill its magazines with what it does not want. */
+enum { SETTLED_SLOW_PATHS = 64 };
+
+NOINLINE static void answer(struct heap *heap) {
+  store_relaxed(&heap->is_called, false);
+  flush(heap, true);
+  store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SETTLED_SLOW_PATHS);
+}
+
+/* True when a round has called the thread, as it came to no slow path: all its caches are flushed now. */
+RESIDENT static bool answer_call(struct heap *heap) {
+  bool is_called = load_relaxed(&heap->is_called);
+  if (UNLIKELY(is_called)) answer(heap);
+  return is_called;
+}
+
+/* ---- free pages in own slabs -------------------------------------------------------------------------------- */
+
+/* How much sooner the next scan comes when there was more to be given back than one may. */
+enum { SCANS_PER_INTERVAL = 8 };
+
+NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
+  struct purge purge = reclaim(heap, RECLAIM_OWN_PAGES);
+  heap->has_waiting_pages = purge.work_remains;
+  if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;
+}
+
+/* Once in an interval: free pages of its slabs in use wait, and old ones are purged. */
+RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_scan_ms) return;
+  bool has_time = heap->next_scan_ms != 0;
+  uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
+  heap->next_scan_ms = now_ms + interval_ms;
+  if (has_time) scan(heap, now_ms, interval_ms);
 }
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */
 
 RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   if (commit_is_too_much()) give_above_limit(heap);
-  if (!heap_is_real(heap) || own_answer_call(heap)) return 0;
+  if (!heap_is_real(heap) || answer_call(heap)) return 0;
   if (load_relaxed(&purge_state) == PURGE_NONE) return 0;
   uint64_t now_ms = os_now_coarse_ms();
-  own_flush_when_due(heap, now_ms);
+  flush_when_due(heap, now_ms);
   excess_flush_when_due(heap);
   return now_ms;
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
-  reclaim_look_at_limits_once();
+RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
+  reclaim_poll_limits_once();
   if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
-  if (heap_is_real(heap)) {
-    own_scan_when_due(heap, now_ms);
-    excess_look(heap);
-  }
+  if (heap_is_real(heap)) scan_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+  if (heap_is_real(heap)) excess_give_when_due(heap);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
-  look_what_is_due(heap, state, now_ms);
+  do_what_is_due(heap, state, now_ms);
 }
 
 RESIDENT void reclaim_when_due(struct heap *heap) {

@@ -30,8 +30,7 @@ ELSEWHERE = {
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],
         "tests/api/test_reports.py": [
             "api/override_glibc.c",
-            "observe/report_json.c",
-            "observe/report_text.c",
+            "observe/report_figures.c",
         ],
         "tests/api/test_options.py": ["api/startup.c"],
         "tests/misuse/test_fortify.py": ["api/access.c"],
@@ -68,7 +67,6 @@ ELSEWHERE = {
             "cache/caches.c",
             "cache/heap.c",
             "cache/lost.c",
-            "cache/new_heap.c",
             "cache/parked.c",
             "cache/reuse.c",
         ],
@@ -79,7 +77,7 @@ ELSEWHERE = {
         ],
         "tests/unit/test_guarded.c": ["cache/divert.c", "cache/guard_sampler.c"],
         "tests/misuse/test_soon.py": ["cache/glance.c"],
-        "tests/unit/test_free_blocks.c": ["cache/class_figures.c", "observe/report_glibc.c"],
+        "tests/unit/test_report_glibc.c": ["cache/class_figures.c"],
         "tests/unit/test_resize.c": ["heap/ask.c", "heap/reallocate.c"],
         "tests/unit/test_range.c": [
             "pool/arena.c",
@@ -95,10 +93,6 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/excess.c",
-            "reclaim/idle.c",
-            "reclaim/own.c",
-            "reclaim/regret.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
         "tests/unit/test_sampling.c": [
