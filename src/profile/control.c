@@ -72,7 +72,8 @@ void profile_start(void) {
   if (scan_equals(options.profile, "never"))
     refuse();
   else if (!bytes_parse(options.profile, &period_bytes))
-    warn_malformed_option("HAKMEM_PROFILE", options.profile, "never, 0, 1 or a number of bytes");
+    report_line("warning: HAKMEM_PROFILE=\"%s\" is not never, 0, 1 or a number of bytes; ignored",
+                options.profile);
   else if (period_bytes)
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }

@@ -134,10 +134,10 @@ uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complet
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-static void add_real(ATOMIC(double) *sum, double value) {
-  double before = load_relaxed(sum);
+static void add_real(ATOMIC(uint64_t) *sum, double value) {
+  uint64_t before = load_relaxed(sum);
   /* acq_rel: orders nothing; the sum alone matters. */
-  while (!cas_weak_acq_rel(sum, &before, before + value)) {
+  while (!cas_weak_acq_rel(sum, &before, bits_of_real(real_of_bits(before) + value))) {
   }
 }
 

@@ -10,12 +10,27 @@
 
 enum { SEGMENT_SITES = 256, SITE_LIFETIMES = 24, SITE_LOST = 0 };
 
+/* Doubles, as readers from outside see them; atomic are their bits alone. */
 struct profile_weights {
-  ATOMIC(double) bytes;     /* Σ S/p */
-  ATOMIC(double) requested; /* Σ requested/p */
-  ATOMIC(double) blocks;    /* Σ 1/p */
-  ATOMIC(double) variance;  /* of bytes: Σ (S/p)² (1 − p) */
+  ATOMIC(uint64_t) bytes;     /* Σ S/p */
+  ATOMIC(uint64_t) requested; /* Σ requested/p */
+  ATOMIC(uint64_t) blocks;    /* Σ 1/p */
+  ATOMIC(uint64_t) variance;  /* of bytes: Σ (S/p)² (1 − p) */
 };
+INLINE double real_of_bits(uint64_t bits) {
+  union {
+    uint64_t bits;
+    double real;
+  } both = {.bits = bits};
+  return both.real;
+}
+INLINE uint64_t bits_of_real(double real) {
+  union {
+    double real;
+    uint64_t bits;
+  } both = {.real = real};
+  return both.bits;
+}
 
 struct profile_site {
   uint64_t hash;

@@ -145,6 +145,7 @@ static void *sleep_and_work(void *unused) {
 }
 
 static void sleepers(unsigned count) {
+  char line[16];
   for (unsigned index = 0; index < count; index++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, sleep_and_work, NULL)) fail("no thread");
@@ -156,7 +157,7 @@ static void sleepers(unsigned count) {
     pthread_mutex_unlock(&lock);
     puts("ready");
     fflush(stdout);
-    if (getchar() == EOF) exit(0);
+    if (!fgets(line, sizeof line, stdin)) exit(0);
     pthread_mutex_lock(&lock);
     round_number++;
     pthread_cond_broadcast(&news);

@@ -53,8 +53,8 @@ static inline struct estimate estimate_sites(bool of_freed) {
   for (uint32_t site = 0; site < load_relaxed(&profile_state.site_count); site++) {
     struct profile_site *record = sites_record(site);
     struct profile_weights *weights = of_freed ? &record->freed : &record->allocated;
-    sum.bytes += load_relaxed(&weights->bytes);
-    sum.blocks += load_relaxed(&weights->blocks);
+    sum.bytes += real_of_bits(load_relaxed(&weights->bytes));
+    sum.blocks += real_of_bits(load_relaxed(&weights->blocks));
   }
   return sum;
 }

@@ -7,7 +7,7 @@
 
 /* ---- bias ------------------------------------------------------------------------------------------------------- */
 
-enum { KEPT = 20000, TURNS = 25 };
+enum { KEPT = 20000, TURNS = 10 };
 #define PERIOD UINT64_C(64)
 
 static void *kept[KEPT];
@@ -78,7 +78,7 @@ static uint64_t profiled(unsigned class) {
 
 /* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact count. */
 static int all_sizes(const void *unused) {
-  enum { ROUNDS = 3000000 };
+  enum { ROUNDS = 1500000 };
   uint64_t random = 11;
   double bytes = 0, blocks = 0;
   (void)unused;

@@ -44,7 +44,7 @@ static int lose_some(const void *unused) {
   REQUIRE(STACKS - lost >= 5000);
   struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64, .site = SITE_LOST};
   sites_note_allocated(&sample);
-  REQUIRE(load_relaxed(&sites_record(SITE_LOST)->allocated.bytes) > 64);
+  REQUIRE(real_of_bits(load_relaxed(&sites_record(SITE_LOST)->allocated.bytes)) > 64);
   return 0;
 }
 
@@ -58,14 +58,15 @@ static int sum_weights(const void *unused) {
   double p = poisson_probability(1000, 1000);
   sites_note_allocated(&sample);
   sites_note_allocated(&sample);
-  REQUIRE_NEAR(load_relaxed(&site->allocated.bytes), 2 * 1000 / p, 1e-12);
-  REQUIRE_NEAR(load_relaxed(&site->allocated.requested), 2 * 900 / p, 1e-12);
-  REQUIRE_NEAR(load_relaxed(&site->allocated.blocks), 2 / p, 1e-12);
-  REQUIRE_NEAR(load_relaxed(&site->allocated.variance), 2 * 1e6 / p / p * (1 - p), 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.bytes)), 2 * 1000 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.requested)), 2 * 900 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.blocks)), 2 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.variance)), 2 * 1e6 / p / p * (1 - p),
+               1e-12);
   sites_note_freed(&sample, 3, 100);
   sites_note_freed(&sample, 0, 105);
   sites_note_freed(&sample, 0, UINT64_MAX);
-  REQUIRE_NEAR(load_relaxed(&site->freed.bytes), 10 * 1000 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->freed.bytes)), 10 * 1000 / p, 1e-12);
   REQUIRE(load_relaxed(&site->freed_samples) == 3);
   REQUIRE(load_relaxed(&site->lifetimes[0]) == 1 && load_relaxed(&site->lifetimes[3]) == 1);
   REQUIRE(load_relaxed(&site->lifetimes[SITE_LIFETIMES - 1]) == 1);
