@@ -4,11 +4,13 @@
 #include "cache/parked.h"
 #include "cache/quarantine.h"
 #include "cache/remote_buffer.h"
+#include "large/range_magazine.h"
 
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   quarantine_empty(heap);
+  if (heap->ranges) range_magazines_flush(heap->ranges, &heap->owner.counters);
 }
 
 RESIDENT void caches_park(struct heap *heap) {

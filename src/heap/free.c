@@ -97,12 +97,34 @@ static void free_block(uint32_t entry, void *block) {
     free_into_magazine(heap, entry, block);
 }
 
+static struct range_magazines *magazines_of(struct heap *heap) {
+  if (!heap->ranges && !options.harden && !options.guard) heap->ranges = range_magazines_make();
+  return heap->ranges;
+}
+
+/* In its magazine, where half of it makes room: so two threads that free a block at once both have it in one, and who
+ * comes second is told so. */
+static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  struct range_magazines *magazines = magazines_of(heap);
+  if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes || !magazines) return false;
+  unsigned half = range_magazine_slots(class) / 2;
+  class_figures_flushed(heap, class,
+                        range_magazine_flush(magazines, class, half, &heap->owner.counters));
+  bool is_live_still = owner_map_entry((uintptr_t)block) == entry; /* it may have been among them */
+  return is_live_still && large_keep_own(magazines, (uintptr_t)block, entry);
+}
+
 RESIDENT static void free_range(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
   if (heap) heap_enter(heap);
-  if (UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
+  if (UNLIKELY(!is_block))
+    pointer_fail("free", (uintptr_t)block);
+  else if (heap && keep_after_flush(heap, entry, block))
+    ;
+  else if (UNLIKELY(!large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
   else if (heap && class < CLASS_COUNT)
     class_figures_flushed(heap, class, 1);
@@ -173,8 +195,8 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
 static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
-  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap_is_real(heap) &&
-         large_give_cached((uintptr_t)block, entry, heap->owner.number);
+  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap->ranges &&
+         large_keep_own(heap->ranges, (uintptr_t)block, entry);
 }
 
 /* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in

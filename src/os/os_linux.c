@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -159,6 +160,18 @@ static void sleep_for(struct timespec time) {
   int saved_errno = errno;
   syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
   errno = saved_errno;
+}
+
+static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+bool os_fence_other_threads(void) {
+  if (os_is_confined()) return false;
+  int saved_errno = errno;
+  bool is_done = fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+                 (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                  fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+  errno = saved_errno;
+  return is_done;
 }
 
 void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }

@@ -10,7 +10,7 @@
 #include "large/large.h"
 #include "report/report.h"
 
-enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2, HOME = 5 };
+enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
 
 static struct counters counters;
 
@@ -31,38 +31,48 @@ static uint64_t dirty_granules(void) {
   return sizes.dirty_bytes >> GRANULE_SHIFT;
 }
 
+static size_t take(unsigned class, uint32_t site) {
+  size_t granule;
+  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
+}
+
 static int keep_and_find(const void *unused) {
   (void)unused;
   set_up();
-  size_t others = fresh(7), own = fresh(8);
-  REQUIRE(range_cache_put(others, HOME, CLASS) && range_cache_put(own, HOME, CLASS));
-  REQUIRE(range_cache_take(HOME, CLASS + 1, 8) == NO_GRANULE);
-  REQUIRE(range_cache_take(HOME, CLASS, 8) == own); /* its own before others */
-  REQUIRE(range_cache_take(HOME, CLASS, 8) == others);
-  REQUIRE(range_cache_take(HOME, CLASS, 8) == NO_GRANULE);
+  size_t own = fresh(8), others = fresh(7);
+  range_cache_give(own, CLASS, &counters);
+  range_cache_give(others, CLASS, &counters);
+  REQUIRE(take(CLASS + 1, 8) == NO_GRANULE);
+  REQUIRE(take(CLASS, 8) == own); /* its own before others */
+  REQUIRE(take(CLASS, 8) == others);
+  REQUIRE(take(CLASS, 8) == NO_GRANULE);
   return 0;
 }
 
-/* What one thread has freed is anybody's. */
-static int find_what_others_freed(const void *unused) {
+static int find_some_at_once(const void *unused) {
+  size_t granules[3];
   (void)unused;
   set_up();
-  size_t own = fresh(7), others = fresh(7);
-  REQUIRE(range_cache_put(own, HOME, CLASS) && range_cache_put(others, HOME - 1, CLASS));
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == own);
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == others);
+  for (unsigned index = 0; index < 5; index++) range_cache_give(fresh(7), CLASS, &counters);
+  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 3);
+  REQUIRE(granules[0] != granules[1] && granules[1] != granules[2] && granules[0] != granules[2]);
+  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 2);
+  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 0);
   return 0;
 }
 
+/* What there is no room for goes to the arenas. */
 static int hold_so_much(const void *unused) {
   (void)unused;
   set_up();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
-    unsigned kept = 0;
-    size_t granules = class - SLAB_CLASS_COUNT + 1;
-    while (range_cache_put(fresh_of(granules, 7), HOME, class)) kept++;
-    REQUIRE(kept >= 1 && kept <= RANGE_CACHE_SLOTS);
-    REQUIRE(kept == 1 || kept * class_bytes(class) <= 1 << 20);
+    uint64_t dirty = dirty_granules();
+    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    for (;; kept++) {
+      range_cache_give(fresh_of(granules, 7), class, &counters);
+      if (dirty_granules() != dirty) break;
+    }
+    REQUIRE(kept * class_bytes(class) <= 1 << 20);
   }
   return 0;
 }
@@ -71,10 +81,10 @@ static int go_back_by_age(const void *unused) {
   (void)unused;
   set_up();
   size_t old = fresh(7);
-  REQUIRE(range_cache_put(old, HOME, CLASS));
+  range_cache_give(old, CLASS, &counters);
   os_fake_advance_ms(600);
   size_t young = fresh(7);
-  REQUIRE(range_cache_put(young, HOME + 1, CLASS));
+  range_cache_give(young, CLASS, &counters);
   os_fake_advance_ms(400);
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = 1000,
@@ -82,24 +92,87 @@ static int go_back_by_age(const void *unused) {
                         .calls_left = SIZE_MAX};
   range_cache_purge(&purge, &counters);
   REQUIRE(purge.work_remains && dirty_granules() == GRANULES);
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == young);
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == NO_GRANULE);
+  REQUIRE(take(CLASS, 7) == young);
+  REQUIRE(take(CLASS, 7) == NO_GRANULE);
   return 0;
 }
 
-/* Before the process grows: of all threads, but not again in the same tick, and never of an empty cache. */
+/* Before the process grows: the cache and the own magazines; those of others, but not again in the same tick. */
 static int merge_before_growth(const void *unused) {
   (void)unused;
   set_up();
+  struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
   os_fake_advance_ms(10);
-  REQUIRE(!range_cache_merge(HOME, &counters));
-  REQUIRE(range_cache_put(fresh(7), HOME + 1, CLASS));
-  REQUIRE(range_cache_merge(HOME, &counters) && dirty_granules() == GRANULES);
-  REQUIRE(range_cache_put(fresh(7), HOME + 1, CLASS) && range_cache_put(fresh(7), HOME, CLASS));
-  REQUIRE(range_cache_merge(HOME, &counters) && dirty_granules() == 2 * GRANULES);
-  REQUIRE(!range_cache_merge(HOME, &counters));
-  os_fake_advance_ms(1);
-  REQUIRE(range_cache_merge(HOME, &counters) && dirty_granules() == 3 * GRANULES);
+  for (unsigned turn = 0; turn < 2; turn++) {
+    range_cache_give(fresh(7), CLASS, &counters);
+    REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
+    REQUIRE(range_magazine_keep(others, CLASS, fresh(7)));
+    REQUIRE(range_cache_merge(own, &counters));
+    REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
+    REQUIRE((range_magazine_take(others, CLASS) == NO_GRANULE) == (turn == 0));
+  }
+  return 0;
+}
+
+/* ---- magazines ---------------------------------------------------------------------------------------------------- */
+
+static int keep_in_a_magazine(const void *unused) {
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
+    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    while (range_magazine_keep(own, class, fresh_of(granules, 7))) kept++;
+    REQUIRE(kept == range_magazine_slots(class) && kept <= RANGE_MAGAZINE_SLOTS);
+    REQUIRE(kept == 2 || kept * class_bytes(class) <= 2 << 20);
+    while (range_magazine_take(own, class) != NO_GRANULE) kept--;
+    REQUIRE(kept == 0);
+  }
+  REQUIRE(load_relaxed(&own->bytes) == 0);
+  return 0;
+}
+
+/* While another thread is at them, or they are closed. */
+static int leave_alone_what_is_in_use(const void *unused) {
+  struct purge everything = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  REQUIRE(range_magazine_keep(own, CLASS, fresh(7)) && range_magazines_enter(own));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(everything.work_remains && dirty_granules() == 0);
+  range_magazines_leave(own);
+  store_relaxed(&own->is_closed, 1);
+  REQUIRE(range_magazine_take(own, CLASS) == NO_GRANULE && !load_relaxed(&own->is_used));
+  REQUIRE(!range_magazine_keep(own, CLASS, fresh(7)));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 0);
+  store_relaxed(&own->is_closed, 0);
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == GRANULES && load_relaxed(&own->bytes) == 0);
+  return 0;
+}
+
+/* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
+static int empty_many(const void *unused) {
+  enum { MANY = 100 };
+  struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  step.calls_left = 96;
+  struct range_magazines *all[MANY];
+  for (unsigned index = 0; index < MANY; index++) {
+    REQUIRE((all[index] = range_magazines_make()));
+    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+  }
+  range_magazines_purge(&step, &counters);
+  REQUIRE(step.is_cut && dirty_granules() < MANY * GRANULES);
+  range_magazines_purge(&step, &counters);
+  REQUIRE(dirty_granules() == MANY * GRANULES);
+  for (unsigned index = 0; index < MANY; index++)
+    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
   return 0;
 }
 
@@ -108,6 +181,7 @@ static int merge_before_growth(const void *unused) {
 static int serve_whoever_asks(const void *unused) {
   (void)unused;
   start_library();
+  hak_free(must_malloc(200000)); /* the thread has its magazines */
   void *block = must_malloc(200000);
   hak_free(block);
   uint64_t allocs = counted(COUNT_large_allocs);
@@ -144,7 +218,7 @@ static int merge_for_another_class(const void *unused) {
   while (look().committed_bytes == before && count < BLOCKS)
     blocks[count++] = must_malloc(500 << 10);
   REQUIRE(count >= 12 && count < BLOCKS); /* of 64 times 128 KiB */
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == NO_GRANULE);
+  REQUIRE(take(CLASS, 7) == NO_GRANULE);
   return 0;
 }
 
@@ -224,39 +298,42 @@ static void protect_record(size_t granule, int protection) {
   REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
 }
 
-static int go_on_in_the_child(size_t lost, size_t left) {
+static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
   signal(SIGSEGV, SIG_DFL);
   protect_record(lost, PROT_READ | PROT_WRITE);
   range_cache_after_fork();
-  REQUIRE(range_cache_take(HOME + 1, CLASS, 7) == left);
-  REQUIRE(range_cache_take(HOME, CLASS, 7) == NO_GRANULE);
+  REQUIRE(take(CLASS, 7) == NO_GRANULE);
+  range_cache_give(fresh(7), CLASS, &counters);
+  REQUIRE(take(CLASS, 7) != NO_GRANULE);
+  REQUIRE(range_magazine_take(used, CLASS) != NO_GRANULE);
   return 0;
 }
 
-/* In the child a thread is cut off with one range of a shard in its hands: the others are found. */
-static int find_in_a_child(const void *unused) {
+/* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
+static int go_on_in_a_child(const void *unused) {
   (void)unused;
   pthread_t thread;
   int status;
   set_up();
-  size_t lost = fresh(7);
+  os_fake.is_multi_threaded = true;
+  struct range_magazines *used = range_magazines_make();
+  REQUIRE(range_magazine_keep(used, CLASS, fresh(7)) && range_magazines_enter(used));
   fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
-  size_t left = fresh(7);
-  while (left / GRANULES_PER_CHUNK < lost / GRANULES_PER_CHUNK + 8) left = fresh(7);
-  REQUIRE(range_cache_put(lost, HOME, CLASS) && range_cache_put(left, HOME, CLASS));
+  size_t lost = fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
+  range_cache_give(lost, CLASS, &counters);
   REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
   protect_record(lost, PROT_NONE);
   REQUIRE(pthread_create(&thread, NULL, purge_until_stopped, NULL) == 0);
   REQUIRE(sem_wait(&is_cut_off) == 0);
   pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) _exit(go_on_in_the_child(lost, left));
+  if (child == 0) _exit(go_on_in_the_child(lost, used));
   REQUIRE(waitpid(child, &status, 0) == child);
   return status;
 }
 
 CHILD_TEST(keep_and_find)
-CHILD_TEST(find_what_others_freed)
+CHILD_TEST(find_some_at_once)
 CHILD_TEST(hold_so_much)
 CHILD_TEST(go_back_by_age)
 CHILD_TEST(merge_before_growth)
@@ -265,12 +342,15 @@ CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
 CHILD_TEST(notice_a_second_free)
 CHILD_TEST(free_at_once)
-CHILD_TEST(find_in_a_child)
+CHILD_TEST(keep_in_a_magazine)
+CHILD_TEST(leave_alone_what_is_in_use)
+CHILD_TEST(empty_many)
+CHILD_TEST(go_on_in_a_child)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_keep_and_find),
-      cmocka_unit_test(test_find_what_others_freed),
+      cmocka_unit_test(test_find_some_at_once),
       cmocka_unit_test(test_hold_so_much),
       cmocka_unit_test(test_go_back_by_age),
       cmocka_unit_test(test_merge_before_growth),
@@ -279,7 +359,10 @@ int main(void) {
       cmocka_unit_test(test_merge_for_another_class),
       cmocka_unit_test(test_notice_a_second_free),
       cmocka_unit_test(test_free_at_once),
-      cmocka_unit_test(test_find_in_a_child),
+      cmocka_unit_test(test_keep_in_a_magazine),
+      cmocka_unit_test(test_leave_alone_what_is_in_use),
+      cmocka_unit_test(test_empty_many),
+      cmocka_unit_test(test_go_on_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,155 @@
+#include "large/range_magazine.h"
+
+#include "large/range_cache.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "report/report.h"
+
+/* Closed, and emptied, at a time; a step of a round ends with them. */
+enum { CLOSED_AT_ONCE = 64 };
+
+ATOMIC(bool) range_magazines_have_barrier;
+static ATOMIC(struct range_magazines *) all;
+static ATOMIC(struct range_magazines *) next_to_empty; /* relaxed: a hint; NULL: the first */
+
+struct range_magazines *range_magazines_make(void) {
+  struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
+  struct range_magazines *head = load_relaxed(&all);
+  if (!magazines) return NULL;
+  if (!head) store_relaxed(&range_magazines_have_barrier, os_fence_other_threads());
+  do magazines->next = head;
+  /* release: what it holds; pairs with close_some. */
+  while (!cas_weak_acq_rel(&all, &head, magazines));
+  return magazines;
+}
+
+/* ---- emptying -------------------------------------------------------------------------------------------------- */
+
+COLD void range_magazine_found_another(size_t granule, unsigned class) {
+  struct block_description block = {.base = range_block(granule),
+                                    .block_bytes = class_bytes(class),
+                                    .tier = class_tier_name(class),
+                                    .class_number = class};
+  report_double_free("free", block.base, &block);
+}
+
+/* Two threads may have freed it at once: one of them gives it back. */
+static bool leave_magazine(size_t granule, unsigned class) {
+  uint32_t entry = MAP_TAG_NONE | class;
+  /* acq_rel: of two that do it one is told so; orders nothing else. */
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | MAP_CLASS_BIG)) {
+    range_magazine_found_another(granule, class);
+    return false;
+  }
+  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
+  return true;
+}
+
+unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
+                              struct counters *counters) {
+  for (unsigned ranges = 0; ranges < most; ranges++) {
+    size_t granule = range_magazine_take(magazines, class);
+    if (granule == NO_GRANULE) return ranges;
+    if (leave_magazine(granule, class)) range_cache_give(granule, class, counters);
+  }
+  return most;
+}
+
+void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    range_magazine_flush(magazines, class, RANGE_MAGAZINE_SLOTS, counters);
+}
+
+void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
+                         unsigned ranges, struct counters *counters) {
+  for (; ranges--; granules++) {
+    if (range_magazine_keep(magazines, class, *granules))
+      fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
+    else
+      range_cache_give(*granules, class, counters);
+  }
+}
+
+static void purge_row(struct range_magazines *magazines, unsigned class, struct purge *purge,
+                      bool is_kept_whole, struct counters *counters) {
+  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
+  for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS; slot++) {
+    size_t granule = (size_t)*slot - 1;
+    if (!*slot || !purge_is_due(purge, range_info(granule)->stamp_ms)) continue;
+    *slot = 0;
+    add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
+    if (!leave_magazine(granule, class)) continue;
+    if (is_kept_whole)
+      range_cache_give(granule, class, counters);
+    else
+      range_give(granule, range_info(granule)->stamp_ms, counters);
+  }
+}
+
+static void purge_rows(struct range_magazines *magazines, struct purge *purge, bool is_kept_whole,
+                       struct counters *counters) {
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    purge_row(magazines, class, purge, is_kept_whole, counters);
+}
+
+RESIDENT void range_magazines_merge(struct range_magazines *magazines, struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!load_relaxed(&magazines->bytes) || !range_magazines_enter(magazines)) return;
+  purge_rows(magazines, &everything, false, counters);
+  range_magazines_leave(magazines);
+}
+
+static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
+  struct range_magazines *at = load_relaxed(&next_to_empty);
+  unsigned count = 0;
+  if (!at) at = load_acquire(&all); /* pairs with range_magazines_make */
+  for (; at && count < CLOSED_AT_ONCE; at = at->next) {
+    uint32_t open = 0;
+    /* seq: before is_used is read; pairs with range_magazines_enter. */
+    if (load_relaxed(&at->bytes) && cas_strong_seq(&at->is_closed, &open, 1)) closed[count++] = at;
+  }
+  store_relaxed(&next_to_empty, at);
+  return count;
+}
+
+/* Whether all threads have seen that they are closed.  In a program that is confined since, those that enter pay for it from
+ * now on; who has entered meanwhile will have left when the next round comes. */
+static bool is_seen_by_all(void) {
+  if (!os_is_multi_threaded() || !load_relaxed(&range_magazines_have_barrier)) return true;
+  bool is_seen = os_fence_other_threads();
+  if (!is_seen) store_relaxed(&range_magazines_have_barrier, false);
+  return is_seen;
+}
+
+static void empty_some(struct purge *purge, bool is_kept_whole, struct counters *counters) {
+  struct range_magazines *closed[CLOSED_AT_ONCE];
+  unsigned count = close_some(closed);
+  bool is_seen = count && is_seen_by_all();
+  for (unsigned index = 0; index < count; index++) {
+    /* seq: after is_closed was written.  acquire: what its thread changed. */
+    if (is_seen && !load_seq(&closed[index]->is_used))
+      purge_rows(closed[index], purge, is_kept_whole, counters);
+    else
+      purge->work_remains = true;
+    store_release(&closed[index]->is_closed,
+                  0); /* what is left; pairs with range_magazines_enter */
+  }
+}
+
+LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
+  do empty_some(purge, false, counters);
+  while (load_relaxed(&next_to_empty) && purge->calls_left == SIZE_MAX);
+  if (load_relaxed(&next_to_empty)) purge->work_remains = purge->is_cut = true;
+}
+
+void range_magazines_gather(bool are_kept_whole, struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  empty_some(&everything, are_kept_whole, counters);
+}
+
+void range_magazines_after_fork(void) {
+  for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
+    store_relaxed(&at->is_used, 0);
+    store_relaxed(&at->is_closed, 0);
+  }
+}
