@@ -2,6 +2,7 @@
 
 #include "base/peek.h"
 #include "cache/quarantine.h"
+#include "large/range_magazine.h"
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
@@ -13,6 +14,18 @@ static void add_magazines(struct free_blocks *found, const struct heap *heap) {
     /* Copied while it grew it may be no magazine. */
     if (magazine->base <= magazine->top && magazine->top <= magazine->end)
       found->in_caches[class] += magazine_count(magazine);
+  }
+}
+
+static void add_range_magazines(struct free_blocks *found, const struct heap *heap) {
+  struct range_magazines *magazines;
+  peek(&magazines, &heap->ranges, sizeof magazines);
+  if (!magazines) return;
+  for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++) {
+    uint32_t slots[RANGE_MAGAZINE_SLOTS];
+    peek(slots, magazines->slots[row], sizeof slots);
+    for (unsigned slot = 0; slot < RANGE_MAGAZINE_SLOTS; slot++)
+      found->in_caches[SLAB_CLASS_COUNT + row] += slots[slot] != 0;
   }
 }
 
@@ -85,6 +98,7 @@ void free_blocks_count(struct free_blocks *found) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
     add_magazines(found, heap);
+    add_range_magazines(found, heap);
     add_remote_buffer(found, heap);
     add_quarantine(found, heap);
   }
