@@ -3,7 +3,6 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "large/big.h"
-#include "large/range_cache.h"
 #include "map/colour.h"
 #include "os/os.h"
 
@@ -48,7 +47,7 @@ RESIDENT static size_t take_granule(struct large_request *request, struct counte
   if (range.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NO_GRANULE;
   size_t granule = take_freed(request, &range, counters);
   if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
-  if (range_cache_merge(request->magazines, counters))
+  if (range_magazines_merge(request->magazines, counters))
     granule = take_freed(request, &range, counters);
   return granule != NO_GRANULE ? granule : take_fresh(&range, counters);
 }

@@ -93,29 +93,9 @@ static void purge_row(struct row *row, struct purge *purge, struct counters *cou
   }
 }
 
-static void purge_rows(struct purge *purge, struct counters *counters) {
+RESIDENT void range_cache_purge(struct purge *purge, struct counters *counters) {
   for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
     purge_row(row, purge, counters);
-}
-
-LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters) {
-  range_magazines_purge(purge, counters);
-  purge_rows(purge, counters);
-}
-
-/* Other threads have use for what they keep, and lose it once in a tick of the clock at most. */
-RESIDENT bool range_cache_merge(struct range_magazines *own, struct counters *counters) {
-  static ATOMIC(uint32_t) gathered_ms;
-  struct purge everything = PURGE_EVERYTHING;
-  bool is_sparse = density_is_low();
-  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&gathered_ms);
-  /* acq_rel: orders nothing; one thread does it. */
-  bool is_for_all = before_ms != now_ms && cas_strong_acq_rel(&gathered_ms, &before_ms, now_ms);
-  if (is_for_all) range_magazines_gather(is_sparse, counters);
-  if (is_sparse) return is_for_all;
-  if (own) range_magazines_merge(own, counters);
-  purge_rows(&everything, counters);
-  return true;
 }
 
 /* ---- fork -------------------------------------------------------------------------------------------------------- */
@@ -123,5 +103,4 @@ RESIDENT bool range_cache_merge(struct range_magazines *own, struct counters *co
 void range_cache_after_fork(void) {
   for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
     if (lock_reset_in_child(&row->lock)) store_relaxed(&row->count, 0);
-  range_magazines_after_fork();
 }

@@ -7,7 +7,7 @@
 #ifndef HAK_LARGE_RANGE_CACHE_H
 #define HAK_LARGE_RANGE_CACHE_H
 
-#include "large/range_magazine.h"
+#include "pool/range.h"
 
 /* Ranges of the class, `most` at most, the call site's own before others; how many there were. */
 unsigned range_cache_take(unsigned class, uint32_t site, size_t *granules, unsigned most,
@@ -16,10 +16,8 @@ unsigned range_cache_take(unsigned class, uint32_t site, size_t *granules, unsig
 /* Keeps a range of the class for a while, or gives it to the arenas when there are enough of them. */
 void range_cache_give(size_t granule, unsigned class, struct counters *counters);
 
-/* Hands ranges that are old enough to the range arenas, those in threads' magazines too; the second form, before the process
- * grows, all of the cache and of the own magazines, and now and then of others': false when it leaves them alone. */
+/* Hands ranges that are old enough to the range arenas. */
 void range_cache_purge(struct purge *purge, struct counters *counters);
-bool range_cache_merge(struct range_magazines *own, struct counters *counters);
 
 /* In a forked child, while it has one thread: a row that another was at is lost. */
 void range_cache_after_fork(void);

@@ -1,6 +1,6 @@
 #include "large/range_magazine.h"
 
-#include "large/range_cache.h"
+#include "large/density.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -92,13 +92,6 @@ static void purge_rows(struct range_magazines *magazines, struct purge *purge, b
     purge_row(magazines, class, purge, is_kept_whole, counters);
 }
 
-RESIDENT void range_magazines_merge(struct range_magazines *magazines, struct counters *counters) {
-  struct purge everything = PURGE_EVERYTHING;
-  if (!load_relaxed(&magazines->bytes) || !range_magazines_enter(magazines)) return;
-  purge_rows(magazines, &everything, false, counters);
-  range_magazines_leave(magazines);
-}
-
 static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
   struct range_magazines *at = load_relaxed(&next_to_empty);
   unsigned count = 0;
@@ -140,14 +133,32 @@ LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *coun
   do empty_some(purge, false, counters);
   while (load_relaxed(&next_to_empty) && purge->calls_left == SIZE_MAX);
   if (load_relaxed(&next_to_empty)) purge->work_remains = purge->is_cut = true;
+  range_cache_purge(purge, counters);
 }
 
-void range_magazines_gather(bool are_kept_whole, struct counters *counters) {
+/* Other threads have use for what they keep, and lose it once in a tick of the clock at most. */
+static bool is_turn_of_others(void) {
+  static ATOMIC(uint32_t) gathered_ms;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&gathered_ms);
+  /* acq_rel: orders nothing; one thread does it. */
+  return before_ms != now_ms && cas_strong_acq_rel(&gathered_ms, &before_ms, now_ms);
+}
+
+RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
-  empty_some(&everything, are_kept_whole, counters);
+  bool is_sparse = density_is_low(), is_for_all = is_turn_of_others();
+  if (is_for_all) empty_some(&everything, is_sparse, counters);
+  if (is_sparse) return is_for_all;
+  if (own && range_magazines_enter(own)) {
+    purge_rows(own, &everything, false, counters);
+    range_magazines_leave(own);
+  }
+  range_cache_purge(&everything, counters);
+  return true;
 }
 
 void range_magazines_after_fork(void) {
+  range_cache_after_fork();
   for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
     store_relaxed(&at->is_used, 0);
     store_relaxed(&at->is_closed, 0);

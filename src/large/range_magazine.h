@@ -11,8 +11,7 @@
 #ifndef HAK_LARGE_RANGE_MAGAZINE_H
 #define HAK_LARGE_RANGE_MAGAZINE_H
 
-#include "config/limits.h"
-#include "pool/range.h"
+#include "large/range_cache.h"
 
 enum { RANGE_MAGAZINE_SLOTS = 8 };
 /* A row holds 2 MiB. */
@@ -103,14 +102,14 @@ void range_magazines_flush(struct range_magazines *magazines, struct counters *c
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
                          unsigned ranges, struct counters *counters);
 
-/* Gives ranges of all threads that are old enough to the arenas, of some threads only where the round is bounded. */
+/* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the
+ * round is bounded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters);
-/* Gives all ranges of some threads to the arenas, or to the cache. */
-void range_magazines_gather(bool are_kept_whole, struct counters *counters);
-/* Gives all ranges of the own thread to the arenas. */
-void range_magazines_merge(struct range_magazines *magazines, struct counters *counters);
+/* Before the process grows: all of the cache and of the own magazines (NULL: there are none), and now and then of others'.
+ * Where blocks are mostly untouched others' go to the cache, and nothing else is done.  False: nothing was. */
+bool range_magazines_merge(struct range_magazines *own, struct counters *counters);
 
-/* In a forked child, while it has one thread: who was at them is not there. */
+/* In a forked child, while it has one thread: who was at them, or at the cache, is not there. */
 void range_magazines_after_fork(void);
 
 #endif

@@ -212,7 +212,7 @@ static void find(void) {
 }
 static void purge_old(void) {
   struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
-  range_cache_purge(&old, mine());
+  range_magazines_purge(&old, mine());
 }
 static void purge_young(void) {
   struct purge young = {

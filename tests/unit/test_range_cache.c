@@ -107,7 +107,7 @@ static int merge_before_growth(const void *unused) {
     range_cache_give(fresh(7), CLASS, &counters);
     REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
     REQUIRE(range_magazine_keep(others, CLASS, fresh(7)));
-    REQUIRE(range_cache_merge(own, &counters));
+    REQUIRE(range_magazines_merge(own, &counters));
     REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
     REQUIRE((range_magazine_take(others, CLASS) == NO_GRANULE) == (turn == 0));
   }
@@ -301,7 +301,7 @@ static void protect_record(size_t granule, int protection) {
 static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
   signal(SIGSEGV, SIG_DFL);
   protect_record(lost, PROT_READ | PROT_WRITE);
-  range_cache_after_fork();
+  range_magazines_after_fork();
   REQUIRE(take(CLASS, 7) == NO_GRANULE);
   range_cache_give(fresh(7), CLASS, &counters);
   REQUIRE(take(CLASS, 7) != NO_GRANULE);
