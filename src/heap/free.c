@@ -97,22 +97,22 @@ static void free_block(uint32_t entry, void *block) {
     free_into_magazine(heap, entry, block);
 }
 
-static struct range_magazines *magazines_of(struct heap *heap) {
-  if (!heap->ranges && !options.harden && !options.guard) heap->ranges = range_magazines_make();
-  return heap->ranges;
+/* Not with a hard limit, which counts as much of a range as was asked for. */
+static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
+  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap->ranges &&
+         large_keep_own(heap->ranges, (uintptr_t)block, entry);
 }
 
-/* In its magazine, where half of it makes room: so two threads that free a block at once both have it in one, and who
- * comes second is told so. */
+/* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  struct range_magazines *magazines = magazines_of(heap);
-  if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes || !magazines) return false;
+  if (class >= CLASS_COUNT) return false;
+  if (!heap->ranges && !options.harden && !options.guard) heap->ranges = range_magazines_make();
+  if (!heap->ranges) return false;
   unsigned half = range_magazine_slots(class) / 2;
   class_figures_flushed(heap, class,
-                        range_magazine_flush(magazines, class, half, &heap->owner.counters));
-  bool is_live_still = owner_map_entry((uintptr_t)block) == entry; /* it may have been among them */
-  return is_live_still && large_keep_own(magazines, (uintptr_t)block, entry);
+                        range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));
+  return owner_map_entry((uintptr_t)block) == entry && keep_large(heap, entry, block);
 }
 
 RESIDENT static void free_range(uint32_t entry, void *block) {
@@ -120,13 +120,10 @@ RESIDENT static void free_range(uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
   if (heap) heap_enter(heap);
-  if (UNLIKELY(!is_block))
+  bool is_kept = is_block && heap && keep_after_flush(heap, entry, block);
+  if (!is_kept && UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
-  else if (heap && keep_after_flush(heap, entry, block))
-    ;
-  else if (UNLIKELY(!large_give((uintptr_t)block, heap_counters(heap))))
-    pointer_fail("free", (uintptr_t)block);
-  else if (heap && class < CLASS_COUNT)
+  else if (!is_kept && heap && class < CLASS_COUNT)
     class_figures_flushed(heap, class, 1);
   if (heap) leave_heap(heap, class);
 }
@@ -191,12 +188,6 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   if (!push_for_reuse(heap, class, block)) return false;
   reuse_spend(reuse);
   return true;
-}
-
-/* Not with a hard limit, which counts as much of a range as was asked for. */
-static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
-  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap->ranges &&
-         large_keep_own(heap->ranges, (uintptr_t)block, entry);
 }
 
 /* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in

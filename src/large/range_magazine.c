@@ -23,8 +23,6 @@ struct range_magazines *range_magazines_make(void) {
   return magazines;
 }
 
-/* ---- emptying -------------------------------------------------------------------------------------------------- */
-
 COLD void range_magazine_found_another(size_t granule, unsigned class) {
   struct block_description block = {.base = range_block(granule),
                                     .block_bytes = class_bytes(class),
@@ -45,19 +43,41 @@ static bool leave_magazine(size_t granule, unsigned class) {
   return true;
 }
 
-unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
-                              struct counters *counters) {
-  for (unsigned ranges = 0; ranges < most; ranges++) {
-    size_t granule = range_magazine_take(magazines, class);
-    if (granule == NO_GRANULE) return ranges;
+static unsigned empty_row(struct range_magazines *magazines, unsigned class, unsigned most,
+                          struct purge *purge, struct counters *counters) {
+  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
+  unsigned ranges = 0;
+  for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS && ranges < most; slot++) {
+    size_t granule = (size_t)*slot - 1;
+    if (!*slot || !purge_is_due(purge, range_info(granule)->stamp_ms)) continue;
+    *slot = 0;
+    add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
     if (leave_magazine(granule, class)) range_cache_give(granule, class, counters);
+    ranges++;
   }
-  return most;
+  return ranges;
 }
 
-void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
+static void empty_rows(struct range_magazines *magazines, struct purge *purge,
+                       struct counters *counters) {
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    range_magazine_flush(magazines, class, RANGE_MAGAZINE_SLOTS, counters);
+    empty_row(magazines, class, RANGE_MAGAZINE_SLOTS, purge, counters);
+}
+
+unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
+                              struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!range_magazines_enter(magazines)) return 0;
+  unsigned ranges = empty_row(magazines, class, most, &everything, counters);
+  range_magazines_leave(magazines);
+  return ranges;
+}
+
+RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!range_magazines_enter(magazines)) return;
+  empty_rows(magazines, &everything, counters);
+  range_magazines_leave(magazines);
 }
 
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
@@ -70,27 +90,7 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
   }
 }
 
-static void purge_row(struct range_magazines *magazines, unsigned class, struct purge *purge,
-                      bool is_kept_whole, struct counters *counters) {
-  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
-  for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS; slot++) {
-    size_t granule = (size_t)*slot - 1;
-    if (!*slot || !purge_is_due(purge, range_info(granule)->stamp_ms)) continue;
-    *slot = 0;
-    add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
-    if (!leave_magazine(granule, class)) continue;
-    if (is_kept_whole)
-      range_cache_give(granule, class, counters);
-    else
-      range_give(granule, range_info(granule)->stamp_ms, counters);
-  }
-}
-
-static void purge_rows(struct range_magazines *magazines, struct purge *purge, bool is_kept_whole,
-                       struct counters *counters) {
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    purge_row(magazines, class, purge, is_kept_whole, counters);
-}
+/* ---- emptying others' ------------------------------------------------------------------------------------------ */
 
 static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
   struct range_magazines *at = load_relaxed(&next_to_empty);
@@ -114,14 +114,14 @@ static bool is_seen_by_all(void) {
   return is_seen;
 }
 
-static void empty_some(struct purge *purge, bool is_kept_whole, struct counters *counters) {
+static void empty_some(struct purge *purge, struct counters *counters) {
   struct range_magazines *closed[CLOSED_AT_ONCE];
   unsigned count = close_some(closed);
   bool is_seen = count && is_seen_by_all();
   for (unsigned index = 0; index < count; index++) {
     /* seq: after is_closed was written.  acquire: what its thread changed. */
     if (is_seen && !load_seq(&closed[index]->is_used))
-      purge_rows(closed[index], purge, is_kept_whole, counters);
+      empty_rows(closed[index], purge, counters);
     else
       purge->work_remains = true;
     store_release(&closed[index]->is_closed,
@@ -130,7 +130,7 @@ static void empty_some(struct purge *purge, bool is_kept_whole, struct counters 
 }
 
 LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
-  do empty_some(purge, false, counters);
+  do empty_some(purge, counters);
   while (load_relaxed(&next_to_empty) && purge->calls_left == SIZE_MAX);
   if (load_relaxed(&next_to_empty)) purge->work_remains = purge->is_cut = true;
   range_cache_purge(purge, counters);
@@ -146,13 +146,10 @@ static bool is_turn_of_others(void) {
 
 RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
-  bool is_sparse = density_is_low(), is_for_all = is_turn_of_others();
-  if (is_for_all) empty_some(&everything, is_sparse, counters);
-  if (is_sparse) return is_for_all;
-  if (own && range_magazines_enter(own)) {
-    purge_rows(own, &everything, false, counters);
-    range_magazines_leave(own);
-  }
+  bool is_for_all = is_turn_of_others();
+  if (is_for_all) empty_some(&everything, counters);
+  if (density_is_low()) return is_for_all;
+  if (own) range_magazines_flush(own, counters);
   range_cache_purge(&everything, counters);
   return true;
 }
