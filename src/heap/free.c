@@ -97,18 +97,22 @@ static void free_block(uint32_t entry, void *block) {
     free_into_magazine(heap, entry, block);
 }
 
+RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
+  if (heap_is_real(heap) && !options.guard) heap->ranges = range_magazines_make();
+  return heap->ranges;
+}
+
 /* Not with a hard limit, which counts as much of a range as was asked for. */
-static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
-  return entry != MAP_ENTRY_BIG_LIVE && !limits.hard_bytes && heap->ranges &&
-         large_keep_own(heap->ranges, (uintptr_t)block, entry);
+RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block) {
+  if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes) return false;
+  if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
+  return large_keep_own(heap->ranges, (uintptr_t)block, entry);
 }
 
 /* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= CLASS_COUNT) return false;
-  if (!heap->ranges && !options.harden && !options.guard) heap->ranges = range_magazines_make();
-  if (!heap->ranges) return false;
+  if (class >= CLASS_COUNT || !heap->ranges) return false;
   unsigned half = range_magazine_slots(class) / 2;
   class_figures_flushed(heap, class,
                         range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));

@@ -22,7 +22,7 @@ static uint32_t parts_of(size_t granule) {
                     bytes);
 }
 
-void density_note(size_t granule) {
+RESIDENT void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   uint32_t every = ranges < LOOKS_MIN * LOOK_EVERY_AT_FIRST ? LOOK_EVERY_AT_FIRST : LOOK_EVERY;
   if ((ranges + 1) % every) return; /* not at the first: a short process is not worth a look */

@@ -7,8 +7,8 @@
 #include "os/os.h"
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
-static size_t take_cached(struct large_request *request, const struct range_request *range,
-                          struct counters *counters) {
+RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
+                                   struct counters *counters) {
   bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
   if (!is_plain || range->granules > LARGE_CLASS_COUNT || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);

@@ -12,7 +12,7 @@ ATOMIC(bool) range_magazines_have_barrier;
 static ATOMIC(struct range_magazines *) all;
 static ATOMIC(struct range_magazines *) next_to_empty; /* relaxed: a hint; NULL: the first */
 
-struct range_magazines *range_magazines_make(void) {
+RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
   struct range_magazines *head = load_relaxed(&all);
   if (!magazines) return NULL;
@@ -43,8 +43,8 @@ static bool leave_magazine(size_t granule, unsigned class) {
   return true;
 }
 
-static unsigned empty_row(struct range_magazines *magazines, unsigned class, unsigned most,
-                          struct purge *purge, struct counters *counters) {
+RESIDENT static unsigned empty_row(struct range_magazines *magazines, unsigned class, unsigned most,
+                                   struct purge *purge, struct counters *counters) {
   uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
   unsigned ranges = 0;
   for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS && ranges < most; slot++) {
@@ -58,8 +58,8 @@ static unsigned empty_row(struct range_magazines *magazines, unsigned class, uns
   return ranges;
 }
 
-static void empty_rows(struct range_magazines *magazines, struct purge *purge,
-                       struct counters *counters) {
+RESIDENT static void empty_rows(struct range_magazines *magazines, struct purge *purge,
+                                struct counters *counters) {
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
     empty_row(magazines, class, RANGE_MAGAZINE_SLOTS, purge, counters);
 }
@@ -124,8 +124,8 @@ static void empty_some(struct purge *purge, struct counters *counters) {
       empty_rows(closed[index], purge, counters);
     else
       purge->work_remains = true;
-    store_release(&closed[index]->is_closed,
-                  0); /* what is left; pairs with range_magazines_enter */
+    /* release: what is left; pairs with range_magazines_enter. */
+    store_release(&closed[index]->is_closed, 0);
   }
 }
 
@@ -146,6 +146,7 @@ static bool is_turn_of_others(void) {
 
 RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
+  if (!load_relaxed(&all)) return false; /* nobody has ever freed a Large block */
   bool is_for_all = is_turn_of_others();
   if (is_for_all) empty_some(&everything, counters);
   if (density_is_low()) return is_for_all;

@@ -38,7 +38,7 @@ struct range_magazines *range_magazines_make(void);
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   if (LIKELY(load_relaxed(&range_magazines_have_barrier))) {
     store_relaxed(&magazines->is_used, 1);
-    keep_store_order(); /* the barrier of whoever closes them is the rest */
+    keep_store_order(); /* the barrier of the thread that closes them is the rest */
   } else {
     exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_some */
   }

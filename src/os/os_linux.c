@@ -164,7 +164,7 @@ static void sleep_for(struct timespec time) {
 
 static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
-bool os_fence_other_threads(void) {
+RESIDENT bool os_fence_other_threads(void) {
   if (os_is_confined()) return false;
   int saved_errno = errno;
   bool is_done = fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
