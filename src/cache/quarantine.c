@@ -30,12 +30,13 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
   return &quarantine->blocks[QUARANTINE_BLOCKS];
 }
 
-/* ---- looks ------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------ */
 
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
   struct block_description description = slab_describe(slab_of_block(block), block);
-  report_write_after_free(block, offset, &description);
+  report_misuse(&(struct misuse){"write after", "free", block, &description, 0},
+                "the free block of %zu bytes was written to at offset %zu", block_bytes, offset);
   wipe_block(block, block_bytes); /* as all free blocks are */
 }
 
@@ -46,12 +47,12 @@ static void let_more_wait(struct quarantine *quarantine) {
   quarantine->block_most = most < QUARANTINE_BLOCKS ? most : QUARANTINE_BLOCKS;
 }
 
-bool quarantine_plan_look(struct quarantine *quarantine) {
+bool quarantine_plan_check(struct quarantine *quarantine) {
   let_more_wait(quarantine);
-  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
-    quarantine->looks++;
+  if (options.harden > 1 || quarantine->checks < FIRST_CHECKS)
+    quarantine->checks++;
   else
-    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
+    quarantine->frees_until_check = quarantine_draw(quarantine, 2 * CHECK_PERIOD - 1);
   return true;
 }
 
@@ -142,7 +143,7 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
 }
 
 /* The place that the next one to leave is in.  It is drawn a call before it leaves, so that nobody waits for what is known
- * of it, and its first line is there when malloc looks. */
+ * of it, and its first line is there when malloc checks it. */
 INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
   ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
   uintptr_t block = load_relaxed(place);
@@ -247,14 +248,19 @@ static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
       send_home(heap, quarantine, block);
 }
 
-NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
+NOINLINE static void empty_waiting(struct heap *heap, struct quarantine *quarantine) {
   while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
   let_go(heap, quarantine, exchange_leaving(quarantine, 0));
-  empty_ready(heap, quarantine);
-  flush_outgoing(heap, quarantine);
   while (quarantine->range_count) release_oldest_range(heap);
 }
 
+RESIDENT void quarantine_flush(struct heap *heap) {
+  if (LIKELY(heap->quarantine == NULL)) return;
+  empty_ready(heap, heap->quarantine);
+  flush_outgoing(heap, heap->quarantine);
+}
+
 RESIDENT void quarantine_empty(struct heap *heap) {
-  if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
+  if (UNLIKELY(heap->quarantine != NULL)) empty_waiting(heap, heap->quarantine);
+  quarantine_flush(heap);
 }

@@ -3,7 +3,7 @@
  *   | closed | slot 0 | closed | slot 1 | closed | …      slots are closed too while no block lives there
  *
  * Half of the blocks end at the end of their slot, half begin at its start: the first byte beyond on that
- * side faults.  On the other side the rest of the page is filled with a pattern, which free looks at.  A
+ * side faults.  On the other side the rest of the page is filled with a pattern, which free checks.  A
  * freed slot stays closed until all others that are free have been used: whoever touches it faults.
  *
  * The region lies outside the window, so the fast paths know nothing of it.  Without the option, and where
@@ -55,8 +55,5 @@ enum guarded_state guarded_find(uintptr_t address, uintptr_t *block, size_t *byt
 
 /* What a fault at an address is about; false when it is none of ours. */
 bool guarded_report_fault(const struct os_crash *crash);
-
-/* In a forked child, before anything else. */
-void guarded_after_fork(void);
 
 #endif

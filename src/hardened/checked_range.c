@@ -76,7 +76,7 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
     return NULL;
   }
   allocation->is_zero = info->is_zero;
-  trailer_fill(first_page(block), block);
+  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
   trailer_write(block, checked_range_capacity(block), size, allocation->maker);
   range_note_begin(granule);
   big_note_taken(granule, size, &heap->owner.counters);
@@ -90,7 +90,7 @@ static void check_front(uintptr_t block) {
   if (LIKELY(written == block)) return;
   struct block_description description = pointer_describe(
       block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
-  report_write_beside("free", block, block - written, true, &description);
+  report_write_beside(block, written, &description);
 }
 
 /* Closed, or else wiped. */

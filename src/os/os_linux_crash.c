@@ -1,5 +1,4 @@
 /* os_linux_crash.c: the contract of os.h on Linux, where it is about signals that end the process. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,7 +8,7 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-static void (*crash_look)(const struct os_crash *crash);
+static void (*crash_seen)(const struct os_crash *crash);
 
 static uintptr_t instruction_of(const ucontext_t *context) {
 #if defined(__x86_64__)
@@ -102,7 +101,8 @@ static void hand_on(const struct sigaction *action, int signal, siginfo_t *info,
     action->sa_handler(signal);
 }
 
-static void look_at_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
+static void note_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
+  KEEP_ERRNO(); /* the program's handler comes next */
   uintptr_t instruction = instruction_of(context);
   struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
                            .instruction = instruction,
@@ -110,12 +110,11 @@ static void look_at_crash(int signal, const siginfo_t *info, void *context, bool
                            .access = access_of(context),
                            .is_in_library = os_is_in_library(instruction),
                            .is_handled = is_handled};
-  crash_look(&crash);
+  crash_seen(&crash);
 }
 
 static void on_crash(int signal, siginfo_t *info, void *context) {
   unsigned index = watched_index(signal);
-  int saved_errno = errno;
   struct sigaction now;
   sigaction(signal, NULL, &now);
   bool is_first = is_called_by_kernel(CALLER_ADDRESS());
@@ -123,8 +122,7 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   /* A handler that calls us, and is the first itself, was not seen before. */
   bool is_fault = info->si_code > 0;
   if (is_fault && (is_first || !is_ours(&now)))
-    look_at_crash(signal, info, context, is_function(next) || !is_first);
-  errno = saved_errno;
+    note_crash(signal, info, context, is_function(next) || !is_first);
   hand_on(next, signal, info, context);
 }
 
@@ -137,44 +135,30 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* As the handler after ours would be called. */
-RESIDENT static bool watch_before(unsigned index, const struct sigaction *next,
-                                  struct sigaction *before) {
+RESIDENT static void watch_before(unsigned index, const struct sigaction *next) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(next))
     watch.sa_flags = (int)((unsigned)next->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
   handler_after[index] = *next; /* several threads may write the same */
-  return sigaction(watched_signals[index], &watch, before) == 0;
+  sigaction(watched_signals[index], &watch, NULL);
 }
 
-/* Unless somebody else does; tells the handler that was there.  One system call instead of two while no other thread can get
- * the signal in between. */
-static bool watch_if_nobody(unsigned index, struct sigaction *before) {
-  const struct sigaction nobody = {.sa_handler = SIG_DFL};
-  if (os_is_multi_threaded()) {
-    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
-    return !is_default(before) || watch_before(index, before, NULL);
-  }
-  if (!watch_before(index, &nobody, before)) return false;
-  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
-}
-
-RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
-  int saved_errno = errno;
-  crash_look = look;
+RESIDENT void os_watch_crashes(void (*seen)(const struct os_crash *crash)) {
+  KEEP_ERRNO();
+  crash_seen = seen;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
+    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
+    handler_at_first[index] = before;
+    if (is_default(&before)) watch_before(index, &before); /* unless somebody else does */
   }
-  errno = saved_errno;
 }
 
 void os_watch_first(void) {
   if (os_is_confined()) return;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   struct sigaction now;
-  bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
-    watch_before(0, &now, NULL);
-  errno = saved_errno;
+  bool is_known = crash_seen && sigaction(SIGSEGV, NULL, &now) == 0;
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now))) watch_before(0, &now);
 }
