@@ -112,7 +112,7 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block) 
 /* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
-  if (class >= CLASS_COUNT || !heap->ranges) return false;
+  if (class >= CLASS_COUNT || !heap->ranges || heap_is_diverted(heap)) return false;
   unsigned half = range_magazine_slots(class) / 2;
   class_figures_flushed(heap, class,
                         range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));

@@ -31,6 +31,14 @@ COLD void range_magazine_found_another(size_t granule, unsigned class) {
   report_double_free("free", block.base, &block);
 }
 
+RESIDENT uint64_t range_magazines_bytes(void) {
+  uint64_t bytes = 0;
+  /* acquire: pairs with range_magazines_make. */
+  for (struct range_magazines *at = load_acquire(&all); at; at = at->next)
+    bytes += load_relaxed(&at->bytes);
+  return bytes;
+}
+
 /* Two threads may have freed it at once: one of them gives it back. */
 static bool leave_magazine(size_t granule, unsigned class) {
   uint32_t entry = MAP_TAG_NONE | class;

@@ -31,6 +31,9 @@ struct range_magazines {
 /* Every other thread can be made to pass a barrier: else whoever uses its own pays for one.  Relaxed: read anew each time. */
 extern ATOMIC(bool) range_magazines_have_barrier;
 
+/* What lies in those of all threads; walks them. */
+uint64_t range_magazines_bytes(void);
+
 /* For a heap that has none; NULL without memory. */
 struct range_magazines *range_magazines_make(void);
 

@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <sys/mman.h>
 
+#include "cache/divert.h"
 #include "fake/os_fake.h"
 #include "heaps.h"
 #include "large/large.h"
@@ -126,6 +127,19 @@ static int serve_whoever_asks(const void *unused) {
   hak_free(block);
   uint64_t allocs = counted(COUNT_large_allocs);
   REQUIRE(must_malloc(200000) == block && counted(COUNT_large_allocs) == allocs);
+  return 0;
+}
+
+/* A thread that was called gives back what it frees: excess waits for it. */
+static int keep_nothing_once_called(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(must_malloc(200000));
+  REQUIRE(range_magazines_bytes() == class_bytes(class_of_size(200000)));
+  void *block = must_malloc(200000);
+  heap_divert(heap_of_thread);
+  hak_free(block);
+  REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
   return 0;
 }
 
@@ -277,6 +291,7 @@ CHILD_TEST(keep_in_a_magazine)
 CHILD_TEST(leave_alone_what_is_in_use)
 CHILD_TEST(empty_many)
 CHILD_TEST(serve_whoever_asks)
+CHILD_TEST(keep_nothing_once_called)
 CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
 CHILD_TEST(notice_a_second_free)
@@ -290,6 +305,7 @@ int main(void) {
       cmocka_unit_test(test_leave_alone_what_is_in_use),
       cmocka_unit_test(test_empty_many),
       cmocka_unit_test(test_serve_whoever_asks),
+      cmocka_unit_test(test_keep_nothing_once_called),
       cmocka_unit_test(test_serve_after_a_thread_ended),
       cmocka_unit_test(test_merge_for_another_class),
       cmocka_unit_test(test_notice_a_second_free),
