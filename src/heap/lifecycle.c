@@ -29,7 +29,8 @@ static enum misuse_action chosen_misuse_action(void) {
       [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
   for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
     if (scan_equals(options.on_misuse, names[action])) return (enum misuse_action)action;
-  warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
+  report_line("warning: HAKMEM_ON_MISUSE=\"%s\" is not abort, warn or ignore; ignored",
+              options.on_misuse);
   return MISUSE_ABORT;
 }
 
