@@ -32,7 +32,8 @@ def test_only_what_changed_is_shown(tool: Tool, files: tuple[Path, Path]) -> Non
     assert shown.status == 0, shown.stderr
     assert "serve (serve.cc:11) ← main" in shown.stdout
     assert "parse" not in shown.stdout
-    assert re.search(r"\+31\.\d MiB .* 2 other sites; --all shows them|2 other sites", shown.stdout)
+    assert "2 other sites; --all shows them" in shown.stdout
+    assert re.search(r"^\+31\.[23] MiB\s.*\stotal", shown.stdout, re.MULTILINE), shown.stdout
     everything = tool.inside("diff", *files, "--all").stdout
     assert all(name in everything for name in SITES)
 
@@ -103,11 +104,9 @@ def shown(profile: Profile, capsys: pytest.CaptureFixture[str], **options: int) 
 
 def test_the_table_adds_up(named: Profile, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(named, capsys)
-    assert "server --port 80 (process 1234) on hakmem 1.0, 10 s" in text or "/opt/server/bin/server" in text
+    assert text.startswith("/opt/server/bin/server --port 80 (process 1234 on hakmem 1.0), 10 s\n")
     assert "3 samples found no room and are missing from the sums" in text
-    assert re.search(
-        r"exact\s+20\s+[\d.]+ %\s+cache_fill \(cache_fill.cc:12\) ← main \(main.cc:99\)|cache_fill", text
-    )
+    assert re.search(r"20\.0 MiB\s+exact\s+20\s+38 %\s+cache_fill \(cache_fill.cc:12\) ← main ←", text), text
     assert "operator new" not in text
     assert "before the profile began" in text
     assert re.search(r"52\.7 MiB\s+total", text), text
@@ -133,4 +132,5 @@ def test_rounding(named: Profile, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "0 samples" in shown(Profile(), capsys)
+    text = shown(Profile(), capsys)
+    assert text.startswith("a program (an unknown process)\n0 samples\n")

@@ -31,7 +31,10 @@ LEAVES = {
         r"<?alloc::alloc::.*|<?(alloc::)?raw_vec::.*|<?alloc::raw_vec::.*|hashbrown::raw::.*::(new_uninitialized|try_with_capacity|with_capacity).*",
         r"<?std::(sys|alloc)::.*alloc.*|core::alloc::.*",
     ),
-    "Go with cgo": (r"_cgo_[0-9a-f]+_Cfunc__?CMalloc|_cgo_cmalloc",),
+    "Go": (
+        r"_cgo_[0-9a-f]+_Cfunc__?CMalloc|_cgo_cmalloc",
+        r"runtime\.(mallocgc\w*|new(object|array)|(make|grow)slice\w*|make(map|chan)\w*|raw(string|byteslice)\w*)",
+    ),
     "GLib": (
         r"g_(try_)?(malloc|malloc0|realloc)(_n)?|g_(aligned_alloc0?|slice_alloc0?|slice_copy|memdup2?)",
         r"g_(strdup|strndup|strconcat|strjoinv?|strdup_v?printf|strnfill)|g_datalist_\w*alloc",

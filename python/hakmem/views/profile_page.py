@@ -25,6 +25,7 @@ from hakmem.views.profile_text import (
     UNSAMPLED_TEXT,
     interval_text,
     span_text,
+    whose,
 )
 from hakmem.views.report import Tile, script_json
 
@@ -64,7 +65,7 @@ def render(profile: Profile, depth: int = DEPTH) -> str:
     return environment.get_template("profile.html.j2").render(
         header=header,
         title=TITLES[header.mode],
-        when=when(header),
+        whose=whose(header) + when(header),
         tool_version=__version__,
         command=" ".join(header.command) or header.process_name,
         tiles=tiles(profile, table),

@@ -16,7 +16,7 @@ from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.json_format import sites_to_json
 from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
-from hakmem.profile.model import Frame, Mode, Profile
+from hakmem.profile.model import Frame, Header, Mode, Profile
 from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.views.screen import console, one_line, print_json, table
 
@@ -52,7 +52,7 @@ def heading(profile: Profile) -> Iterator[str]:
     header = profile.header
     name = one_line(header.command, 60) if header.command else header.process_name
     length = f", {duration_text(header.seconds)}" if header.seconds else ""
-    yield f"{name} (process {header.pid}) on hakmem {header.version}{length}"
+    yield f"{name or 'a program'} ({whose(header)}){length}"
     samples = profile.shown
     count = sum(one.samples for one in samples)
     rates = sorted({rate.rate_bytes for rate in header.rates})
@@ -64,6 +64,12 @@ def heading(profile: Profile) -> Iterator[str]:
     if header.lost_samples:
         lost = counted(header.lost_samples, "sample")
         yield f"{lost} found no room and {'is' if header.lost_samples == 1 else 'are'} missing from the sums"
+
+
+def whose(header: Header) -> str:
+    """`process 1234 on hakmem 1.0`; less of a profile that another tool made."""
+    process = f"process {header.pid}" if header.pid else "an unknown process"
+    return f"{process} on hakmem {header.version}" if header.version else process
 
 
 def columns_of(mode: Mode) -> list[str]:
