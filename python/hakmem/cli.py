@@ -16,6 +16,8 @@ COMMANDS = {
     "stat": "Print one snapshot of a process.",
     "top": "Watch one process, or choose among all, live.",
     "why": "Explain RSS in lines that add up to it.",
+    "what": "Tell what live blocks contain: classes, types, text, pointers …",
+    "leaks": "Find the blocks that a program cannot reach any more.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "export": "Export metrics of all hakmem processes for Prometheus.",
