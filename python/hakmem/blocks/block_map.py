@@ -18,7 +18,7 @@ import numpy as np
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.census import Census, ClassCensus
 from hakmem.census.reading import Addresses, Blocks, Integers, Reading, read_full
-from hakmem.layout.occupancy import bits_of
+from hakmem.layout.occupancy import BITS_PER_WORD, bits_of
 from hakmem.layout.structures import Window
 from hakmem.target.target import Target
 
@@ -230,9 +230,7 @@ def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any
 
 def _place_of_granule(window: Window, reading: Reading, places: Places) -> NDArray[np.int32]:
     assert reading.walk is not None
-    found = np.zeros(
-        window.granule_count + 1, np.int32
-    )  # the last row is for words outside the window
+    found = np.zeros(window.granule_count + 1, np.int32)  # the last row is for words outside the window
     first = window.granule_of(places.starts)
     last = window.granule_of(places.starts + places.extents - np.uint64(1))
     is_place = places.extents > 0
@@ -267,7 +265,9 @@ def _mark_batch(found: BlockMap, rows: Integers, local: Addresses, remote: Addre
     """The states of the blocks of some slabs: [slab, word]."""
     counts, first = found.places.block_counts[rows], found.places.first_blocks[rows]
     for words, state in ((local, State.FREE), (remote, State.REMOTE)):
-        slab, index = np.nonzero(bits_of(words))
+        slab, word = np.nonzero(words)
+        row, bit = np.nonzero(bits_of(words[slab, word].reshape(-1, 1)))
+        slab, index = slab[row], word[row] * BITS_PER_WORD + bit
         inside = index < counts[slab]
         found.states[first[slab[inside]] + index[inside]] = state
 

@@ -1,7 +1,11 @@
 """Blocks that the program cannot reach any more: `hakmem leaks`.
 
-    scan, wait, scan        of a running process: what both say is unreachable, and has not changed in between
-    one scan                of a process that is frozen meanwhile, or of a core
+    scan, wait, scan …    of a running process, until one scan suspects all that those before it did: what is
+                          unreachable, and the same, in all of them
+    one scan              of a process that is frozen meanwhile, or of a core
+
+A pointer that moves while it is looked for, as a compacting collector moves many, makes a block look
+unreachable; each scan takes most of those away.
 
 A block may be held by nothing but a register.  Those of a running process are only partly visible, so of
 what is unreachable as many groups as registers are unseen, the largest ones, are not "definitely" lost but
@@ -10,7 +14,7 @@ what is unreachable as many groups as registers are unseen, the largest ones, ar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,11 +29,12 @@ from hakmem.blocks.marking import groups
 from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
-from hakmem.census.reading import Integers
+from hakmem.census.reading import Addresses, Integers
 from hakmem.target.target import Target, making_sense
 
 DRAWS = 2000
 ADDRESSES_MAX = 10
+SCANS_MAX = 6
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Leaks:
     contents: list[ContentRow]  # of the definite ones
     classes: list[SizeClass]
     addresses: list[int]  # of the largest groups' first blocks
-    is_whole: bool  # False: memory was missing, so nothing is definite
+    is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
     notes: list[str] = field(default_factory=list)
     # Growth by call site, and survival by age, come from samples of a profile: further sections, by name.
     sections: dict[str, Any] = field(default_factory=dict)
@@ -114,55 +119,113 @@ class Options:
 def find_leaks(target: Target, options: Options) -> Leaks:
     """The blocks of a target that nothing reaches."""
     with making_sense(target):
-        scans = _scans(target, options)
-        found = _leaks(target, options, scans)
+        found = _leaks(target, options, look(target, options))
     target.check_same()
     return found
 
 
-def _scans(target: Target, options: Options) -> list[Scan]:
-    """The last one is the one that the others must agree with."""
+@dataclass
+class Suspects:
+    """What has been unreachable, and the same, in all scans so far: sorted by address."""
+
+    starts: Addresses
+    sizes: Integers
+    hashes: Addresses
+
+    @classmethod
+    def of(cls, scan: Scan) -> Suspects:
+        return cls(scan.starts, scan.map.sizes_of(scan.unreachable), scan.hashes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def rows_in(self, other: Suspects) -> Integers:
+        """The rows of these that are in the other ones, too."""
+        if not len(other):
+            return np.empty(0, np.int64)
+        row = np.minimum(np.searchsorted(other.starts, self.starts), len(other) - 1)
+        same = (other.starts[row] == self.starts) & (other.sizes[row] == self.sizes)
+        return np.flatnonzero(same & (other.hashes[row] == self.hashes))
+
+    def chosen(self, rows: Integers) -> Suspects:
+        return Suspects(self.starts[rows], self.sizes[rows], self.hashes[rows])
+
+
+@dataclass
+class Verdict:
+    """What several scans say together."""
+
+    last: Scan
+    lost: Integers  # blocks of the last scan's map
+    log: list[dict[str, float]]
+    unseen_registers: int
+    swapped_bytes: int
+    missing_bytes: int
+    is_settled: bool  # the last scan took nothing away
+
+
+def look(target: Target, options: Options) -> Verdict:
+    """One scan of what stands still; else scans until one agrees with all before it."""
     process = target.process
     if process is None:
-        return [Scanning(target, None, True, options.progress).run()]
+        return judged([Scanning(target, None, True, options.progress).run])
     if options.freeze:
         with frozen(process) as threads:
-            return [Scanning(target, threads, options.with_swapped, options.progress).run()]
-    scans = []
-    for part in range(2):
-        if part:
-            options.sleep(options.wait_s)
-            target.check_same()
-        progress = _half_of(options.progress, part)
-        scans.append(Scanning(target, None, options.with_swapped, progress).run())
-    return scans
+            return judged([Scanning(target, threads, options.with_swapped, options.progress).run])
+
+    def again() -> Scan:
+        options.sleep(options.wait_s)
+        target.check_same()
+        return Scanning(target, None, options.with_swapped).run()
+
+    first = Scanning(target, None, options.with_swapped, options.progress).run
+    return judged([first, *[again] * (SCANS_MAX - 1)])
 
 
-def _half_of(progress: Progress, part: int) -> Progress:
-    return lambda done: progress((part + done) / 2)
+def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
+    """Scans until nothing is suspected, or a scan suspects all that the ones before it did."""
+    suspects: Suspects | None = None
+    verdict: Verdict | None = None
+    for step in steps:
+        scan = step()
+        found = Suspects.of(scan)
+        rows = np.arange(len(found)) if suspects is None else found.rows_in(suspects)
+        is_settled = len(steps) == 1 or (suspects is not None and len(rows) == len(suspects)) or not len(rows)
+        suspects = found.chosen(rows)
+        verdict = _with(verdict, scan, scan.unreachable[rows], is_settled)
+        if is_settled:
+            break
+    assert verdict is not None
+    return verdict
 
 
-def agreed(scans: list[Scan]) -> Integers:
-    """The rows of the last scan's unreachable blocks that were so, and had the same contents, in each."""
-    last = scans[-1]
-    starts, sizes = last.starts, last.map.sizes_of(last.unreachable)
-    keep = np.ones(len(starts), bool)
-    for scan in scans[:-1]:
-        before, before_sizes = scan.starts, scan.map.sizes_of(scan.unreachable)
-        if not len(before):
-            return np.empty(0, np.int64)
-        row = np.minimum(np.searchsorted(before, starts), len(before) - 1)
-        keep &= (before[row] == starts) & (before_sizes[row] == sizes) & (scan.hashes[row] == last.hashes)
-    return np.flatnonzero(keep)
+def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
+    """One more scan; the map of the one before is forgotten: it is large."""
+    registers = sum(thread.unseen_registers for thread in scan.threads)
+    return Verdict(
+        last=scan,
+        lost=lost,
+        log=[
+            *(before.log if before else []),
+            {
+                "seconds": round(scan.seconds, 3),
+                "read_bytes": scan.read_bytes,
+                "unreachable": len(scan.unreachable),
+            },
+        ],
+        unseen_registers=max(registers, before.unseen_registers if before else 0),
+        swapped_bytes=max(scan.swapped_bytes, before.swapped_bytes if before else 0),
+        missing_bytes=max(scan.missing_bytes, before.missing_bytes if before else 0),
+        is_settled=is_settled,
+    )
 
 
-def _leaks(target: Target, options: Options, scans: list[Scan]) -> Leaks:
-    last = scans[-1]
+def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
+    last, lost = verdict.last, verdict.lost
     block_map, marking = last.map, last.marking
-    lost = last.unreachable[agreed(scans)]
     head_of = groups(last.edges, lost)
-    unseen = max(sum(thread.unseen_registers for thread in scan.threads) for scan in scans)
-    is_whole = not any(scan.swapped_bytes or scan.missing_bytes for scan in scans)
+    unseen = verdict.unseen_registers
+    is_whole = not (verdict.swapped_bytes or verdict.missing_bytes) and verdict.is_settled
     is_perhaps, heads = set_aside(block_map, lost, head_of, unseen if is_whole else len(lost))
     definite, perhaps = lost[~is_perhaps], lost[is_perhaps]
     interior = np.flatnonzero(marking.is_live & marking.is_marked & ~marking.is_exact)
@@ -175,7 +238,7 @@ def _leaks(target: Target, options: Options, scans: list[Scan]) -> Leaks:
         is_core=target.process is None,
         version=target.schema.version,
         is_frozen=options.freeze and target.process is not None,
-        scans=[{"seconds": round(scan.seconds, 3), "read_bytes": scan.read_bytes} for scan in scans],
+        scans=verdict.log,
         live=Sum.of(block_map, block_map.live_blocks()),
         definite=Sum.of(block_map, definite, len(np.flatnonzero(~is_perhaps[heads]))),
         perhaps=Sum.of(block_map, perhaps, len(np.flatnonzero(is_perhaps[heads]))),
@@ -187,7 +250,7 @@ def _leaks(target: Target, options: Options, scans: list[Scan]) -> Leaks:
         classes=classes,
         addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
         is_whole=is_whole,
-        notes=notes_of(scans),
+        notes=notes_of(verdict),
     )
 
 
@@ -203,10 +266,9 @@ def set_aside(
     return is_chosen[head_of] if len(lost) else is_chosen, heads
 
 
-def notes_of(scans: list[Scan]) -> list[str]:
+def notes_of(verdict: Verdict) -> list[str]:
     """What makes the answer uncertain."""
-    swapped = max(scan.swapped_bytes for scan in scans)
-    missing = max(scan.missing_bytes for scan in scans)
+    swapped, missing = verdict.swapped_bytes, verdict.missing_bytes
     notes = []
     if swapped:
         notes.append(
@@ -217,5 +279,10 @@ def notes_of(scans: list[Scan]) -> list[str]:
         notes.append(
             f"{missing >> 10:,} KiB of the process's memory are not in the core (see coredump_filter, "
             "MADV_DONTDUMP), and pointers there are not seen, so nothing is definitely lost"
+        )
+    if not verdict.is_settled:
+        notes.append(
+            f"no scan of {len(verdict.log)} agreed with those before: the process changes faster than it can be "
+            "scanned, so nothing is definitely lost; --freeze stops it for one scan"
         )
     return notes

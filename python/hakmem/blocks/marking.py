@@ -50,8 +50,9 @@ class Marking:
         self.map = block_map
         count = block_map.block_count
         self.is_live = block_map.states == State.LIVE
-        self.is_marked = np.zeros(count, bool)
-        self.is_exact = np.zeros(count, bool)  # something points at its beginning
+        # Of what is not live there is nothing to find out.
+        self.is_marked = ~self.is_live
+        self.is_exact = ~self.is_live  # something points at its beginning
         self.is_from_freed = np.zeros(count, bool)  # a freed block points into it
         self.number = np.int32 if count < 1 << 31 else np.int64
         self._parts: list[Edges] = []
@@ -81,9 +82,10 @@ class Marking:
         """Reads a batch of blocks: its bytes, and those of its pointers that are not settled yet."""
         words = read_words(self.map.reading.target.memory, batch)
         found = pointers_in(words, batch, self.map)
-        alive = np.flatnonzero(self.is_live[found.blocks])
-        targets, into = found.blocks[alive], found.into[alive]
-        sources, _ = self.map.find(batch.addresses_of(found.places[alive]))
+        is_settled = self.is_marked[found.blocks] & self.is_exact[found.blocks]
+        fresh = np.flatnonzero(~is_settled)
+        targets, into = found.blocks[fresh], found.into[fresh]
+        sources, _ = self.map.find(batch.addresses_of(found.places[fresh]))
         is_other = (sources >= 0) & (sources != targets)
         is_live = is_other & self.is_live[sources]
         self.is_from_freed[targets[is_other & ~is_live]] = True
@@ -99,10 +101,10 @@ class Marking:
         self._parts.append(edges)
         self._held += len(edges.sources)
         if self._held > self._held_max:
-            self._settle()
+            self.settle()
             self._held_max = max(EDGES_AT_ONCE, len(self._edges.sources))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Follows the edges as far as they go; keeps those whose source is not marked, and whose target is
         neither.
 
@@ -119,12 +121,12 @@ class Marking:
 
     def finish(self) -> Edges:
         """The edges between blocks that cannot be reached."""
-        self._settle()
+        self.settle()
         return self._edges
 
     def unreachable(self) -> Integers:
         """The live blocks without a mark."""
-        return np.flatnonzero(self.is_live & ~self.is_marked)
+        return np.flatnonzero(~self.is_marked)
 
 
 # ---- waves -----------------------------------------------------------------------------------------

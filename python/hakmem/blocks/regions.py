@@ -84,12 +84,15 @@ class Regions:
     # ---- which --------------------------------------------------------------------------------------
 
     def _heap(self, block_map: BlockMap) -> list[Region]:
-        chunks = chunk_runs(block_map, block_map.window.chunk_map != 0)
+        """Ranges first: large arrays point to many blocks."""
+        entries = block_map.window.chunk_map
+        has_ranges = entries & np.uint64(self.target.schema.constant("chunk_is_ranges")) != 0
         return [
             Region(low, high, Kind.HEAP, mapping)
+            for chosen in (has_ranges, (entries != 0) & ~has_ranges)
             for mapping in self.mappings
             if "r" in mapping.permissions
-            for low, high in clipped(chunks, mapping.start, mapping.end)
+            for low, high in clipped(chunk_runs(block_map, chosen), mapping.start, mapping.end)
         ]
 
     def _roots(self, block_map: BlockMap, threads: Sequence[Thread]) -> list[Region]:

@@ -106,7 +106,7 @@ class Scanning:
             self._read_bytes += count
 
     def mark_blocks(self, marking: Marking, regions: Regions) -> tuple[Addresses, Addresses]:
-        """The pass over all blocks; which addresses were read: starts and ends."""
+        """The pass over all blocks; which addresses were read: starts and ends, sorted."""
         starts, ends = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
         whole = sum(region.end - region.start for region in regions.heap)
 
@@ -119,7 +119,9 @@ class Scanning:
             starts.append(batch.starts)
             ends.append(batch.starts + batch.counts)
             self.progress(min(1.0, self._read_bytes / max(whole, 1)))
-        return np.concatenate(starts), np.concatenate(ends)
+        together = np.concatenate(starts)
+        order = np.argsort(together, kind="stable")
+        return together[order], np.concatenate(ends)[order]
 
 
 def hashes(

@@ -75,7 +75,7 @@ def groups_text(one: Sum) -> str:
 def perhaps_text(found: Leaks) -> str:
     """Why not definitely."""
     if not found.is_whole:
-        return "nothing that was read leads to them, but not all memory could be read"
+        return "nothing that was seen leads to them, but not all was seen"
     seen = f"{counted(found.unseen_registers, 'register')} of {counted(found.threads, 'thread')}"
     return f"the largest groups, as many as {seen} that cannot be seen may hold; --freeze tells"
 
@@ -84,6 +84,6 @@ def how(found: Leaks) -> str:
     """What the answer rests on."""
     speeds = [scan["read_bytes"] / max(scan["seconds"], 1e-9) for scan in found.scans]
     read = bytes_text(found.scans[-1]["read_bytes"])
-    way = "One scan" if len(found.scans) == 1 else "Two scans that agree, each"
+    way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"
     stopped = ", with the process stopped" if found.is_frozen else ""
     return f"{way} of {read} at {bytes_text(min(speeds))}/s{stopped}."
