@@ -27,7 +27,7 @@ WORD_BYTES = 8
 HEAD_BYTES = 1024  # of each block are read
 HEAD_WORDS = 6  # in which a class or type is looked for
 ARRAY_COOKIES = (0, 8, 16)  # before the first object of an array
-TEXT_BYTES_MIN = 4
+STRING_BYTES_MIN = 8  # a pointer has two zeros at its end
 TEXT_SHARE = 0.7
 POINTER_SHARE = 0.5
 RANDOM_BYTES_MIN = 128
@@ -118,11 +118,13 @@ class Contents:
             return Content(Kind.ZERO)
         share = int(is_address.sum()) / filled
         head, data = words[:HEAD_WORDS].tolist(), words.tobytes()
-        if known := self._named(head, share) or text_of_kind(data, share):
+        if known := self._named(head, share) or string_at_start(data, share):
             return known
         if share >= POINTER_SHARE and filled > 1:
             to_code = self._files.is_code(head[0]) and not is_block.any()
             return Content(Kind.POINTERS, "to code" if to_code else "", pointer_share=share)
+        if share < POINTER_SHARE and (known := prevailing_text(data, share)):
+            return known
         if share > 0:
             return Content(Kind.STRUCTURE, self._begins_with(head[0]), pointer_share=share)
         return without_pointers(words, data)
@@ -153,31 +155,26 @@ class Contents:
         return f"with &{symbol[0]}" if symbol and symbol[1] == 0 else ""
 
 
-def text_of_kind(data: bytes, pointer_share: float) -> Content | None:
-    """Text of one or two bytes for each sign, if that prevails."""
-    if text := text_of(data):
-        return Content(Kind.TEXT, text=text, pointer_share=pointer_share)
+def string_at_start(data: bytes, pointer_share: float) -> Content | None:
+    """A string that the block begins with.  What follows its end may be left from the block before."""
+    run = PRINTABLE.match(data)
+    if run is None or run.end() < STRING_BYTES_MIN or data[run.end() : run.end() + 1] not in (b"\0", b""):
+        return None
+    return Content(Kind.TEXT, text=shortened(run[0]), pointer_share=pointer_share)
+
+
+def prevailing_text(data: bytes, pointer_share: float) -> Content | None:
+    """Text of one or two bytes for each sign, anywhere in the block, if it is most of what is there."""
     if text := wide_text_of(data):
         return Content(Kind.WIDE_TEXT, text=text, pointer_share=pointer_share)
-    return None
+    runs = [match[0] for match in PRINTABLE.finditer(data)]
+    if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
+        return None
+    return Content(Kind.TEXT, text=shortened(max(runs, key=len)), pointer_share=pointer_share)
 
 
-def text_of(data: bytes) -> str:
-    """The text that prevails in a block, up to its end; "" if none does.
-
-    What follows a string's terminating zero may be left from the block before, and counts neither way."""
-    stripped = data.rstrip(b"\0")
-    runs = [(match.start(), match.end()) for match in PRINTABLE.finditer(stripped)]
-    if not runs:
-        return ""
-    first, end = runs[0]
-    is_string = first == 0 and data[end : end + 1] in (b"\0", b"") and end >= TEXT_BYTES_MIN * 2
-    long = [(low, high) for low, high in runs if high - low >= TEXT_BYTES_MIN]
-    share = sum(high - low for low, high in long) / len(stripped)
-    if not is_string and share < TEXT_SHARE:
-        return ""
-    low, high = max(long, key=lambda run: run[1] - run[0]) if not is_string else (0, end)
-    return stripped[low:high].decode("utf-8", errors="replace")[:EXAMPLE_LENGTH]
+def shortened(text: bytes) -> str:
+    return text.decode("utf-8", errors="replace")[:EXAMPLE_LENGTH]
 
 
 def wide_text_of(data: bytes) -> str:
