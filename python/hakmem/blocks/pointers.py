@@ -18,9 +18,9 @@ import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.blocks.block_map import BlockMap
-from hakmem.blocks.regions import PAGE_BYTES, Region, Runs
+from hakmem.blocks.regions import Region, Runs
 from hakmem.census.reading import Addresses, Integers
-from hakmem.layout.memory import Memory
+from hakmem.layout.memory import PAGE_BYTES, Memory
 
 Result = TypeVar("Result")
 

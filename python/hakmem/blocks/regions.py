@@ -8,7 +8,6 @@ counted."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,11 +20,10 @@ from hakmem.census.reading import Addresses, Integers
 from hakmem.census.scan import is_library, map_addresses
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import Outside, classify
-from hakmem.target.pages import PRESENT, SWAPPED, Interval, clipped, read_entries
+from hakmem.target.pages import PAGE_BYTES, PRESENT, SWAPPED, Interval, clipped, open_pagemap, read_entries
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
-PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 PAGES_AT_ONCE = 1 << 15
 OF_FILE = np.uint64(1 << 61)  # pagemap: a page of a file or of shared memory
 KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
@@ -125,12 +123,9 @@ class Regions:
         if process is None:
             yield from self._core_runs(regions)
             return
-        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with open_pagemap(process) as file:
             for region in regions:
                 yield from self._resident_runs(file, region, with_swapped)
-        finally:
-            os.close(file)
 
     def _resident_runs(self, file: int, region: Region, with_swapped: bool) -> Iterator[Runs]:
         """A private page of a file that the program has not written holds no pointer."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hakmem.census.reading import Addresses, Integers
-from hakmem.target.access import gone, refused
 from hakmem.target.corefile import CoreMemory
-from hakmem.target.pages import PAGE_BYTES, PRESENT, read_entries
+from hakmem.target.pages import PAGE_BYTES, PRESENT, open_pagemap, read_entries
 from hakmem.target.target import Target
 
 if TYPE_CHECKING:
@@ -47,17 +45,9 @@ class Residence:
     def _of_process(self, pages: Addresses) -> NDArray[np.bool_]:
         process = self._target.process
         assert process is not None
-        try:
-            file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-        except PermissionError:
-            raise refused(process.pid) from None
-        except FileNotFoundError:
-            raise gone(process.pid) from None
-        try:
+        with open_pagemap(process) as file:
             known: dict[int, bool] = {}
             for page in pages.tolist():
                 if page not in known:
                     known[page] = bool(read_entries(file, page * PAGE_BYTES, 1)[0] & PRESENT)
             return np.array([known[page] for page in pages.tolist()], bool)
-        finally:
-            os.close(file)

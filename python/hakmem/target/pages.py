@@ -9,7 +9,8 @@ import ctypes
 import fcntl
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -108,21 +109,28 @@ def read_page_map(process: Process, start: int, end: int, mapped: Iterable[Inter
     words = np.zeros(count, np.uint64)
     zero, huge = np.zeros(count, bool), np.zeros(count, bool)
     knows_huge = True
-    try:
-        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:
-        raise refused(process.pid) from None
-    except FileNotFoundError:
-        raise gone(process.pid) from None
-    try:
+    with open_pagemap(process) as file:
         for low, high in clipped(mapped, start, end):
             first, last = (low - start) // PAGE_BYTES, (high - start) // PAGE_BYTES
             words[first:last] = read_entries(file, low, last - first)
             knows_huge = knows_huge and mark_special(file, low, high, start, zero, huge)
-    finally:
-        os.close(file)
     present = (words & PRESENT != 0) & ~zero
     return PageMap(start, present, words & SWAPPED != 0, huge & present, knows_huge)
+
+
+@contextmanager
+def open_pagemap(process: Process) -> Iterator[int]:
+    """A descriptor of /proc/PID/pagemap."""
+    try:
+        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise refused(process.pid) from None
+    except (FileNotFoundError, ProcessLookupError):
+        raise gone(process.pid) from None
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def core_page_map(memory: Memory, start: int, end: int) -> PageMap:
