@@ -26,7 +26,7 @@ RUN_AT_LOAD static void at_load(void) {
 static void check_own_blocks(struct heap *heap) {
   if (!heap_is_real(heap)) return;
   heap_enter(heap);
-  caches_flush(heap);
+  caches_empty(heap);
   heap_leave(heap);
   if (!os_is_multi_threaded()) return; /* there are no others */
   owners_collect_ended();

@@ -63,6 +63,9 @@
 #define CACHE_LINE_BYTES 64
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
+/* Of a local variable: function(&variable) is called when its scope is left. */
+#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: its end is no use */
+
 /* The address this function returns to: its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
 

@@ -67,16 +67,4 @@ INLINE uint32_t tagged_stack_pop_all(struct tagged_stack *stack) {
   return (uint32_t)head - 1;
 }
 
-/* Turns a popped chain round: its last item comes first. */
-INLINE uint32_t tagged_chain_reverse(uint32_t first, link_of_item link_of) {
-  uint32_t reversed = NO_ITEM;
-  while (first != NO_ITEM) {
-    uint32_t next = load_relaxed(link_of(first));
-    store_relaxed(link_of(first), reversed);
-    reversed = first;
-    first = next;
-  }
-  return reversed;
-}
-
 #endif

@@ -8,12 +8,17 @@
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
+  quarantine_flush(heap);
+}
+
+RESIDENT void caches_empty(struct heap *heap) {
   quarantine_empty(heap);
+  caches_flush(heap);
 }
 
 RESIDENT void caches_park(struct heap *heap) {
   heap_enter(heap);
-  caches_flush(heap);
+  caches_empty(heap);
   heap_leave(heap);
   parked_add(heap);
 }

@@ -4,7 +4,9 @@
 
 #include "cache/heap.h"
 
-/* Empties them all.  Takes the latch. */
+/* Empties them all; or all but what waits in the quarantine, so that a burst's end does not cut short how long a misuse of
+ * it can be found.  Both take the latch. */
+void caches_empty(struct heap *heap);
 void caches_flush(struct heap *heap);
 /* The same, and parks the heap: it is nobody's from now on. */
 void caches_park(struct heap *heap);

@@ -35,7 +35,8 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
   struct block_description description = slab_describe(slab_of_block(block), block);
-  report_write_after_free(block, offset, &description);
+  report_misuse(&(struct misuse){"write after", "free", block, &description, 0},
+                "the free block of %zu bytes was written to at offset %zu", block_bytes, offset);
   wipe_block(block, block_bytes); /* as all free blocks are */
 }
 
@@ -247,14 +248,19 @@ static void empty_ready(struct heap *heap, struct quarantine *quarantine) {
       send_home(heap, quarantine, block);
 }
 
-NOINLINE static void empty_whole(struct heap *heap, struct quarantine *quarantine) {
+NOINLINE static void empty_waiting(struct heap *heap, struct quarantine *quarantine) {
   while (load_relaxed(&quarantine->block_count)) let_one_go(heap, quarantine, 0);
   let_go(heap, quarantine, exchange_leaving(quarantine, 0));
-  empty_ready(heap, quarantine);
-  flush_outgoing(heap, quarantine);
   while (quarantine->range_count) release_oldest_range(heap);
 }
 
+RESIDENT void quarantine_flush(struct heap *heap) {
+  if (LIKELY(heap->quarantine == NULL)) return;
+  empty_ready(heap, heap->quarantine);
+  flush_outgoing(heap, heap->quarantine);
+}
+
 RESIDENT void quarantine_empty(struct heap *heap) {
-  if (UNLIKELY(heap->quarantine != NULL)) empty_whole(heap, heap->quarantine);
+  if (UNLIKELY(heap->quarantine != NULL)) empty_waiting(heap, heap->quarantine);
+  quarantine_flush(heap);
 }

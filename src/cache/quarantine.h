@@ -32,8 +32,8 @@ struct quarantine {
   uint32_t outgoing_count, outgoing_bytes;
   uint32_t block_most; /* of those that wait, so that their bytes are within their bounds */
   size_t bytes;        /* that wait */
-  uint64_t random; /* state of random_next */
-  uintptr_t latest; /* of them; 0 when it has left */
+  uint64_t random;     /* state of random_next */
+  uintptr_t latest;    /* of them; 0 when it has left */
   uint32_t frees_until_look, looks; /* at what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
@@ -95,6 +95,8 @@ INLINE void quarantine_look(const struct quarantine *quarantine) {
 bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class);
 /* Takes a freed range that is inaccessible. */
 void quarantine_add_range(struct heap *heap, size_t granule);
+/* Lets go what does not wait: what is ready. */
+void quarantine_flush(struct heap *heap);
 /* Lets everything go. */
 void quarantine_empty(struct heap *heap);
 

@@ -28,7 +28,8 @@ static uint64_t memory_limit(const struct os_cgroup *cgroup) {
 static uint64_t part_of_cgroup(const char *name, const char *text, unsigned percent) {
   uint64_t limit = memory_limit(os_cgroup_read());
   if (limit != OS_CGROUP_NONE) return limit / 100 * percent;
-  warn_no_cgroup_limit(name, text);
+  report_line("warning: %s=%s: no memory limit of a cgroup is known to take a part of; ignored",
+              name, text);
   return 0;
 }
 
@@ -39,32 +40,34 @@ static bool is_percentage(const char *text) {
   return *text && scan_for_last(text, '%') && !scan_for_last(text, '%')[1];
 }
 
+static void warn_limit(const char *name, const char *value, const char *wrong, const char *holds) {
+  report_line("warning: %s=\"%s\" %s; %s", name, value, wrong, holds);
+}
+
 /* What the option says; 0, after a word about it, when that cannot be a limit. */
 static uint64_t parse_limit(const char *name, const char *text) {
   uint64_t bytes;
   unsigned percent = parse_percent(text);
   if (percent) return part_of_cgroup(name, text, percent);
-  if (is_percentage(text) || !bytes_parse(text, &bytes)) {
-    warn_limit(name, text,
-               "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%",
-               "it does not hold");
-  } else if (!bytes) {
-    warn_limit(name, text, "is zero, which would allow nothing", "it does not hold");
-  } else if (bytes < LIMIT_LEAST_BYTES) {
-    warn_limit(name, text, "is less than 1 MiB, which hakmem needs for itself", "it does not hold");
-  } else {
-    return bytes;
-  }
+  const char *wrong = NULL;
+  if (is_percentage(text) || !bytes_parse(text, &bytes))
+    wrong = "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%";
+  else if (!bytes)
+    wrong = "is zero, which would allow nothing";
+  else if (bytes < LIMIT_LEAST_BYTES)
+    wrong = "is less than 1 MiB, which hakmem needs for itself";
+  if (!wrong) return bytes;
+  warn_limit(name, text, wrong, "it does not hold");
   return 0;
 }
 
 /* A limit that nothing can reach is a mistake in its unit, most often. */
 static void warn_if_beyond_all(const char *name, const char *text, uint64_t bytes) {
   uint64_t cgroup = memory_limit(os_cgroup_read()), machine = os_memory_bytes();
-  if (bytes > cgroup)
-    warn_limit_beyond(name, text, "cgroup's limit", cgroup);
-  else if (bytes > machine)
-    warn_limit_beyond(name, text, "machine's memory", machine);
+  if (bytes <= cgroup && bytes <= machine) return;
+  report_line("warning: %s=\"%s\" is above the %s of %zu MiB; it holds, but that is met first",
+              name, text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
+              (size_t)((bytes > cgroup ? cgroup : machine) >> 20));
 }
 
 static uint64_t read_limit(const char *name, const char *text) {

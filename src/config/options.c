@@ -118,25 +118,24 @@ static bool is_in_bytes(const struct option_row *row) {
 }
 
 static void warn_malformed(const struct option_row *row, const char *value) {
-  char name_bytes[64], expected_bytes[96];
-  struct text name, expected;
-  text_init(&name, name_bytes, sizeof name_bytes - 1);
-  write_name(&name, row);
-  name_bytes[name.length_bytes] = 0;
-  text_init(&expected, expected_bytes, sizeof expected_bytes - 1);
+  struct report_line line;
+  struct text *text = report_begin(&line);
+  text_string(text, "warning: ");
+  write_name(text, row);
+  text_format(text, "=\"%s\" is not ", value);
   if (row->kind == OPTION_FLAG) {
-    text_string(&expected, has_parts(row) ? "0, 1 or conditions, as in " : "0 or 1");
-    if (has_parts(row)) text_format(&expected, "%s=%zu", part_name(row + 1), row[1].minimum);
+    text_string(text, has_parts(row) ? "0, 1 or conditions, as in " : "0 or 1");
+    if (has_parts(row)) text_format(text, "%s=%zu", part_name(row + 1), row[1].minimum);
   } else if (row->kind == OPTION_TEXT) {
-    text_string(&expected, "a text of at most 4000 bytes");
+    text_string(text, "a text of at most 4000 bytes");
   } else if (is_in_bytes(row)) {
-    text_format(&expected, "a size (64M, 64MiB, 64MB, 1.5G) from %zu to %zu bytes", row->minimum,
+    text_format(text, "a size (64M, 64MiB, 64MB, 1.5G) from %zu to %zu bytes", row->minimum,
                 row->maximum);
   } else {
-    text_format(&expected, "a whole number from %zu to %zu", row->minimum, row->maximum);
+    text_format(text, "a whole number from %zu to %zu", row->minimum, row->maximum);
   }
-  expected_bytes[expected.length_bytes] = 0;
-  warn_malformed_option(name_bytes, value, expected_bytes);
+  text_string(text, "; ignored");
+  report_end(&line);
 }
 
 /* Programs overwrite their environment when they set their process title: texts are copied. */
@@ -199,12 +198,12 @@ static void set(const struct option_row *row, const char *value) {
 }
 
 static void warn_unknown(const char *string) {
-  char name_bytes[64];
-  struct text name;
-  text_init(&name, name_bytes, sizeof name_bytes - 1);
-  while (*string && *string != '=') text_char(&name, *string++);
-  name_bytes[name.length_bytes] = 0;
-  warn_unknown_option(name_bytes);
+  struct report_line line;
+  struct text *text = report_begin(&line);
+  text_string(text, "warning: ");
+  while (*string && *string != '=') text_char(text, *string++);
+  text_string(text, " is not an option (HAKMEM_HELP=1 lists them); ignored");
+  report_end(&line);
 }
 
 static void read_one(const char *string) {

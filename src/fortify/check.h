@@ -37,6 +37,21 @@ INLINE void check_room(size_t bytes, size_t room_bytes) {
   if (UNLIKELY(bytes > room_bytes)) __chk_fail();
 }
 
+/* A function of the C library, and what its callers are compiled to with _FORTIFY_SOURCE, which is told how much room the
+ * compiler saw; `value` is what both return, `room` is SIZE_MAX in the first.  The lists of parameters stand in brackets.  Not
+ * all headers declare them. */
+#define WITH_ROOM_IN(result, name, name_chk, parameters, parameters_chk, value) \
+  result name parameters;                                                       \
+  EXPORT result name parameters {                                               \
+    const size_t room = SIZE_MAX;                                               \
+    return value;                                                               \
+  }                                                                             \
+  result name_chk parameters_chk;                                               \
+  EXPORT result name_chk parameters_chk { return value; }
+/* Most have it last. */
+#define WITH_ROOM(result, name, name_chk, value, ...) \
+  WITH_ROOM_IN(result, name, name_chk, (__VA_ARGS__), (__VA_ARGS__, size_t room), value)
+
 /* count * size, or SIZE_MAX when that is too much for any object. */
 INLINE size_t bytes_of(size_t count, size_t size) {
   size_t bytes;

@@ -6,74 +6,48 @@
 
 #include "fortify/check.h"
 
-/* Declared here only. */
-#define CHECKED(result, name, ...) \
-  result name(__VA_ARGS__);        \
-  EXPORT result name(__VA_ARGS__)
-
 /* ---- copies ------------------------------------------------------------------------------------------ */
 
-INLINE void *copy(const char *function, void *target, const void *source, size_t bytes) {
+INLINE void copy(const char *function, void *target, const void *source, size_t bytes) {
   check_write(function, target, bytes);
   check_read(function, source, bytes);
-  return real_move(target, source, bytes);
+  real_move(target, source, bytes);
 }
 
-EXPORT void *memcpy(void *restrict target, const void *restrict source, size_t bytes) {
-  return copy("memcpy", target, source, bytes);
+/* Returns where the copy begins, or where it ends. */
+INLINE void *copy_in_room(const char *function, void *target, const void *source, size_t count,
+                          size_t unit_bytes, size_t room, bool returns_end) {
+  size_t bytes = bytes_of(count, unit_bytes);
+  check_room(count, room);
+  copy(function, target, source, bytes);
+  return (char *)target + (returns_end ? bytes : 0);
 }
-EXPORT void *memmove(void *target, const void *source, size_t bytes) {
-  return copy("memmove", target, source, bytes);
-}
-EXPORT void *mempcpy(void *restrict target, const void *restrict source, size_t bytes) {
-  return (char *)copy("mempcpy", target, source, bytes) + bytes;
-}
+#define COPY(type, name, unit_bytes, returns_end)                                      \
+  WITH_ROOM(type *, name, __##name##_chk,                                              \
+            copy_in_room(#name, target, source, count, unit_bytes, room, returns_end), \
+            type *target, const type *source, size_t count)
+
+COPY(void, memcpy, 1, false)
+COPY(void, memmove, 1, false)
+COPY(void, mempcpy, 1, true)
+COPY(wchar_t, wmemcpy, sizeof(wchar_t), false)
+COPY(wchar_t, wmemmove, sizeof(wchar_t), false)
+COPY(wchar_t, wmempcpy, sizeof(wchar_t), true)
+
 void *__mempcpy(void *restrict, const void *restrict, size_t) EXPORT_ALIAS_OF(mempcpy);
 EXPORT void bcopy(const void *source, void *target, size_t bytes) {
   copy("bcopy", target, source, bytes);
 }
 
-CHECKED(void *, __memcpy_chk, void *target, const void *source, size_t bytes, size_t room) {
-  check_room(bytes, room);
-  return copy("memcpy", target, source, bytes);
-}
-CHECKED(void *, __memmove_chk, void *target, const void *source, size_t bytes, size_t room) {
-  check_room(bytes, room);
-  return copy("memmove", target, source, bytes);
-}
-CHECKED(void *, __mempcpy_chk, void *target, const void *source, size_t bytes, size_t room) {
-  check_room(bytes, room);
-  return (char *)copy("mempcpy", target, source, bytes) + bytes;
+static void *loop_memchr(const void *begin, int byte, size_t bytes) {
+  const unsigned char *at = begin;
+  for (; bytes--; at++)
+    if (*at == (unsigned char)byte) return (void *)(uintptr_t)at;
+  return NULL;
 }
 
-INLINE wchar_t *copy_wide(const char *function, wchar_t *target, const wchar_t *source,
-                          size_t count) {
-  return copy(function, target, source, bytes_of(count, sizeof(wchar_t)));
-}
-
-EXPORT wchar_t *wmemcpy(wchar_t *restrict target, const wchar_t *restrict source, size_t count) {
-  return copy_wide("wmemcpy", target, source, count);
-}
-EXPORT wchar_t *wmemmove(wchar_t *target, const wchar_t *source, size_t count) {
-  return copy_wide("wmemmove", target, source, count);
-}
-EXPORT wchar_t *wmempcpy(wchar_t *restrict target, const wchar_t *restrict source, size_t count) {
-  return copy_wide("wmempcpy", target, source, count) + count;
-}
-CHECKED(wchar_t *, __wmemcpy_chk, wchar_t *target, const wchar_t *source, size_t count,
-        size_t room) {
-  check_room(count, room);
-  return copy_wide("wmemcpy", target, source, count);
-}
-CHECKED(wchar_t *, __wmemmove_chk, wchar_t *target, const wchar_t *source, size_t count,
-        size_t room) {
-  check_room(count, room);
-  return copy_wide("wmemmove", target, source, count);
-}
-CHECKED(wchar_t *, __wmempcpy_chk, wchar_t *target, const wchar_t *source, size_t count,
-        size_t room) {
-  check_room(count, room);
-  return copy_wide("wmempcpy", target, source, count) + count;
+INLINE void *real_find_byte(const void *begin, int byte, size_t bytes) {
+  return REAL_OR(memchr, loop_memchr)(begin, byte, bytes);
 }
 
 /* What is said to be the most that is read, and where that ends before: what is really there of it. */
@@ -96,43 +70,49 @@ EXPORT void *memccpy(void *restrict target, const void *restrict source, int las
 
 /* ---- fills ------------------------------------------------------------------------------------------- */
 
-INLINE void *fill(const char *function, void *target, int byte, size_t bytes) {
+INLINE void *fill(const char *function, void *target, int byte, size_t bytes, size_t room) {
+  check_room(bytes, room);
   check_write(function, target, bytes);
   return real_set(target, byte, bytes);
 }
 
-EXPORT void *memset(void *target, int byte, size_t bytes) {
-  return fill("memset", target, byte, bytes);
-}
-EXPORT void bzero(void *target, size_t bytes) { fill("bzero", target, 0, bytes); }
-CHECKED(void *, __memset_chk, void *target, int byte, size_t bytes, size_t room) {
-  check_room(bytes, room);
-  return fill("memset", target, byte, bytes);
-}
+WITH_ROOM(void *, memset, __memset_chk, fill("memset", target, byte, bytes, room), void *target,
+          int byte, size_t bytes)
+EXPORT void bzero(void *target, size_t bytes) { fill("bzero", target, 0, bytes, SIZE_MAX); }
 
 /* Called through a pointer that the compiler does not know: it is not left out. */
-EXPORT void explicit_bzero(void *target, size_t bytes) { fill("explicit_bzero", target, 0, bytes); }
-CHECKED(void, __explicit_bzero_chk, void *target, size_t bytes, size_t room) {
-  check_room(bytes, room);
-  fill("explicit_bzero", target, 0, bytes);
+void __explicit_bzero_chk(void *target, size_t bytes, size_t room);
+EXPORT void __explicit_bzero_chk(void *target, size_t bytes, size_t room) {
+  fill("explicit_bzero", target, 0, bytes, room);
+}
+EXPORT void explicit_bzero(void *target, size_t bytes) {
+  fill("explicit_bzero", target, 0, bytes, SIZE_MAX);
 }
 
-INLINE wchar_t *fill_wide(wchar_t *target, wchar_t character, size_t count) {
+static wchar_t *loop_wmemset(wchar_t *target, wchar_t character, size_t count) {
+  for (size_t at = 0; at < count; at++) target[at] = character;
+  return target;
+}
+
+INLINE wchar_t *fill_wide(wchar_t *target, wchar_t character, size_t count, size_t room) {
+  check_room(count, room);
   check_write("wmemset", target, bytes_of(count, sizeof(wchar_t)));
   return REAL_OR(wmemset, loop_wmemset)(target, character, count);
 }
-EXPORT wchar_t *wmemset(wchar_t *target, wchar_t character, size_t count) {
-  return fill_wide(target, character, count);
-}
-CHECKED(wchar_t *, __wmemset_chk, wchar_t *target, wchar_t character, size_t count, size_t room) {
-  check_room(count, room);
-  return fill_wide(target, character, count);
-}
+WITH_ROOM(wchar_t *, wmemset, __wmemset_chk, fill_wide(target, character, count, room),
+          wchar_t *target, wchar_t character, size_t count)
 
 /* ---- questions ---------------------------------------------------------------------------------------- */
 
 EXPORT void *memchr(const void *begin, int byte, size_t bytes) {
   return (void *)(uintptr_t)find_byte("memchr", begin, byte, bytes);
+}
+
+static int loop_memcmp(const void *one, const void *other, size_t bytes) {
+  const unsigned char *left = one, *right = other;
+  for (size_t at = 0; at < bytes; at++)
+    if (left[at] != right[at]) return left[at] - right[at];
+  return 0;
 }
 
 /* Many a program compares more bytes than there are, because the first ones differ: that is left alone. */

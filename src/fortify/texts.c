@@ -10,8 +10,8 @@
 #define STP(name) stp##name
 #define STR_CHK(name) __str##name##_chk
 #define STP_CHK(name) __stp##name##_chk
-#define TEXT_LENGTH REAL_OR(strlen, loop_strlen)
-#define TEXT_LENGTH_MAX REAL_OR(strnlen, loop_strnlen)
+#define TEXT_LENGTH REAL_OR(strlen, loop_length)
+#define TEXT_LENGTH_MAX REAL_OR(strnlen, loop_within)
 #include "fortify/texts.def"
 
 EXPORT char *strndup(const char *text, size_t most) {

@@ -10,6 +10,6 @@
 #define STP(name) wcp##name
 #define STR_CHK(name) __wcs##name##_chk
 #define STP_CHK(name) __wcp##name##_chk
-#define TEXT_LENGTH REAL_OR(wcslen, loop_wcslen)
-#define TEXT_LENGTH_MAX REAL_OR(wcsnlen, loop_wcsnlen)
+#define TEXT_LENGTH REAL_OR(wcslen, loop_length)
+#define TEXT_LENGTH_MAX REAL_OR(wcsnlen, loop_within)
 #include "fortify/texts.def"

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/counters.h"
 #include "config/options.h"
 #include "map/metadata.h"
 #include "map/window.h"
-#include "os/lock.h"
 #include "report/report.h"
 
 /* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last four. */
@@ -25,12 +25,13 @@ struct guard_slot {
 struct guarded_region guarded_region;
 static struct guard_slot *slots;
 
-/* Slots that no block lives in: a ring, the longest free first. */
-static struct lock lock = {.rank = LOCK_RANK_GUARD};
-static uint16_t *ring;                /* under the lock, as is the next */
-static unsigned ring_first;           /* where the free ones begin */
-static ATOMIC(unsigned) free_count;   /* single writer under the lock; read as a hint */
-static struct counters lock_counters; /* of waits that are nobody's business */
+/* When each slot became free, in steps of `steps`: 0 before its first block, IN_USE while it has one. */
+static ATOMIC(uint64_t) *free_since;
+static ATOMIC(uint64_t) steps;
+static ATOMIC(unsigned) used_count; /* relaxed: a hint */
+
+enum { NO_SLOT = UINT16_MAX };
+#define IN_USE UINT64_MAX
 
 /* ---- the region ------------------------------------------------------------------------------------- */
 
@@ -46,12 +47,10 @@ bool guarded_start(void) {
   size_t bytes = count * (slot_bytes + os_page_bytes()) + os_page_bytes();
   if (load_relaxed(&guarded_region.begin)) return true;
   if (!slots) slots = metadata_allocate(count * sizeof *slots);
-  if (!ring) ring = metadata_allocate(count * sizeof *ring);
-  if (!slots || !ring) return false;
+  if (!free_since) free_since = metadata_allocate(count * sizeof *free_since);
+  if (!slots || !free_since) return false;
   void *region = window_reserve_outside(bytes);
   if (!region) return false;
-  for (unsigned index = 0; index < count; index++) ring[index] = (uint16_t)index;
-  store_relaxed(&free_count, count);
   guarded_region.bytes = bytes;
   guarded_region.slot_bytes = slot_bytes;
   guarded_region.slot_count = count;
@@ -61,51 +60,38 @@ bool guarded_start(void) {
 
 /* ---- free slots ------------------------------------------------------------------------------------- */
 
-enum { NO_SLOT = UINT16_MAX };
-
-static unsigned pop_slot(void) {
-  unsigned index = NO_SLOT;
-  lock_take(&lock, &lock_counters);
-  if (load_relaxed(&free_count)) {
-    index = ring[ring_first];
-    ring_first = (ring_first + 1) % guarded_region.slot_count;
-    store_relaxed(&free_count, load_relaxed(&free_count) - 1);
+/* The slot that has been free for the longest is the caller's, or NO_SLOT.  A thread that a fork cut off here leaves one
+ * that the child never uses. */
+static unsigned take_slot(void) {
+  for (;;) {
+    unsigned oldest = NO_SLOT;
+    uint64_t since = IN_USE;
+    for (unsigned index = 0; index < guarded_region.slot_count; index++) {
+      uint64_t here = load_relaxed(&free_since[index]);
+      if (here >= since) continue;
+      since = here;
+      oldest = index;
+    }
+    if (oldest == NO_SLOT) return NO_SLOT;
+    /* acq_rel: one thread gets it; the slot as it was left, pairs with give_slot. */
+    if (!cas_strong_acq_rel(&free_since[oldest], &since, IN_USE)) continue;
+    fetch_add_relaxed(&used_count, 1);
+    return oldest;
   }
-  lock_give(&lock);
-  return index;
 }
 
-static void push_slot(unsigned index) {
-  lock_take(&lock, &lock_counters);
-  unsigned count = load_relaxed(&free_count);
-  ring[(ring_first + count) % guarded_region.slot_count] = (uint16_t)index;
-  store_relaxed(&free_count, count + 1);
-  lock_give(&lock);
+static void give_slot(unsigned index) {
+  fetch_sub_relaxed(&used_count, 1);
+  /* release: what was done to the slot; pairs with take_slot. */
+  store_release(&free_since[index], fetch_add_relaxed(&steps, 1) + 1);
 }
 
 unsigned guarded_tenths_used(void) {
   unsigned count = guarded_region.slot_count;
-  return count ? 10 * (count - load_relaxed(&free_count)) / count : 0;
-}
-
-/* What another thread had in hands stays lost to the child: one slot.  If it was changing the ring, that is filled anew. */
-void guarded_after_fork(void) {
-  if (!lock_reset_in_child(&lock)) return;
-  unsigned count = 0;
-  for (unsigned index = 0; index < guarded_region.slot_count; index++) {
-    uint32_t phase = load_relaxed(&slots[index].phase);
-    if (phase == GUARD_UNUSED || phase == GUARD_FREED) ring[count++] = (uint16_t)index;
-  }
-  ring_first = 0;
-  store_relaxed(&free_count, count);
+  return count ? 10 * load_relaxed(&used_count) / count : 0;
 }
 
 /* ---- a block in its slot ------------------------------------------------------------------------------ */
-
-static void note_stack(struct call_stack *stack, uintptr_t from) {
-  stack->thread = os_thread_id();
-  stack->frame_count = os_backtrace(stack->frames, CALL_STACK_FRAMES, from);
-}
 
 /* The pages that a block lies in, which are open while it lives. */
 struct pages {
@@ -143,20 +129,20 @@ bool guarded_fits(size_t size, size_t alignment) {
 }
 
 uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end) {
-  unsigned index = pop_slot();
+  unsigned index = take_slot();
   if (index == NO_SLOT) return 0;
   struct guard_slot *slot = &slots[index];
   uintptr_t block = place(index, size, alignment, is_at_end);
   struct pages pages = pages_of(block, size);
   if (!open_pages(pages)) {
-    push_slot(index);
+    give_slot(index);
     return 0;
   }
   store_relaxed(&slot->phase, GUARD_OPENING);
   slot->block = block;
   slot->size = size;
   fill_around(block, size, pages);
-  note_stack(&slot->allocated, 0);
+  call_stack_note(&slot->allocated, 0);
   fetch_add_relaxed(&totals.guarded_live_bytes, size);
   store_release(&slot->phase, GUARD_LIVE); /* the record before; pairs with find_live */
   os_watch_first();
@@ -165,12 +151,32 @@ uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end) {
 
 /* ---- reports -------------------------------------------------------------------------------------------- */
 
-static struct guarded_block describe(const struct guard_slot *slot, uint32_t phase) {
-  bool is_freed = phase == GUARD_FREED || phase == GUARD_CLOSING;
-  return (struct guarded_block){.base = slot->block,
-                                .size = slot->size,
-                                .allocated = &slot->allocated,
-                                .freed = is_freed ? &slot->freed : NULL};
+static bool is_freed(uint32_t phase) { return phase == GUARD_FREED || phase == GUARD_CLOSING; }
+
+/* Where an address is: "<distance> bytes <side> the block of <size> bytes at <base> (guarded)". */
+#define PLACE_FORMAT "%zu bytes %s the block of %zu bytes at %#zx (guarded)"
+struct place {
+  size_t distance;
+  const char *side;
+  const char *kind; /* of an access there */
+};
+
+static struct place place_of(const struct guard_slot *slot, uint32_t phase, uintptr_t address) {
+  uintptr_t end = slot->block + slot->size;
+  struct place place = {address - slot->block, "into", "use-after-free (and used again)"};
+  if (address < slot->block)
+    place = (struct place){slot->block - address, "before", "heap-buffer-underflow"};
+  else if (address >= end)
+    place = (struct place){address - end, "after", "heap-buffer-overflow"};
+  if (is_freed(phase)) place.kind = "use-after-free";
+  return place;
+}
+
+static void report_stacks(const char *what, const struct call_stack *here,
+                          const struct guard_slot *slot, uint32_t phase) {
+  report_stack(what, here);
+  report_stack("allocated", &slot->allocated);
+  if (is_freed(phase)) report_stack("freed", &slot->freed);
 }
 
 static unsigned slot_index(uintptr_t address) {
@@ -182,14 +188,30 @@ static unsigned slot_index(uintptr_t address) {
 static void fail(const char *verb, uintptr_t address, const struct guard_slot *slot,
                  uint32_t phase) {
   struct call_stack here;
-  note_stack(&here, 0);
-  struct guarded_block block = describe(slot, phase);
-  if (phase == GUARD_UNUSED || phase == GUARD_OPENING)
+  if (phase == GUARD_UNUSED || phase == GUARD_OPENING) {
     report_invalid_pointer(verb, address);
-  else if (address != block.base)
-    report_guarded_interior(verb, address, &block, &here);
+    return;
+  }
+  if (misuse_action == MISUSE_IGNORE) return;
+  struct place place = place_of(slot, phase, address);
+  call_stack_note(&here, 0);
+  if (address != slot->block)
+    report_line("invalid %s of %#zx: " PLACE_FORMAT, verb, address, place.distance, place.side,
+                slot->size, slot->block);
   else
-    report_guarded_double_free(verb, address, &block, &here);
+    report_line("double %s of %#zx: the block of %zu bytes is free already (guarded)", verb,
+                address, slot->size);
+  report_stacks(verb, &here, slot, phase);
+  if (misuse_action == MISUSE_ABORT) os_abort();
+}
+
+static void fail_overwritten(const char *verb, uintptr_t address, const struct guard_slot *slot) {
+  if (misuse_action == MISUSE_IGNORE) return;
+  struct place place = place_of(slot, GUARD_LIVE, address);
+  report_line("%s: found by %s, written at %#zx, " PLACE_FORMAT, place.kind, verb, address,
+              place.distance, place.side, slot->size, slot->block);
+  report_stacks(verb, &slot->freed, slot, GUARD_LIVE);
+  if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
 /* The slot whose live block begins there; NULL, after a report, when none does. */
@@ -240,15 +262,12 @@ void guarded_give(uintptr_t block, const char *verb) {
   }
   fetch_sub_relaxed(&totals.guarded_live_bytes, slot->size);
   uintptr_t overwritten = find_overwritten(slot);
-  note_stack(&slot->freed, 0);
-  if (overwritten) {
-    struct guarded_block description = describe(slot, GUARD_LIVE);
-    report_guarded_overwrite(verb, overwritten, &description, &slot->freed);
-  }
+  call_stack_note(&slot->freed, 0);
+  if (overwritten) fail_overwritten(verb, overwritten, slot);
   struct pages pages = pages_of(slot->block, slot->size);
   os_close_pages((void *)pages.begin, pages.end - pages.begin); /* refused: it stays open */
   store_release(&slot->phase, GUARD_FREED); /* both stacks before; pairs with find_live */
-  push_slot((unsigned)(slot - slots));
+  give_slot((unsigned)(slot - slots));
 }
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */
@@ -272,14 +291,21 @@ static const struct guard_slot *slot_of_fault(uintptr_t address) {
 bool guarded_report_fault(const struct os_crash *crash) {
   if (!guarded_covers(crash->address)) return false;
   const struct guard_slot *slot = slot_of_fault(crash->address);
+  static const char *const names[] = {"access", "read", "write"};
+  const char *access = names[crash->access];
   struct call_stack here;
-  note_stack(&here, crash->instruction);
+  call_stack_note(&here, crash->instruction);
   if (!slot) {
-    report_guarded_fault(crash, NULL, &here);
+    report_line("wild access: %s at %#zx, where guarded blocks are; none was there yet", access,
+                crash->address);
+    report_stack(access, &here);
     return true;
   }
   /* acquire: the record; pairs with guarded_take and guarded_give. */
-  struct guarded_block block = describe(slot, load_acquire(&slot->phase));
-  report_guarded_fault(crash, &block, &here);
+  uint32_t phase = load_acquire(&slot->phase);
+  struct place place = place_of(slot, phase, crash->address);
+  report_line("%s: %s at %#zx, " PLACE_FORMAT, place.kind, access, crash->address, place.distance,
+              place.side, slot->size, slot->block);
+  report_stacks(access, &here, slot, phase);
   return true;
 }

@@ -56,7 +56,4 @@ enum guarded_state guarded_find(uintptr_t address, uintptr_t *block, size_t *byt
 /* What a fault at an address is about; false when it is none of ours. */
 bool guarded_report_fault(const struct os_crash *crash);
 
-/* In a forked child, before anything else. */
-void guarded_after_fork(void);
-
 #endif

@@ -93,7 +93,8 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
 void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
   if (!is_in_window(address)) {
-    report_foreign_pointer(verb, address);
+    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0},
+                  "neither hakmem's nor libc's");
     return;
   }
   bool is_mapped = granule < load_relaxed(&window.granule_count);

@@ -26,9 +26,7 @@ static uintptr_t smallest(uintptr_t one, uintptr_t other) { return one < other ?
 
 static void report(uintptr_t freed, uintptr_t written) {
   struct block_description block = slab_describe(slab_of_block(freed), freed);
-  bool is_before = written < freed;
-  size_t distance = is_before ? freed - written : written - freed;
-  report_write_beside("free", freed, distance, is_before, &block);
+  report_write_beside(freed, written, &block);
 }
 
 /* Where it reads as zero: from here to its end, and from its start to here, as far as it is looked at. */
@@ -52,8 +50,7 @@ COLD static void judge(uintptr_t block, size_t block_bytes, uintptr_t begin, uin
   const struct slab *slab = slab_of_block(block);
   bool is_block = slab->block_bytes == block_bytes && slab_has_block(slab, block, &index) &&
                   !trailer_is_there(block, block_bytes);
-  size_t at =
-      is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's */
+  size_t at = is_block ? find_nonzero(begin, end - begin) : end - begin; /* else it is another's */
   if (at < end - begin) {
     report(freed, begin + at);
     wipe_block(block, block_bytes);

@@ -208,7 +208,8 @@ COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as
       !operators_are_ours())
     return;
   struct block_description description = pointer_describe(block, entry, requested_bytes);
-  report_wrong_maker(verb, block, names[made_by], &description);
+  report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0},
+                "the block of %zu bytes was made by %s", requested_bytes, names[made_by]);
 }
 
 void checked_become_mallocs(uintptr_t block) {

@@ -90,7 +90,7 @@ static void check_front(uintptr_t block) {
   if (LIKELY(written == block)) return;
   struct block_description description = pointer_describe(
       block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
-  report_write_beside("free", block, block - written, true, &description);
+  report_write_beside(block, written, &description);
 }
 
 /* Closed, or else wiped. */

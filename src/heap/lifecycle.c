@@ -73,11 +73,11 @@ static bool start_library(void) {
     huge_init();
     if (!window_init(options.window_gib << 30)) return false;
   }
-  bool has_record = new_heap_init(); /* before the pool's, so that all begin in few pages */
+  if (!new_heap_init()) return false;
   class_figures_init();
-  if (!has_record || !slab_pool_init()) return false;
   os_thread_exit_init(end_of_thread);
-  if (options.guard && !guarded_start()) warn_no_guards();
+  if (options.guard && !guarded_start())
+    report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");
   return true;
 }
 
@@ -160,7 +160,6 @@ static void after_fork_in_child(void) {
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
-  guarded_after_fork();
   slab_pool_after_fork();
   range_cache_after_fork();
   reclaim_after_fork();

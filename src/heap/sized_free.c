@@ -16,7 +16,8 @@ static size_t usable_bytes_for(size_t size, size_t alignment) {
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   struct block_description block =
       pointer_describe(address, owner_map_entry(address), usable_bytes);
-  report_size_mismatch("free", address, size, &block);
+  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0},
+                "said to have %zu bytes, a block of %zu", size, usable_bytes);
 }
 
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */

@@ -209,14 +209,6 @@ static bool reserve_maps(void) {
   return false;
 }
 
-static void draw_free_base(void) {
-  for (unsigned attempt = 1; attempt < BASE_ATTEMPTS; attempt++) {
-    draw_base();
-    size_t chunks = load_relaxed(&window.chunk_limit);
-    if (!os_is_occupied((const void *)window.base, chunks << CHUNK_SHIFT)) return;
-  }
-}
-
 RESIDENT bool window_init(uint64_t wanted_bytes) {
   address_end = os_user_address_end();
   if (wanted_bytes > address_end / 4) wanted_bytes = address_end / 4;
@@ -276,13 +268,14 @@ static size_t piece_bytes(struct piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
-/* The window's first chunk shows whether the place is free; to ask for all of it each time would cost a
- * short process 1 % of its time.  While nobody has a chunk it may lie anywhere else. */
+/* While nobody has a chunk the window may lie anywhere else. */
 static enum os_map_result map_piece(size_t first, struct piece piece) {
-  enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
-  if (LIKELY(result != OS_OCCUPIED) || load_relaxed(&window.granule_count)) return result;
-  draw_free_base();
-  return os_map_at(piece_address(first, piece), piece_bytes(piece));
+  for (unsigned attempt = 1;; attempt++) {
+    enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
+    bool may_move = !load_relaxed(&window.granule_count) && attempt < BASE_ATTEMPTS;
+    if (LIKELY(result != OS_OCCUPIED) || !may_move) return result;
+    draw_base();
+  }
 }
 
 static void unmap_piece(size_t first, struct piece piece) {

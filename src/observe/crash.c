@@ -12,14 +12,18 @@ static bool is_inside(const struct os_crash *crash) {
   return crash->is_in_library || (heap_is_real(heap) && load_relaxed(&heap->is_busy));
 }
 
-static void look(const struct os_crash *crash) {
+static void tell(const struct os_crash *crash) {
   if (guarded_report_fault(crash) || crash->is_handled || !options.crash_line) return;
-  if (is_inside(crash)) report_crash(crash->signal_name, crash->instruction, crash->address);
+  if (is_inside(crash))
+    report_line(
+        "%s inside the allocator: instruction %#zx, address %#zx"
+        " (the heap is corrupt, or a pointer given to it was wild)",
+        crash->signal_name, crash->instruction, crash->address);
 }
 
 RESIDENT void crash_watch(void) {
   if (options.guard || options.harden) os_backtrace_prepare();
   if (!options.crash_line && !options.guard) return;
-  os_watch_crashes(look);
+  os_watch_crashes(tell);
   if (options.guard) os_watch_first();
 }

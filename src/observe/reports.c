@@ -78,7 +78,7 @@ static int create_file(const char *pattern) {
 static void report_to_file(void (*report)(struct text *), const char *pattern) {
   int descriptor = create_file(pattern);
   if (descriptor < 0) {
-    warn_stats_file(pattern);
+    report_line("warning: HAKMEM_STATS: cannot write %s; no report", pattern);
     return;
   }
   report_to_descriptor(report, descriptor);

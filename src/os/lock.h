@@ -41,7 +41,6 @@ void word_give(ATOMIC(uint32_t) *word);
  * of the many, so that they need no page of initial values. */
 enum lock_rank {
   LOCK_RANK_RANGES,
-  LOCK_RANK_GUARD,
   LOCK_RANK_HEAPS,
   LOCK_RANK_LOST,
   LOCK_RANK_ROUND,

@@ -2,7 +2,6 @@
  * os_linux_memory.c, os_linux_move.c, os_linux_confined.c, os_linux_crash.c and os_linux_symbols.c. */
 #include "os/os.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -39,7 +38,7 @@ RESIDENT uint64_t os_address_space_limit(void) {
 }
 
 RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   long length = 0;
   int descriptor = os_open_to_read(path);
   if (descriptor >= 0) {
@@ -49,7 +48,6 @@ RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) 
     os_close(descriptor);
   }
   buffer[length > 0 ? length : 0] = 0;
-  errno = saved_errno;
 }
 
 LONG_LIVED bool os_overcommit_is_strict(void) {
@@ -85,10 +83,9 @@ static bool is_mappable(uintptr_t address) {
 }
 
 RESIDENT uintptr_t os_user_address_end(void) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   unsigned bits = 47; /* the usual aarch64 has 48; some kernels have 42 or 39 */
   while (bits > 32 && !is_mappable(((uintptr_t)1 << bits) - ((uintptr_t)1 << (bits - 2)))) bits--;
-  errno = saved_errno;
   return (uintptr_t)1 << bits;
 }
 #endif
@@ -103,12 +100,10 @@ unsigned os_processor_count(void) {
 }
 
 RESIDENT uint64_t os_random(void) {
-  int saved_errno = errno;
-  uint64_t value = 0;
-  if (syscall(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) != sizeof value)
-    value = mix_bits(os_now_ns());
-  errno = saved_errno;
-  return value;
+  KEEP_ERRNO();
+  uint64_t value;
+  bool is_given = syscall(SYS_getrandom, &value, sizeof value, GRND_NONBLOCK) == sizeof value;
+  return is_given ? value : mix_bits(os_now_ns());
 }
 
 #if defined(__GLIBC__)
@@ -139,73 +134,71 @@ RESIDENT bool os_is_multi_threaded(void) {
   return !(&__libc_single_threaded && __libc_single_threaded);
 }
 
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec time;
   clock_gettime(clock, &time);
-  return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+  return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
 RESIDENT uint64_t os_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
-RESIDENT uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000; }
+RESIDENT uint64_t os_now_coarse_ms(void) { return clock_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS; }
 
 uint64_t os_processor_ms(void) {
-  return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
+  return os_is_confined() ? os_now_coarse_ms() : clock_ns(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
+}
+
+static struct timespec time_of(uint64_t ns) {
+  return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+}
+
+static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ns) {
+  KEEP_ERRNO();
+  struct timespec timeout = time_of(timeout_ns);
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns ? &timeout : NULL, NULL, 0);
 }
 
 /* On a word that nobody wakes: of all system calls that sleep, filters let this one pass. */
-static void sleep_for(struct timespec time) {
+static void sleep_ns(uint64_t ns) {
   static ATOMIC(uint32_t) nobody_wakes;
-  int saved_errno = errno;
-  syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
-  errno = saved_errno;
+  wait_ns(&nobody_wakes, 0, ns);
 }
 
-void os_yield(void) { sleep_for((struct timespec){.tv_nsec = 1}); }
+void os_yield(void) { sleep_ns(1); }
 
-void os_sleep_ms(uint64_t milliseconds) {
-  sleep_for((struct timespec){.tv_sec = (time_t)(milliseconds / 1000),
-                              .tv_nsec = (long)(milliseconds % 1000) * 1000000});
-}
+void os_sleep_ms(uint64_t milliseconds) { sleep_ns(milliseconds * NS_PER_MS); }
 
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms) {
-  int saved_errno = errno;
-  struct timespec timeout = {.tv_sec = (time_t)(timeout_ms / 1000),
-                             .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ms ? &timeout : NULL, NULL, 0);
-  errno = saved_errno;
+  wait_ns(word, expected, timeout_ms * NS_PER_MS);
 }
 
 void os_wake_one(ATOMIC(uint32_t) *word) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-  errno = saved_errno;
 }
 
 /* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without
- * waking anybody: so whoever waits looks again now and then. */
-enum { LOOK_AGAIN_NS = 50000000 };
+ * waking anybody: so whoever waits checks again now and then. */
+#define CHECK_AGAIN_NS (50 * NS_PER_MS)
 
 bool os_take_word(ATOMIC(uint32_t) *word) {
   if (os_is_confined()) return false; /* filters list what futex may do */
-  int saved_errno = errno;
+  KEEP_ERRNO();
   long result;
   do {
-    uint64_t end_ns = clock_ns(CLOCK_REALTIME) + LOOK_AGAIN_NS;
-    struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000),
-                           .tv_nsec = (long)(end_ns % 1000000000)};
+    struct timespec end = time_of(clock_ns(CLOCK_REALTIME) + CHECK_AGAIN_NS);
     result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
-  errno = saved_errno;
   return result == 0;
 }
 
 bool os_give_word(ATOMIC(uint32_t) *word) {
   if (os_is_confined()) return false; /* an earlier waiter checks again */
-  int saved_errno = errno;
-  long result = syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0);
-  errno = saved_errno;
-  return result == 0;
+  KEEP_ERRNO();
+  return syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0;
 }
 
 /* Room for the program's static TLS and what the sanitizers need. */
@@ -223,7 +216,7 @@ void os_await_threads(void) {
 
 bool os_thread_start(void *(*body)(void *), void *argument) {
   if (os_is_confined()) return false;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits: no handler runs on it */
@@ -237,43 +230,37 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
   if (!started) fetch_sub_relaxed(&threads_beginning, 1);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
-  errno = saved_errno;
   return started;
 }
 
-/* On a machine with more nothing is known, and a thread of ours has its maker's. */
-enum { PROCESSORS_MAX = 1024 };
-struct processors {
-  long bytes; /* that the kernel has written; -1 when it did not */
-  unsigned char mask[PROCESSORS_MAX / 8];
-};
-static struct processors processors_at_load;
+static cpu_set_t processors_at_load;
+static bool
+    knows_processors; /* else, as on a machine with more, a thread of ours has its maker's */
 
-static void read_processors(struct processors *processors) {
-  int saved_errno = errno;
-  processors->bytes = syscall(SYS_sched_getaffinity, 0, sizeof processors->mask, processors->mask);
-  errno = saved_errno;
+RESIDENT void os_note_processors(void) {
+  KEEP_ERRNO();
+  long bytes = syscall(SYS_sched_getaffinity, 0, sizeof processors_at_load, &processors_at_load);
+  knows_processors = bytes > 0;
 }
 
-RESIDENT void os_note_processors(void) { read_processors(&processors_at_load); }
-
-static bool are_same(const struct processors *one, const struct processors *other) {
-  long byte = 0;
-  while (byte < one->bytes && one->mask[byte] == other->mask[byte]) byte++;
-  return one->bytes == other->bytes && byte == one->bytes;
+static bool are_same(const cpu_set_t *one, const cpu_set_t *other) {
+  size_t processor = 0;
+  while (processor < CPU_SETSIZE && CPU_ISSET(processor, one) == CPU_ISSET(processor, other))
+    processor++;
+  return processor == CPU_SETSIZE;
 }
 
 /* Asked for only where it is not so already: a filter may kill the caller. */
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
-  struct processors own;
+  cpu_set_t own = {0};
   syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
   long policy = syscall(SYS_sched_getscheduler, 0);
   if (policy == SCHED_FIFO || policy == SCHED_RR)
     syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &no_priority);
-  read_processors(&own);
-  if (processors_at_load.bytes > 0 && !are_same(&own, &processors_at_load))
-    syscall(SYS_sched_setaffinity, 0, processors_at_load.bytes, processors_at_load.mask);
+  syscall(SYS_sched_getaffinity, 0, sizeof own, &own);
+  if (knows_processors && !are_same(&own, &processors_at_load))
+    syscall(SYS_sched_setaffinity, 0, sizeof processors_at_load, &processors_at_load);
 }
 
 void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
@@ -285,11 +272,9 @@ void os_thread_settle(const char *name) {
 }
 
 bool os_thread_exists(uint32_t thread_id) {
-  int saved_errno = errno;
-  bool exists = !os_is_confined() &&
-                (syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
-  errno = saved_errno;
-  return exists;
+  KEEP_ERRNO();
+  return !os_is_confined() &&
+         (syscall(SYS_tgkill, os_process_id(), thread_id, 0) == 0 || errno != ESRCH);
 }
 
 static pthread_key_t exit_key;
@@ -317,7 +302,7 @@ RESIDENT void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
 }
 
 void os_write(int descriptor, const char *bytes, size_t byte_count) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   while (byte_count) {
     long written = syscall(SYS_write, descriptor, bytes, byte_count);
     if (written < 0 && errno == EINTR) continue;
@@ -325,15 +310,13 @@ void os_write(int descriptor, const char *bytes, size_t byte_count) {
     bytes += written;
     byte_count -= (size_t)written;
   }
-  errno = saved_errno;
 }
 
 enum { DESCRIPTORS_LEFT_FREE = 64 }; /* programs and shells count from 0 */
 
 int os_duplicate(int descriptor) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   int copy = (int)syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTORS_LEFT_FREE);
-  errno = saved_errno;
   return copy < 0 ? descriptor : copy;
 }
 
@@ -350,14 +333,13 @@ static bool can_read(uintptr_t address) {
 }
 
 bool os_read_safely(void *target, const void *source, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   uintptr_t first = (uintptr_t)source, last = first + bytes - 1, page_bytes = os_page_bytes();
   bool is_readable = last >= first;
   for (uintptr_t at = first; is_readable && at <= last;
        at = round_down(at, page_bytes) + page_bytes)
     is_readable = can_read(at);
   if (is_readable) memcpy(target, source, bytes);
-  errno = saved_errno;
   return is_readable;
 }
 

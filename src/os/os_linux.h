@@ -2,7 +2,13 @@
 #ifndef HAK_OS_OS_LINUX_H
 #define HAK_OS_OS_LINUX_H
 
+#include <errno.h>
+
 #include "base/compiler.h"
+
+/* At the head of a function: however it is left, errno is then what it was. */
+INLINE void restore_errno(const int *saved_errno) { errno = *saved_errno; }
+#define KEEP_ERRNO() const int saved_errno ENDED_BY(restore_errno) = errno
 
 /* Maps, to be read and written, what of these pages is not mapped, and nothing over what is; false when a part of them
  * cannot be. */

@@ -1,17 +1,13 @@
 /* os_linux_confined.c: the contract of os.h on Linux, where it is about filters of system calls (seccomp).
  *
  * A filter may end the process at the first call that it does not list, and nothing tells which it lists.  So after the
- * program has announced one, no call is made but those that the C library's malloc needs as well; and where one was there
- * before the program was, files alone are read, which the dynamic linker has just done (docs/decisions/0026). */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
+ * program has announced one, no call is made but those that the C library's malloc needs as well.  One may have been there
+ * before the program was: until then files alone are read, which the dynamic linker has just done (docs/decisions/0026). */
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/scan.h"
 #include "os/os.h"
 #include "os/os_linux.h"
 
@@ -30,74 +26,32 @@ void os_note_prctl(int option) {
   os_await_threads();
 }
 
-/* ---- a filter that was there before ---------------------------------------------------------------------- */
-
-/* Of "Seccomp:<tab>0" in the lines of the status; true too when it cannot be read. */
-static bool has_filter(void) {
-  char status[4096];
-  os_read_file("/proc/self/status", status, sizeof status);
-  for (const char *line = status; line; line = scan_for(line, '\n')) {
-    if (*line == '\n') line++;
-    const char *mode = scan_past(line, "Seccomp:");
-    if (mode) return !scan_equals(mode, "\t0") && !scan_past(mode, "\t0\n");
-    if (!*line) break;
-  }
-  return true;
-}
-
-static bool is_filtered(void) {
-  enum { UNKNOWN, FILTERED, NOT_FILTERED };
-  static ATOMIC(char) filtered; /* relaxed: any thread finds the same */
-  char found = load_relaxed(&filtered);
-  if (found == UNKNOWN) store_relaxed(&filtered, found = has_filter() ? FILTERED : NOT_FILTERED);
-  return found == FILTERED;
-}
-
 /* ---- what is resident -------------------------------------------------------------------------------------- */
 
-enum { LOOK_PAGES_MAX = 1024, TOLD_NOTHING = -1 };
-
-/* Pages of a look, asked of the kernel at once. */
-static long count_by_call(void *address, size_t bytes, size_t pages) {
-  unsigned char is_resident[LOOK_PAGES_MAX];
-  long resident = 0;
-  if (mincore(address, bytes, is_resident) != 0) return TOLD_NOTHING;
-  for (size_t page = 0; page < pages; page++) resident += is_resident[page] & 1;
-  return resident;
-}
-
-/* The same from a file: a word for each page. */
-static long count_by_file(const void *address, size_t pages) {
+/* From a file with a word for each page; -1 when it does not tell. */
+static long count_resident(int file, size_t first, size_t pages) {
   enum { WORDS = 256 };
   const uint64_t present_or_swapped = UINT64_C(3) << 62;
   uint64_t words[WORDS];
   long resident = 0;
-  size_t first = (uintptr_t)address / os_page_bytes();
-  int file = os_open_to_read("/proc/self/pagemap");
-  if (file < 0) return TOLD_NOTHING;
-  for (size_t done = 0; done < pages && resident >= 0;) {
+  for (size_t done = 0; done < pages;) {
     size_t count = pages - done < WORDS ? pages - done : WORDS;
     long wanted = (long)(count * sizeof *words);
     long got = syscall(SYS_pread64, file, words, wanted, (long)((first + done) * sizeof *words));
-    if (got != wanted) resident = TOLD_NOTHING;
-    for (size_t word = 0; word < count && resident >= 0; word++)
-      resident += (words[word] & present_or_swapped) != 0;
+    if (got != wanted) return -1;
+    for (size_t word = 0; word < count; word++) resident += (words[word] & present_or_swapped) != 0;
     done += count;
   }
-  os_close(file);
   return resident;
 }
 
 size_t os_resident_bytes(void *address, size_t bytes) {
-  static ATOMIC(bool)
-      is_refused; /* relaxed: only a hint; what was refused once is not asked again */
+  enum { PAGES_MAX = 1024 };
+  KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;
-  if (pages > LOOK_PAGES_MAX || os_is_confined() || load_relaxed(&is_refused)) return bytes;
-  int saved_errno = errno;
-  long resident =
-      is_filtered() ? count_by_file(address, pages) : count_by_call(address, bytes, pages);
-  if (resident < 0 && errno != ENOMEM)
-    store_relaxed(&is_refused, true); /* ENOMEM: nothing is mapped there */
-  errno = saved_errno;
+  int file = pages > PAGES_MAX ? -1 : os_open_to_read("/proc/self/pagemap");
+  if (file < 0) return bytes;
+  long resident = count_resident(file, (uintptr_t)address / page_bytes, pages);
+  os_close(file);
   return resident < 0 ? bytes : (size_t)resident * page_bytes;
 }

@@ -1,5 +1,4 @@
 /* os_linux_crash.c: the contract of os.h on Linux, where it is about signals that end the process. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -103,6 +102,7 @@ static void hand_on(const struct sigaction *action, int signal, siginfo_t *info,
 }
 
 static void look_at_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
+  KEEP_ERRNO(); /* the program's handler comes next */
   uintptr_t instruction = instruction_of(context);
   struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
                            .instruction = instruction,
@@ -115,7 +115,6 @@ static void look_at_crash(int signal, const siginfo_t *info, void *context, bool
 
 static void on_crash(int signal, siginfo_t *info, void *context) {
   unsigned index = watched_index(signal);
-  int saved_errno = errno;
   struct sigaction now;
   sigaction(signal, NULL, &now);
   bool is_first = is_called_by_kernel(CALLER_ADDRESS());
@@ -124,7 +123,6 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   bool is_fault = info->si_code > 0;
   if (is_fault && (is_first || !is_ours(&now)))
     look_at_crash(signal, info, context, is_function(next) || !is_first);
-  errno = saved_errno;
   hand_on(next, signal, info, context);
 }
 
@@ -137,44 +135,30 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* As the handler after ours would be called. */
-RESIDENT static bool watch_before(unsigned index, const struct sigaction *next,
-                                  struct sigaction *before) {
+RESIDENT static void watch_before(unsigned index, const struct sigaction *next) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   if (is_function(next))
     watch.sa_flags = (int)((unsigned)next->sa_flags & ~SA_RESETHAND) | SA_SIGINFO;
   handler_after[index] = *next; /* several threads may write the same */
-  return sigaction(watched_signals[index], &watch, before) == 0;
-}
-
-/* Unless somebody else does; tells the handler that was there.  One system call instead of two while no other thread can get
- * the signal in between. */
-static bool watch_if_nobody(unsigned index, struct sigaction *before) {
-  const struct sigaction nobody = {.sa_handler = SIG_DFL};
-  if (os_is_multi_threaded()) {
-    if (sigaction(watched_signals[index], NULL, before) != 0) return false;
-    return !is_default(before) || watch_before(index, before, NULL);
-  }
-  if (!watch_before(index, &nobody, before)) return false;
-  return is_default(before) || sigaction(watched_signals[index], before, NULL) == 0;
+  sigaction(watched_signals[index], &watch, NULL);
 }
 
 RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   crash_look = look;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
-    if (watch_if_nobody(index, &before)) handler_at_first[index] = before;
+    if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
+    handler_at_first[index] = before;
+    if (is_default(&before)) watch_before(index, &before); /* unless somebody else does */
   }
-  errno = saved_errno;
 }
 
 void os_watch_first(void) {
   if (os_is_confined()) return;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   struct sigaction now;
   bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
-  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now)))
-    watch_before(0, &now, NULL);
-  errno = saved_errno;
+  if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now))) watch_before(0, &now);
 }

@@ -1,5 +1,4 @@
 /* os_linux_memory.c: the contract of os.h on Linux, where it is about memory. */
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -57,17 +56,12 @@ RESIDENT size_t os_page_bytes(void) {
 #endif
 
 RESIDENT static enum os_map_result map_at(void *address, size_t bytes, int protection) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   void *mapped = map(address, bytes, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE);
-  enum os_map_result result = OS_MAPPED;
-  if (!mapped) {
-    result = errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
-  } else if (mapped != address) { /* before Linux 4.17 the address is only a hint */
-    munmap(mapped, bytes);
-    result = OS_OCCUPIED;
-  }
-  errno = saved_errno;
-  return result;
+  if (!mapped) return errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+  if (mapped == address) return OS_MAPPED;
+  munmap(mapped, bytes); /* before Linux 4.17 the address is only a hint */
+  return OS_OCCUPIED;
 }
 
 RESIDENT enum os_map_result os_reserve_at(void *address, size_t bytes) {
@@ -75,21 +69,18 @@ RESIDENT enum os_map_result os_reserve_at(void *address, size_t bytes) {
 }
 
 RESIDENT bool os_commit(void *address, size_t bytes) {
-  int saved_errno = errno;
-  bool committed = mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
-  errno = saved_errno;
-  return committed;
+  KEEP_ERRNO();
+  return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 /* Asked by a mapping without access, which costs neither memory nor commit charge. */
 bool os_is_occupied(const void *address, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   void *place = (void *)(uintptr_t)address;
   void *mapped = mmap(place, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   bool is_occupied = errno == EEXIST;
   if (mapped != MAP_FAILED) is_occupied = munmap(mapped, bytes) != 0 || mapped != address;
-  errno = saved_errno;
   return is_occupied;
 }
 
@@ -116,53 +107,43 @@ bool os_close_holes(char *address, size_t bytes) {
 }
 
 bool os_could_map(size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   void *mapped = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
   if (mapped) munmap(mapped, bytes);
-  errno = saved_errno;
   return mapped != NULL;
 }
 
 bool os_unmap(void *address, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   uint64_t start_ns = start_of_call(&totals.os_unmaps);
   bool unmapped = munmap(address, bytes) == 0;
   count_call(&totals.os_unmaps, &totals.os_unmap_ns, start_ns);
-  if (!unmapped) unmapped = !os_close_holes(address, bytes);
-  errno = saved_errno;
-  return unmapped;
+  return unmapped || !os_close_holes(address, bytes);
 }
 
 LONG_LIVED bool os_purge(void *address, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   uint64_t start_ns = start_of_call(&totals.os_purges);
   bool purged = madvise(address, bytes, MADV_DONTNEED) == 0;
   count_call(&totals.os_purges, &totals.os_purge_ns, start_ns);
   if (purged) fetch_add_relaxed(&totals.purged_bytes, bytes);
-  errno = saved_errno;
   return purged;
 }
 
 void os_populate(void *address, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels say EINVAL */
-  errno = saved_errno;
 }
 
 void os_advise_huge(void *address, size_t bytes, bool want) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   madvise(address, bytes, want ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  errno = saved_errno;
 }
 
 enum os_change os_remap(void *address, size_t bytes) {
-  int saved_errno = errno;
-  enum os_change result = OS_DONE;
-  if (!map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED))
-    result = os_close_holes(address, bytes) ? OS_REFUSED
-                                            : OS_LOST; /* it unmaps first, and then may fail */
-  errno = saved_errno;
-  return result;
+  KEEP_ERRNO();
+  if (map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED)) return OS_DONE;
+  return os_close_holes(address, bytes) ? OS_REFUSED : OS_LOST; /* it unmaps first */
 }
 
 /* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked memory). */
@@ -209,27 +190,21 @@ static bool close_pages(void *address, size_t bytes) {
 }
 
 bool os_close_pages(void *address, size_t bytes) {
-  int saved_errno = errno;
-  bool closed = close_pages(address, bytes) || !open_pages(address, bytes);
-  errno = saved_errno;
-  return closed;
+  KEEP_ERRNO();
+  return close_pages(address, bytes) || !open_pages(address, bytes);
 }
 
 bool os_open_pages(void *address, size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   bool is_open = open_pages(address, bytes);
   if (!is_open) close_pages(address, bytes); /* those that it did open, as far as can be */
-  errno = saved_errno;
   return is_open;
 }
 
 void *os_reserve_closed(size_t bytes) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   void *reserved = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
-  if (reserved && !os_close_pages(reserved, bytes)) {
-    munmap(reserved, bytes);
-    reserved = NULL;
-  }
-  errno = saved_errno;
-  return reserved;
+  if (!reserved || os_close_pages(reserved, bytes)) return reserved;
+  munmap(reserved, bytes);
+  return NULL;
 }

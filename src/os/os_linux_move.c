@@ -4,7 +4,6 @@
  * Linux 6.17); or it moves one mapping after the other, and what it has moved when one fails stays moved.  A block that
  * was moved once is several mappings.  So each is moved by a call of its own: of one mapping the kernel moves all or
  * nothing. */
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -84,18 +83,14 @@ static size_t move_first_mapping(char *target, char *source, size_t rest, size_t
 }
 
 enum os_change os_move_pages(void *target, void *source, size_t bytes) {
-  int saved_errno = errno;
-  enum os_change result = pages_move() ? OS_DONE : OS_REFUSED;
+  KEEP_ERRNO();
+  if (!pages_move()) return OS_REFUSED;
   char *to = target, *from = source;
-  for (size_t done = 0; result == OS_DONE && done < bytes;) {
-    size_t moved =
-        move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);
-    if (!moved) {
-      memcpy(source, target, done); /* it was the only one that has it */
-      result = OS_LOST;
-    }
-    done += moved;
+  for (size_t done = 0, moved; done < bytes; done += moved) {
+    moved = move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);
+    if (moved) continue;
+    memcpy(source, target, done); /* it was the only one that has it */
+    return OS_LOST;
   }
-  errno = saved_errno;
-  return result;
+  return OS_DONE;
 }

@@ -1,6 +1,5 @@
 /* os_linux_symbols.c: the contract of os.h on Linux, where it is about code: call stacks, symbols, the C library's malloc. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -31,10 +30,9 @@ static ATOMIC(bool) can_backtrace; /* relaxed: whoever sees it late finds nothin
 void os_backtrace_prepare(void) {
   void *frames[2];
   if (!&backtrace) return;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   backtrace(frames, 2); /* loads what it needs */
   store_relaxed(&can_backtrace, true);
-  errno = saved_errno;
 }
 
 /* More than are ever left out: those of hakmem itself, or of a signal handler. */
@@ -55,7 +53,7 @@ unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
   void *found[BACKTRACE_FRAMES_MAX];
   unsigned count = 0;
   if (!load_relaxed(&can_backtrace)) return 0;
-  int saved_errno = errno;
+  KEEP_ERRNO();
   int wanted = from ? BACKTRACE_FRAMES_MAX : (int)frames_max + OWN_FRAMES_MAX;
   if (wanted > BACKTRACE_FRAMES_MAX) wanted = BACKTRACE_FRAMES_MAX;
   unsigned found_count = (unsigned)backtrace(found, wanted);
@@ -64,7 +62,6 @@ unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
     frames[count] = (uintptr_t)found[first + count];
     count++;
   }
-  errno = saved_errno;
   return count;
 }
 
@@ -84,9 +81,8 @@ extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 RESIDENT void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
 
 bool os_symbol_is_ours(const char *name) {
-  int saved_errno = errno;
+  KEEP_ERRNO();
   uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;
-  errno = saved_errno;
   return is_statically_linked() || os_is_in_library(first);
 }
 
@@ -94,14 +90,13 @@ const struct os_libc_malloc *os_libc_malloc(void) {
   static struct os_libc_malloc found;
   static ATOMIC(bool) is_found; /* release after, acquire before: the members are there */
   if (!load_acquire(&is_found)) {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     struct os_libc_malloc next;
     *(void **)&next.free = os_next_symbol("free");
     *(void **)&next.realloc = os_next_symbol("realloc");
     *(void **)&next.usable_size = os_next_symbol("malloc_usable_size");
     found = next; /* several threads may write the same values */
     store_release(&is_found, true);
-    errno = saved_errno;
   }
   return &found;
 }

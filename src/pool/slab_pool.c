@@ -3,8 +3,6 @@
 #include "base/tagged_stack.h"
 #include "map/commit.h"
 
-RESIDENT bool slab_pool_init(void) { return superslab_init(); }
-
 /* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------------------------ */
 
 /* What one class keeps, youngest on top; more go back to all classes. */
@@ -45,20 +43,32 @@ RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
   return run_at(granule);
 }
 
-/* They age on where they were. */
-static void open_slab(struct slot_run run, unsigned class) {
-  slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
+/* It ages on where it was. */
+static bool open_one_of_class(unsigned class) {
+  struct slot_run run = empty_slabs_pop(class);
+  if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
+  return run.superslab;
 }
 
 RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     if (!load_relaxed(&stacks[class].slab_count) || slots_of_class(class) < slot_count) continue;
-    struct slot_run run = empty_slabs_pop(class);
-    if (!run.superslab) continue;
-    open_slab(run, class);
-    return true;
+    if (open_one_of_class(class)) return true;
   }
   return false;
+}
+
+LONG_LIVED void empty_slabs_open_all(void) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    for (uint32_t slabs = load_relaxed(&stacks[class].slab_count); slabs; slabs--)
+      open_one_of_class(class);
+}
+
+uint64_t empty_slabs_bytes(void) {
+  uint64_t bytes = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    bytes += load_relaxed(&stacks[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
+  return bytes;
 }
 
 /* ---- acquire ----------------------------------------------------------------------------------------- */
@@ -158,34 +168,4 @@ RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms
                   freed_ms); /* ordered by what follows */
   if (!empty_slabs_push(run, class, counters)) slots_return(run.superslab, mask, 0);
   purge_want(); /* last: a round that begins from here on finds the slots */
-}
-
-/* ---- EMPTY slabs by age ------------------------------------------------------------------------------- */
-
-LONG_LIVED static void age_class(struct purge *purge, unsigned class) {
-  struct empty_stack *empty = &stacks[class];
-  /* Oldest first, so that the youngest ends on top again. */
-  uint32_t granule = tagged_chain_reverse(tagged_stack_pop_all(&empty->stack), empty_link);
-  while (granule != NO_ITEM) {
-    struct slot_run run = run_at(granule);
-    uint32_t next = load_relaxed(empty_link(granule));
-    if (purge_is_due(purge, load_relaxed(&run.superslab->freed_ms[run.first]))) {
-      fetch_sub_relaxed(&empty->slab_count, 1);
-      open_slab(run, class);
-    } else {
-      tagged_stack_push(&empty->stack, empty_link, granule);
-    }
-    granule = next;
-  }
-}
-
-LONG_LIVED void empty_slabs_age(struct purge *purge) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) age_class(purge, class);
-}
-
-uint64_t empty_slabs_bytes(void) {
-  uint64_t bytes = 0;
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    bytes += load_relaxed(&stacks[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
-  return bytes;
 }

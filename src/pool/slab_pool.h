@@ -14,9 +14,6 @@
 #include "pool/purge.h"
 #include "pool/slots.h"
 
-/* Called once, before any other function; false without memory. */
-bool slab_pool_init(void);
-
 /* Where slots may come from, in this order; several may be asked for together. */
 enum pool_reach {
   POOL_TOUCHED = 1, /* slots that have been used since their pages were given back last */
@@ -32,17 +29,12 @@ struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct coun
 /* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
 
-/* EMPTY slabs that are old enough become UNUSED; how much the others are. */
-void empty_slabs_age(struct purge *purge);
+/* EMPTY slabs become UNUSED, as old as they are; how much they are. */
+void empty_slabs_open_all(void);
 uint64_t empty_slabs_bytes(void);
 
 /* Gives pages back that have been free for long enough.  One thread at a time. */
 void slab_pool_purge(struct purge *purge);
-
-/* In a cgroup with a memory limit: more wholly free SuperSlabs are kept than it allows.  Then those beyond go at
- * once.  One thread at a time purges. */
-bool slab_pool_is_over_limit(void);
-void slab_pool_purge_kept(struct purge *purge);
 
 /* In a forked child, while it has one thread. */
 void slab_pool_after_fork(void);

@@ -1,5 +1,6 @@
 /* slab_purge.c: of slab_pool.h what gives pages back by age. */
 #include "config/limits.h"
+#include "config/options.h"
 #include "map/commit.h"
 #include "pool/slab_pool.h"
 
@@ -63,6 +64,13 @@ LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab
   return old;
 }
 
+/* More wholly free SuperSlabs are kept than the options and the cgroup allow. */
+LONG_LIVED static bool are_too_many_kept(void) {
+  int64_t kept = (int64_t)load_relaxed(&totals.superslabs_kept); /* may be late on its way up */
+  return kept > 0 &&
+         (uint64_t)kept * CHUNK_BYTES > limits_budget(options.superslab_keep * CHUNK_BYTES);
+}
+
 /* A kept one goes as a whole, when all of it is old, or when too many are kept. */
 LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
   uint64_t slots =
@@ -70,7 +78,7 @@ LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab
   unsigned kinds = slot_kinds(slots);
   uint32_t dirty = slots_unused(slots) & slots_dirty(slots);
   if (kinds == KIND_CLEAN) return purge->give_addresses ? usable_slots() : 0;
-  if (kinds == KIND_KEPT && slots_keep_too_much()) return usable_slots();
+  if (kinds == KIND_KEPT && are_too_many_kept()) return usable_slots();
   uint32_t old = old_slots(purge, superslab, dirty);
   return kinds != KIND_KEPT ? old : old == dirty ? usable_slots() : 0;
 }
@@ -88,11 +96,11 @@ enum { SCANS_A_ROUND = 1024 };
 
 LONG_LIVED void slab_pool_purge(struct purge *purge) {
   unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
-  empty_slabs_age(purge);
   size_t scans = purge->calls_left == SIZE_MAX ? SIZE_MAX : SCANS_A_ROUND;
   if (!pass.below || scans == SIZE_MAX) {
     pass.below = load_relaxed(&window.frontier_chunk);
     pass.was_found = false;
+    empty_slabs_open_all();
   }
   for (; pass.below && scans && purge_may_go_on(purge); scans--) {
     size_t chunk = slot_index_find_below(pass.below, kinds);
@@ -102,17 +110,6 @@ LONG_LIVED void slab_pool_purge(struct purge *purge) {
   purge->is_cut |= pass.below != 0;
   purge->work_remains |= pass.was_found || pass.below;
   pass.was_found |= purge->work_remains;
-}
-
-RESIDENT bool slab_pool_is_over_limit(void) {
-  return UNLIKELY(load_relaxed(&limits.cache_end_bytes) != 0) && slots_keep_too_much();
-}
-
-void slab_pool_purge_kept(struct purge *purge) {
-  size_t chunk = load_relaxed(&window.frontier_chunk);
-  while (slots_keep_too_much() && purge_may_go_on(purge) &&
-         (chunk = slot_index_find_below(chunk, KIND_KEPT)) != NO_CHUNK)
-    purge_chunk(purge, chunk);
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
 
@@ -137,10 +136,4 @@ RESIDENT struct slot_run slots_divide(struct superslab *superslab, unsigned slot
   note_change(superslab, before, before | change);
   use_run(superslab, before, mask, taken_bytes);
   return (struct slot_run){superslab, first, false};
-}
-
-RESIDENT bool slots_keep_too_much(void) {
-  int64_t kept = (int64_t)load_relaxed(&totals.superslabs_kept); /* may be late on its way up */
-  return kept > 0 &&
-         (uint64_t)kept * CHUNK_BYTES > limits_budget(options.superslab_keep * CHUNK_BYTES);
 }

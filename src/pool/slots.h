@@ -34,7 +34,4 @@ void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged);
 /* The law in superslab.h, as far as it can be seen in `slots`. */
 bool superslab_is_valid(const struct superslab *superslab, uint64_t slots);
 
-/* More wholly free SuperSlabs are kept than the options and the cgroup allow. */
-bool slots_keep_too_much(void);
-
 #endif

@@ -7,48 +7,24 @@
 #include "map/metadata.h"
 #include "pool/purge.h"
 
-_Static_assert(SUPERSLAB_RECORD_BYTES <= (size_t)RECORD_CHUNK_BYTES,
+_Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more");
 
 static struct {
-  ATOMIC(struct superslab *) spare_records; /* without a chunk: the system refused it */
-  struct tagged_stack occupied;             /* in whose addresses others have mapped something */
+  struct tagged_stack occupied; /* in whose addresses others have mapped something */
   ATOMIC(uint32_t) occupied_tried_ms;
 } superslabs;
 
-/* ---- records --------------------------------------------------------------------------------------- */
-
-static void keep_record(struct superslab *record) {
-  record->next_spare = load_relaxed(&superslabs.spare_records);
-  /* release: the link; pairs with the exchange in take_record. */
-  while (!cas_weak_acq_rel(&superslabs.spare_records, &record->next_spare, record)) {
-  }
-}
-
-/* Taking all spare records at once, and giving the others back, needs no tag. */
-RESIDENT static struct superslab *take_record(void) {
-  struct superslab *record = exchange_acquire(&superslabs.spare_records, NULL);
-  if (!record) return metadata_allocate(SUPERSLAB_RECORD_BYTES);
-  store_relaxed(&record->slots, 0);
+/* For a chunk that was just taken; in hardened mode followed by bits for what is live. */
+RESIDENT static struct superslab *make_record(size_t chunk) {
+  if (!slot_index_covers(chunk)) return NULL;
+  size_t live_bytes = options.harden ? LIVE_WORDS * sizeof(uint64_t) : 0;
+  struct superslab *record = metadata_allocate(SUPERSLAB_RECORD_BYTES + live_bytes);
+  if (!record) return NULL;
+  record->chunk = chunk;
   keep_store_order(); /* what is written before it is read costs one page fault, not two */
-  for (struct superslab *rest = record->next_spare, *next; rest; rest = next) {
-    next = rest->next_spare;
-    keep_record(rest);
-  }
+  if (live_bytes) record->live = (void *)((char *)record + SUPERSLAB_RECORD_BYTES);
   return record;
-}
-
-RESIDENT bool superslab_init(void) {
-  if (!load_relaxed(&superslabs.spare_records))
-    store_relaxed(&superslabs.spare_records, metadata_allocate(SUPERSLAB_RECORD_BYTES));
-  return load_relaxed(&superslabs.spare_records) != NULL;
-}
-
-/* In hardened mode it has bits for what is live. */
-static bool has_live_bits(struct superslab *record) {
-  size_t bytes = LIVE_WORDS * sizeof *record->live;
-  if (options.harden && !record->live) record->live = metadata_allocate(bytes);
-  return !options.harden || record->live;
 }
 
 /* ---- huge pages -------------------------------------------------------------------------------------- */
@@ -96,22 +72,13 @@ RESIDENT static void note_mapped(struct superslab *superslab) {
   fetch_add_relaxed(&totals.superslabs_mapped, 1);
 }
 
-RESIDENT static size_t grow_by_chunk(void) {
-  size_t chunk = window_grow(1, 0);
-  if (chunk == NO_CHUNK || slot_index_covers(chunk)) return chunk;
-  window_give_back(chunk, 1, 0);
-  return NO_CHUNK;
-}
-
 RESIDENT struct superslab *superslab_make(void) {
-  struct superslab *superslab = take_record();
-  if (!superslab) return NULL;
-  size_t chunk = has_live_bits(superslab) ? grow_by_chunk() : NO_CHUNK;
-  if (chunk == NO_CHUNK) { /* programs may ask again and again */
-    keep_record(superslab);
+  size_t chunk = window_grow(1, 0);
+  struct superslab *superslab = chunk == NO_CHUNK ? NULL : make_record(chunk);
+  if (!superslab) {
+    if (chunk != NO_CHUNK) window_give_back(chunk, 1, 0);
     return NULL;
   }
-  superslab->chunk = chunk;
   note_mapped(superslab);
   chunk_publish(chunk, superslab);
   fetch_add_relaxed(&totals.superslabs, 1);

@@ -39,7 +39,6 @@ struct superslab {
   ATOMIC(uint32_t) next_occupied; /* in the stack of those in whose addresses others are */
   bool is_mapped;                 /* false: its address space was given back */
   ATOMIC(bool) may_be_huge;       /* all its pages are resident, or will be soon (map/huge.h) */
-  struct superslab *next_spare;   /* of a record without a chunk */
   ATOMIC(uint64_t) *live;         /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
   ATOMIC(uint32_t)
@@ -68,9 +67,6 @@ INLINE void superslab_refuse_huge(struct superslab *superslab) {
 }
 
 /* All may be called from any thread; a SuperSlab that is given to one has no UNUSED slot: it is the caller's. */
-
-/* Makes the first record, beside what else every process touches; false without memory. */
-bool superslab_init(void);
 
 /* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
 struct superslab *superslab_make(void);

@@ -4,7 +4,6 @@
 #include "config/options.h"
 #include "map/commit.h"
 #include "pool/range.h"
-#include "pool/slab_pool.h"
 #include "reclaim/excess.h"
 #include "reclaim/own.h"
 #include "reclaim/reclaim.h"
@@ -107,7 +106,6 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
 RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_look_at_limits_once();
   if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
-  if (slab_pool_is_over_limit()) reclaim(heap, RECLAIM_KEPT);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);

@@ -127,7 +127,11 @@ NOINLINE static void start(void) {
   if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
   if (os_thread_start(helper_body, NULL)) return;
   store_relaxed(&helper_state, HELPER_REFUSED);
-  if (options.helper_thread == HELPER_ALWAYS) warn_no_helper_thread();
+  if (options.helper_thread != HELPER_ALWAYS) return;
+  if (os_is_confined()) return; /* it could not be had, and a write may be fatal */
+  report_line(
+      "warning: HAKMEM_HELPER_THREAD=1: no thread can be started;"
+      " memory is given back by slow paths");
 }
 
 RESIDENT void helper_start_when_worth(void) {

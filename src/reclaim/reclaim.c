@@ -28,26 +28,26 @@ static const struct bounds budgets[] = {
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
-enum age { OLD, OLD_PAGES_ONLY, ANY_AGE, NO_AGE }; /* NO_AGE: what exceeds its budget alone */
+enum age { OLD, OLD_PAGES_ONLY, ANY_AGE };
 enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 
 /* What is done, in this order. */
 enum depth {
   FLUSH_OWN = 1 << 0,   /* the thread's caches */
+  EMPTY_OWN = 1 << 10,  /* the same, and what waits in its quarantine */
   RELEASE_OWN = 1 << 1, /* its wholly free slabs */
   RELEASE_KEPT =
-      1 << 9, /* of those the ones that its bins keep ready alone: no walk over all slabs */
+      1 << 8, /* of those the ones that its bins keep ready alone: no walk over all slabs */
   RELEASE_IDLE = 1 << 2, /* those of owners that do not run; their old pages; calls them to flush */
   FLUSH_SHARED = 1 << 3, /* caches of Large and Big blocks */
   PURGE_SLABS = 1 << 4,
   PURGE_RANGES = 1 << 5,
-  PURGE_KEPT = 1 << 6,      /* SuperSlabs alone */
-  PURGE_OWN_PAGES = 1 << 7, /* of the thread's slabs in use */
-  UNMAP = 1 << 8,           /* addresses too */
+  PURGE_OWN_PAGES = 1 << 6, /* of the thread's slabs in use */
+  UNMAP = 1 << 7,           /* addresses too */
 
   OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
-  OF_OWN = FLUSH_OWN | RELEASE_OWN,
-  ANY_OWN = OF_OWN | RELEASE_KEPT,
+  OF_OWN = EMPTY_OWN | RELEASE_OWN,
+  ANY_OWN = OF_OWN | FLUSH_OWN | RELEASE_KEPT,
 };
 
 static const struct row {
@@ -64,7 +64,6 @@ static const struct row {
     [RECLAIM_LIMIT] = {ANY_AGE, ROUND, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
     [RECLAIM_PRESSURE] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL | UNMAP},
     [RECLAIM_RANGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_RANGES},
-    [RECLAIM_KEPT] = {NO_AGE, ROUND, IF_NOBODY_IS_AT_IT, PURGE_KEPT},
     [RECLAIM_EXCESS] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT,
                         FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
     [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
@@ -98,9 +97,7 @@ static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
   bool is_by_age = row->age == OLD || row->age == OLD_PAGES_ONLY;
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = is_by_age            ? (uint32_t)reclaim_decay_ms()
-                                    : row->age == NO_AGE ? UINT32_MAX
-                                                         : 0,
+                        .decay_ms = is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
                         .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
                         .bytes_left = bounds->bytes,
                         .calls_left = bounds->calls,
@@ -159,6 +156,7 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (!heap_is_real(heap)) return;
   bool was_entered = heap_is_entered(heap); /* under pressure, from within an allocation */
   if (!was_entered) heap_enter(heap);
+  if (depth & EMPTY_OWN) caches_empty(heap);
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
@@ -181,7 +179,6 @@ static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   if (depth & FLUSH_SHARED) range_cache_purge(purge, counters);
   if (depth & PURGE_SLABS) slab_pool_purge(purge);
   if (depth & PURGE_RANGES) range_purge(purge, counters);
-  if (depth & PURGE_KEPT) slab_pool_purge_kept(purge);
   if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
 }
 

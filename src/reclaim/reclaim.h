@@ -21,7 +21,6 @@ enum reclaim_reason {
   RECLAIM_LIMIT,     /* more is held than the soft limit says */
   RECLAIM_PRESSURE,  /* the system refused memory */
   RECLAIM_RANGES,    /* more freed ranges than their budget */
-  RECLAIM_KEPT,      /* more SuperSlabs than their budget, near a cgroup's limit */
   RECLAIM_EXCESS, /* much more is held than the program has, and nobody comes later (reclaim/excess.h) */
   RECLAIM_EXCESS_OWN,   /* the same, of what the thread's own caches and bins keep */
   RECLAIM_EXCESS_PAGES, /* the same, of slabs in use */

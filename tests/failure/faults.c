@@ -96,6 +96,7 @@ static int refusal_of(long number) {
     case SYS_openat:
     case SYS_fcntl: return EMFILE;
     case SYS_read:
+    case SYS_pread64:
     case SYS_write: return EIO;
     case SYS_getrandom: return EAGAIN;
     case SYS_process_vm_readv: return EPERM;
@@ -200,10 +201,6 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   }
   errno = is_old ? EFAULT : ENOMEM;
   return MAP_FAILED;
-}
-
-int mincore(void *at, size_t bytes, unsigned char *residency) {
-  return REFUSED(EAGAIN) ? -1 : (int)kernel(SYS_mincore, at, bytes, residency);
 }
 
 int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {

@@ -38,7 +38,6 @@ CALLS = {
     "clock_gettime": "clock_gettime",
     "getrlimit": "prlimit64",
     "madvise": "madvise",
-    "mincore": "mincore",
     "mmap": "mmap",
     "mprotect": "mprotect",
     "mremap": "mremap",

@@ -207,9 +207,6 @@ static bool find_occupied(void) {
 /* What a test has really mapped is found, too. */
 bool os_is_occupied(const void *address, size_t bytes) {
   check_preconditions(address, bytes);
-  uint64_t windows = load_relaxed(&os_fake.occupied_windows);
-  if (windows) store_relaxed(&os_fake.occupied_windows, windows - 1); /* by one thread at a time */
-  if (windows) return true;
   int saved_errno = errno;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   void *mapped = mmap((void *)(uintptr_t)address, bytes, PROT_NONE, flags, -1, 0);

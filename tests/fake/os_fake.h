@@ -37,8 +37,6 @@ struct os_fake {
   bool does_half;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
-  /* os_is_occupied says so for the next so many, and where a test has mapped something. */
-  ATOMIC(uint64_t) occupied_windows;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
   uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */

@@ -247,8 +247,8 @@ static void release_and_acquire_empty(void) {
 }
 
 static const struct model_mutant empty_mutants[] = {
-    {"the EMPTY ones taken in two steps",
-     {{"tagged_stack_pop_all", "cas", "head", MODEL_SPLIT, 0}}},
+    {"the EMPTY one taken in two steps",
+     {{"tagged_stack_pop", "cas", "head", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 static const struct model_mutant purge_mutants[] = {

@@ -23,7 +23,6 @@ static struct counters strays[MODEL_THREADS_MAX];
 static inline void set_up_pool(void) {
   options.route_p = false;
   MODEL_REQUIRE(window_init(UINT64_C(64) << 20));
-  MODEL_REQUIRE(slab_pool_init());
 }
 
 static inline void set_up_owners(void) {

@@ -3,10 +3,11 @@
  * A round: several generations of threads make random calls against a shadow model that they share
  * (shadow.h), so that blocks are handed over and outlive their threads; every thread is new, and their
  * number varies.  Meanwhile the process forks, and the child checks, frees and allocates.  Then all is
- * freed, by a thread that made none of it, and the process idles until its memory went back: what is
- * resident then is the round's sample.  A line is fitted to the samples of the second half; what it rises from
- * their first to their last is the drift.  (In the first half hakmem's own records are touched for the
- * first time, which stay: fewer and fewer, with every round.)
+ * freed, by a thread that made none of it, and the process idles until no more memory goes back: what is
+ * resident then is the round's sample.  The drift is what the samples of the second half rise from their first
+ * to their last, by the median slope (Theil's): one sample that a busy machine spoiled does not move it.
+ * (In the first half hakmem's own records are touched for the first time, which stay: fewer and fewer, with
+ * every round.)
  *   argv[1] seconds, argv[2] seed.  Prints rounds, calls, forks, resident KiB and drift in KiB.
  * The test sets HAKMEM_DECAY_MS=50. */
 #include <sys/wait.h>
@@ -23,7 +24,9 @@ enum {
   CHILD_LIMIT_S = 60,
   CHILD_STEPS = 500
 };
-enum { SAMPLES_MAX = 100000, ROUNDS_MIN = 16, DRIFT_MAX_KIB = 256 };
+enum { SAMPLES_MAX = 100000, ROUNDS_MIN = 16, IDLE_WAITS_MAX = 50 };
+/* In a short run the records still grow in the second half; what leaks one byte a call rises faster. */
+enum { ROUNDS_LONG = 100, DRIFT_MAX_KIB = 256, SHORT_DRIFT_MAX_KIB = 512 };
 
 static size_t samples_kib[SAMPLES_MAX]; /* not from malloc: it would grow what is measured */
 
@@ -83,24 +86,32 @@ static size_t play_round(size_t seed, uint64_t *random) {
   return calls;
 }
 
+/* Until nothing went back in three waits in a row: on a busy machine a purge may come late. */
 static void idle(void) {
-  for (int i = 0; i < 3; i++) {
+  size_t least = SIZE_MAX;
+  for (int still = 0, waits = 0; still < 3 && waits < IDLE_WAITS_MAX; waits++) {
     sleep_ms(2 * DECAY_MS);
     free(malloc(2 * MIB)); /* a slow path, where memory goes back without a helper thread */
+    size_t now = rss_bytes();
+    still = now < least ? 0 : still + 1;
+    least = now < least ? now : least;
   }
 }
 
-/* Least squares: what the line through the samples rises from the first to the last. */
+static int compare_doubles(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+/* Theil's median slope, from pairs that are half of the samples apart, times the samples' length. */
 static double drift_kib(const size_t *samples, size_t count) {
-  double mean_at = (double)(count - 1) / 2, mean = 0, above = 0, below = 0;
-  for (size_t i = 0; i < count; i++) {
-    mean += (double)samples[i] / (double)count;
+  static double rises[SAMPLES_MAX];
+  size_t apart = count / 2, pairs = count - apart;
+  for (size_t i = 0; i < pairs; i++) {
+    rises[i] = (double)samples[i + apart] - (double)samples[i];
   }
-  for (size_t i = 0; i < count; i++) {
-    above += ((double)i - mean_at) * ((double)samples[i] - mean);
-    below += ((double)i - mean_at) * ((double)i - mean_at);
-  }
-  return above / below * (double)(count - 1);
+  qsort(rises, pairs, sizeof *rises, compare_doubles);
+  return rises[pairs / 2] / (double)apart * (double)(count - 1);
 }
 
 static double now_s(void) {
@@ -127,6 +138,7 @@ int main(int argc, char **argv) {
       printf("%zu\n", samples_kib[i]);
     }
   }
-  CHECK_MSG(drift < DRIFT_MAX_KIB, "%.0f KiB more at the end", drift);
+  CHECK_MSG(drift < (rounds < ROUNDS_LONG ? SHORT_DRIFT_MAX_KIB : DRIFT_MAX_KIB),
+            "%.0f KiB more at the end", drift);
   return 0;
 }

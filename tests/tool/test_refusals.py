@@ -17,6 +17,7 @@ from hakmem.census.snapshot import open_process, take
 from hakmem.target.access import PTRACE_SCOPE
 from hakmem.target.process import Process
 from tool.conftest import Ended, Stepper, Tool
+from tool.processes import wait_until
 
 NOBODY = 65534
 YAMA = ("ptrace_scope",) if PTRACE_SCOPE.exists() else ()  # named only where it exists
@@ -122,8 +123,7 @@ def test_a_process_that_becomes_another_program(
     target = open_process(program.pid)
     take(target)
     program.go_on()
-    while b"sleep" not in Path(f"/proc/{program.pid}/cmdline").read_bytes():
-        time.sleep(0.01)
+    wait_until(lambda: Path(f"/proc/{program.pid}/comm").read_text() == "sleep\n", "sh does not become sleep")
     for detail in ("full", "counters"):
         with pytest.raises(ProcessGoneError, match="exec"):
             take(target, detail)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ LEAVING = [
         -15,
     ),
     (
-        ["sh", "-c", "exec env -u LD_PRELOAD sleep 0.5"],
+        ["sh", "-c", "exec env -u LD_PRELOAD sleep 3"],
         "it executed /",
         0,
     ),
@@ -127,7 +127,7 @@ def test_a_program_that_is_linked_with_hakmem(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_nothing_is_said_of_one_that_changed_its_user(tool: Tool) -> None:
     """It could not have made the mark; its report came."""
-    code = "import os, time; os.setgid(65534); os.setuid(65534); time.sleep(0.3)"
+    code = "import os, time; os.setgid(65534); os.setuid(65534); time.sleep(3)"
     ended = tool("run", "--stats", "--", PYTHON, "-c", code)
     assert "fetched past the magazines" in ended.stderr
     assert LEFT not in ended.stderr

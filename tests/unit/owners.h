@@ -16,7 +16,6 @@ static struct owner other = {.number = 2, .tag = 2u << MAP_TAG_SHIFT};
 
 static inline void owners_set_up(void) {
   REQUIRE(window_init(UINT64_C(64) << 30));
-  REQUIRE(slab_pool_init());
   /* As of threads that have been in a slow path. */
   store_relaxed(&mine.slow_paths, 1);
   store_relaxed(&other.slow_paths, 1);

@@ -3,6 +3,7 @@
 
 #include "child.h"
 #include "fake/os_fake.h"
+#include "map/metadata.h"
 #include "pool/range.h"
 #include "slab/record.h"
 
@@ -11,8 +12,7 @@ enum { CLASS_32K = 40, SUPERSLABS = 40, RUNS = SLOTS_PER_SUPERSLAB / 4, PAGE = 4
 static struct counters counters;
 
 static void set_up(void) {
-  REQUIRE(window_init(UINT64_C(64) << 30));
-  REQUIRE(slab_pool_init());
+  REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); /* first, or between ranges */
 }
 
 static void map_foreign(uintptr_t at) {

@@ -153,16 +153,23 @@ static void test_work_refused(void **state) {
 
 /* ---- what is said -------------------------------------------------------------------------------------- */
 
-enum misuse { FREE_TWICE, FREE_INSIDE, FREE_BETWEEN, FREE_UNUSED, WRITE_BEHIND, WRITE_BEFORE };
+enum guarded_misuse {
+  FREE_TWICE,
+  FREE_INSIDE,
+  FREE_BETWEEN,
+  FREE_UNUSED,
+  WRITE_BEHIND,
+  WRITE_BEFORE
+};
 
 static int misuse(const void *argument) {
   start_guarded();
-  uintptr_t block = must_take(90, 1, *(const enum misuse *)argument != WRITE_BEFORE);
-  if (*(const enum misuse *)argument == WRITE_BEFORE) {
+  uintptr_t block = must_take(90, 1, *(const enum guarded_misuse *)argument != WRITE_BEFORE);
+  if (*(const enum guarded_misuse *)argument == WRITE_BEFORE) {
     guarded_give(block, "free");
     block = must_take(90, 1, true);
   }
-  switch (*(const enum misuse *)argument) {
+  switch (*(const enum guarded_misuse *)argument) {
     case FREE_TWICE: hak_free((void *)block); break;
     case FREE_INSIDE: hak_free((void *)(block + 16)); break;
     case FREE_BETWEEN: hak_free((void *)(page_of(block) + PAGE + 16)); break;
@@ -188,7 +195,7 @@ static void require_said(const char *said, const char *const *parts) {
       "hakmem:     #1 0x1001 fake.so+0x801\n"                \
       "hakmem:     #2 0x1002 fake.so+0x802\n"
 
-static void assert_misuse(enum misuse which, const char *const *parts) {
+static void assert_misuse(enum guarded_misuse which, const char *const *parts) {
   struct child child = child_run(misuse, &which);
   assert_true(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGABRT);
   require_said(child.said, parts);

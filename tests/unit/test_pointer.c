@@ -13,14 +13,14 @@ static const char *const invalid[] = {"hakmem: invalid ", " of 0x",
 
 /* ---- by tier ------------------------------------------------------------------------------------- */
 
-struct misuse {
+struct pointer_misuse {
   size_t size;
   size_t offset; /* where free is called, from the block's begin */
   unsigned frees;
 };
 
 static int free_badly(const void *argument) {
-  const struct misuse *misuse = argument;
+  const struct pointer_misuse *misuse = argument;
   char *block;
   start_library();
   block = must_malloc(misuse->size);
@@ -29,7 +29,7 @@ static int free_badly(const void *argument) {
   return 0;
 }
 
-static void assert_says(struct misuse misuse, const char *begin, const char *middle,
+static void assert_says(struct pointer_misuse misuse, const char *begin, const char *middle,
                         const char *end) {
   const char *const parts[] = {begin, middle, end, NULL};
   assert_child_reports(free_badly, &misuse, parts);
@@ -38,29 +38,29 @@ static void assert_says(struct misuse misuse, const char *begin, const char *mid
 static void test_misaligned(void **state) {
   (void)state;
   static const char begin[] = "hakmem: misaligned free of 0x";
-  assert_says((struct misuse){100, 8, 1}, begin, ": inside the block of 112 bytes at 0x",
+  assert_says((struct pointer_misuse){100, 8, 1}, begin, ": inside the block of 112 bytes at 0x",
               "(tiny class 7, of thread ");
-  assert_says((struct misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
+  assert_says((struct pointer_misuse){5000, 16, 1}, begin, ": inside the block of 5120 bytes at 0x",
               "(mid class 29, of thread ");
-  assert_says((struct misuse){100000, 16, 1}, begin, ": inside the block of 126976 bytes at 0x",
-              "(large class 42, of thread ");
-  assert_says((struct misuse){3 * MIB, 16, 1}, begin, ": inside the block of 3207168 bytes at 0x",
-              "(big class 0)");
-  assert_says((struct misuse){3 * MIB, MIB, 1}, begin, ": inside the block of 3207168 bytes at 0x",
-              "(big class 0)");
+  assert_says((struct pointer_misuse){100000, 16, 1}, begin,
+              ": inside the block of 126976 bytes at 0x", "(large class 42, of thread ");
+  assert_says((struct pointer_misuse){3 * MIB, 16, 1}, begin,
+              ": inside the block of 3207168 bytes at 0x", "(big class 0)");
+  assert_says((struct pointer_misuse){3 * MIB, MIB, 1}, begin,
+              ": inside the block of 3207168 bytes at 0x", "(big class 0)");
 }
 
 static void test_double(void **state) {
   (void)state;
   static const char begin[] = "hakmem: double free of 0x";
-  assert_says((struct misuse){100, 0, 2}, begin, ": the block of 112 bytes is free already",
+  assert_says((struct pointer_misuse){100, 0, 2}, begin, ": the block of 112 bytes is free already",
               "(tiny class 7, of thread ");
-  assert_says((struct misuse){5000, 0, 2}, begin, ": the block of 5120 bytes is free already",
-              "(mid class 29, of thread ");
-  assert_says((struct misuse){100000, 0, 2}, begin, ": the block of 126976 bytes is free already",
-              "(large class 42)");
-  assert_says((struct misuse){3 * MIB, 0, 2}, begin, ": the block of 3207168 bytes is free already",
-              "(big class 0)");
+  assert_says((struct pointer_misuse){5000, 0, 2}, begin,
+              ": the block of 5120 bytes is free already", "(mid class 29, of thread ");
+  assert_says((struct pointer_misuse){100000, 0, 2}, begin,
+              ": the block of 126976 bytes is free already", "(large class 42)");
+  assert_says((struct pointer_misuse){3 * MIB, 0, 2}, begin,
+              ": the block of 3207168 bytes is free already", "(big class 0)");
 }
 
 /* ---- no block at all ------------------------------------------------------------------------------- */

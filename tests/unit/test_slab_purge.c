@@ -13,7 +13,6 @@ static struct slab *slabs[SUPERSLABS * RUNS];
 
 static void make_slabs(void) {
   REQUIRE(window_init(UINT64_C(64) << 30));
-  REQUIRE(slab_pool_init());
   options.superslab_keep = SUPERSLABS;
   for (unsigned index = 0; index < SUPERSLABS * RUNS; index++)
     REQUIRE(slabs[index] = acquire_slab(CLASS_32K, POOL_ALL, &counters));

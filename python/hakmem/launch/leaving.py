@@ -26,10 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INIT = 1
-POLLS_S = (0.01, 0.5)  # between two checks of which program runs: in the first second, and later
+POLLS_S = (0.01, 0.1)  # between two checks of which program runs: in the first second, and later
 FIRST_S = 1.0
 REAPED_S = 0.5  # time limit for the status: the parent has to wait for the program first
 LIBRARY = "libhakmem"
+OR_EXECUTED = ", or executed a program without hakmem just before it ended"  # between two polls
 # linux/pidfd.h: the first version of struct pidfd_info, and the request; since Linux 6.15.
 PIDFD_INFO = struct.Struct("=QQ11Ii")
 PIDFD_GET_INFO, PIDFD_INFO_EXIT = 0xC040FF0B, 1 << 3
@@ -158,8 +159,8 @@ def why_it_left(program: int, pid: int, became: str | None) -> str:
     if became is not None:
         return f"it executed {became}, which does not use hakmem"
     if status is not None:
-        return "it called _exit, which skips exit handlers"
-    return "it called _exit, which skips exit handlers, or was killed by a signal"
+        return f"it called _exit, which skips exit handlers{OR_EXECUTED}"
+    return f"it called _exit, which skips exit handlers, or was killed by a signal{OR_EXECUTED}"
 
 
 def exit_status(program: int, pid: int) -> int | None:

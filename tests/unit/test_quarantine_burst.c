@@ -1,0 +1,44 @@
+/* src/cache/quarantine and src/reclaim/excess: what waits in the quarantine of a program with one thread goes on waiting when a
+ * burst has ended. */
+#include "cache/quarantine.h"
+
+#include "heaps.h"
+
+enum { BLOCK_BYTES = 100, BLOCKS = 600000, FEW = 300, LATER = 1000 };
+
+static void start_hardened(void) {
+  static char level[] = "HAKMEM_HARDEN=1";
+  static char *environment[] = {level, NULL};
+  os_fake.environment = environment;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  REQUIRE(options.harden == 1);
+}
+
+static uint32_t waiting(void) { return load_relaxed(&heap_of_thread->quarantine->block_count); }
+
+static int keep_what_waits(const void *unused) {
+  static void *blocks[BLOCKS];
+  (void)unused;
+  start_hardened();
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(BLOCK_BYTES);
+  uint32_t least = UINT32_MAX;
+  for (unsigned index = 0; index < BLOCKS; index++) {
+    hak_free(blocks[index]);
+    if (index == QUARANTINE_BLOCKS) least = waiting();
+    if (waiting() < least) least = waiting();
+  }
+  for (unsigned time = 0; time < LATER; time++) { /* it has stopped: its end is seen */
+    for (unsigned index = 0; index < FEW; index++) blocks[index] = must_malloc(BLOCK_BYTES);
+    for (unsigned index = 0; index < FEW; index++) hak_free(blocks[index]);
+    if (waiting() < least) least = waiting();
+  }
+  if (least < QUARANTINE_BLOCKS) fail_msg("%u blocks waited", least);
+  return 0;
+}
+CHILD_TEST(keep_what_waits)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_keep_what_waits)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
