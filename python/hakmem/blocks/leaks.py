@@ -282,7 +282,7 @@ def notes_of(verdict: Verdict) -> list[str]:
         )
     if not verdict.is_settled:
         notes.append(
-            f"no scan of {len(verdict.log)} agreed with those before: the process changes faster than it can be "
-            "scanned, so nothing is definitely lost; --freeze stops it for one scan"
+            f"no scan of {len(verdict.log)} agreed with those before: the process changes faster than it can "
+            "be scanned, so nothing is definitely lost; --freeze stops it for one scan"
         )
     return notes

@@ -21,6 +21,7 @@ from hakmem.census.reading import Integers
 Key = TypeVar("Key", bound=Hashable)
 
 DRAWS_MIN = 24  # of each stratum
+RARE_HITS = 2  # of the draws, or misses: fewer say nothing about how strata differ
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 BIG = 1000  # numbers of strata from here on are Big blocks'
 
@@ -103,30 +104,27 @@ def estimate(
 ) -> Share:
     """The share of hits."""
     whole = sum(weights) or 1.0
-    share = variance = worst = 0.0
+    share = variance = alike = 0.0
     for stratum, hit, weight in zip(strata, hits, weights, strict=True):
         part, count = weight / whole, len(hit)
         values = stratum.sizes.astype(float) if by_bytes else np.ones(count)
         share += part * float((values * hit).sum() / max(values.sum(), 1e-300))
-        # Of those that were not drawn nothing is known, even where all draws agree: half a hit more, and
-        # half a miss.
+        # Where all draws agree the rest may still differ: half a hit more, and half a miss.
         likely = (float(hit.sum()) + 0.5) / (count + 1)
         rest = 0.0 if stratum.is_whole else (stratum.blocks - count) / max(stratum.blocks - 1, 1)
         effective = count / (1 + float(np.var(values) / max(np.mean(values) ** 2, 1e-300)))
         variance += part * part * likely * (1 - likely) / effective * rest
-        worst += part * part / effective * rest
-    return wilson(share, variance, worst)
-
-
-def wilson(share: float, variance: float, worst: float) -> Share:
-    """The interval of a share with this variance; `worst` is 1 over the number of draws, were the strata
-    all alike."""
+        alike += part * part / effective * rest
     share = min(1.0, max(0.0, share))
-    if variance <= 0:
+    if not alike:
         return Share(share, share, share)
     spread = share * (1 - share)
-    count = max(1.0, spread / variance if spread > 0 else 1 / worst)
+    return wilson(share, 1 / alike if spread < RARE_HITS * alike else max(1.0, spread / variance))
+
+
+def wilson(share: float, draws: float) -> Share:
+    """The interval of a share that so many independent draws gave."""
     z2 = Z * Z
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = Z / (1 + z2 / count) * math.sqrt(spread / count + z2 / (4 * count * count))
-    return Share(share, max(0.0, middle - half), min(1.0, middle + half))
+    middle = (share + z2 / (2 * draws)) / (1 + z2 / draws)
+    half = Z / (1 + z2 / draws) * math.sqrt(share * (1 - share) / draws + z2 / (4 * draws * draws))
+    return Share(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
