@@ -86,6 +86,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
-    The process is neither changed, restarted nor stopped: its memory is read, as far as the kernel permits. Only
-    `leaks --freeze` stops it, for one scan.
+    The process is neither changed, restarted nor stopped: its memory is read, as far as the kernel permits.
+    Only `leaks --freeze` stops it, for one scan.
     """

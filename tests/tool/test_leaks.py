@@ -79,6 +79,18 @@ def test_a_running_process(lost: subprocess.Popen[str]) -> None:
     assert len(answer["scans"]) == 2
 
 
+@pytest.mark.parametrize("variables", [{"HAKMEM_HARDEN": "2"}, {"HAKMEM_GUARD": "1"}], ids=str)
+def test_closed_pages_are_not_swapped(
+    lib: Path, compile_c: Callable[..., Path], variables: dict[str, str]
+) -> None:
+    """The kernel's page map says so of pages that were closed by MADV_GUARD_INSTALL."""
+    with running([compile_c(PROGRAMS / "lost.c")], lib, variables) as process:
+        answer = hakmem_json("leaks", process.pid, "--freeze")
+        known = known_of(process)
+    assert answer["notes"] == []
+    assert answer["definite"]["blocks"] == sum(count for _, count in known.values())
+
+
 def test_as_text(lost: subprocess.Popen[str]) -> None:
     text = hakmem("leaks", lost.pid, "--wait", "100ms").stdout
     for words in ("definitely lost", "perhaps lost", "--freeze", "pointers", "2 scans, each of"):
@@ -292,6 +304,7 @@ def test_swapped_memory_makes_nothing_definite(
         return entries
 
     monkeypatch.setattr(regions, "read_entries", swapped)
+    monkeypatch.setattr(regions, "has_swapped", lambda _target: True)
     found = find_leaks(open_process(lost.pid), Options(wait_s=0.05))
     assert not found.is_whole
     assert found.definite.blocks == 0

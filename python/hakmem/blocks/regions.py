@@ -75,6 +75,7 @@ class Regions:
         self.target: Target = block_map.reading.target
         self.swapped_bytes = 0
         self.missing_bytes = 0  # of a core: memory that was not dumped
+        self._has_swapped = has_swapped(self.target)
         self.mappings = mappings_of(self.target)
         self.heap = self._heap(block_map)
         self.roots = self._roots(block_map, threads)
@@ -138,7 +139,7 @@ class Regions:
             is_read = entries & PRESENT != 0
             if is_private_file:
                 is_read &= entries & OF_FILE == 0
-            is_swapped = (entries & SWAPPED != 0) & (entries & OF_FILE == 0)
+            is_swapped = (entries & SWAPPED != 0) & (entries & OF_FILE == 0) & self._has_swapped
             if with_swapped:
                 is_read |= is_swapped
             else:
@@ -161,6 +162,12 @@ class Regions:
             if dumped:
                 table = np.array(dumped, np.uint64)
                 yield Runs(region, table[:, 0], table[:, 1] - table[:, 0])
+
+
+def has_swapped(target: Target) -> bool:
+    """Is any of its memory swapped out?  The page map alone does not tell: closed pages (MADV_GUARD_INSTALL)
+    look as if they were."""
+    return target.process is not None and target.process.figures().swap_bytes > 0
 
 
 def mappings_of(target: Target) -> list[Mapping]:
