@@ -36,7 +36,7 @@ class Edges:
     sources: Integers
     targets: Integers
 
-    def chosen(self, rows: NDArray[np.bool_]) -> Edges:
+    def chosen(self, rows: NDArray[Any]) -> Edges:
         return Edges(self.sources[rows], self.targets[rows])
 
 
@@ -144,7 +144,8 @@ class Graph:
         firsts = np.flatnonzero(np.diff(sources, prepend=NOBODY))
         self.starts, self.ends = firsts, np.append(firsts[1:], len(sources))
         self.nodes = sources[firsts]
-        self.row_of = np.full(block_count, NOBODY, np.int32 if len(firsts) < 1 << 31 else np.int64)
+        number = np.int32 if len(firsts) < 1 << 31 else np.int64
+        self.row_of: NDArray[Any] = np.full(block_count, NOBODY, number)
         self.row_of[self.nodes] = np.arange(len(firsts))
 
     def steps(self, blocks: Integers) -> tuple[Integers, Integers]:
@@ -185,8 +186,8 @@ def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
 
 def _one_by_one(graph: Graph, wave: Integers, labels: NDArray[Any]) -> Integers:
     """Until nothing is left, or many are at hand."""
-    known, row_of = memoryview(labels), memoryview(graph.row_of)
-    starts, ends, targets = (memoryview(column) for column in (graph.starts, graph.ends, graph.targets))
+    known, row_of = labels.data, graph.row_of.data
+    starts, ends, targets = (column.data for column in (graph.starts, graph.ends, graph.targets))
     stack = wave.tolist()
     while stack and len(stack) < WIDE:
         block = stack.pop()

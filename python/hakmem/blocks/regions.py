@@ -19,7 +19,7 @@ from hakmem.blocks.threads import Thread
 from hakmem.census.reading import Addresses, Integers
 from hakmem.census.scan import is_library, map_addresses
 from hakmem.target.corefile import CoreMemory
-from hakmem.target.mappings import Outside, classify
+from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import PAGE_BYTES, PRESENT, SWAPPED, Interval, clipped, open_pagemap, read_entries
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
@@ -157,7 +157,7 @@ class Regions:
         for region in regions:
             dumped = clipped(memory.dumped, region.start, region.end)
             missing = region.end - region.start - sum(high - low for low, high in dumped)
-            if not region.mapping.is_file:
+            if not region.mapping.is_file and "w" in region.mapping.permissions:
                 self.missing_bytes += missing
             if dumped:
                 table = np.array(dumped, np.uint64)
@@ -229,5 +229,6 @@ def without(taken: Sequence[Interval], start: int, end: int) -> list[Interval]:
 
 
 def may_point(mapping: Mapping) -> bool:
-    """Can the program have pointers there, and can they be read?"""
-    return "r" in mapping.permissions and not mapping.path.startswith(KERNELS_OWN)
+    """Can the program have pointers there, and can they be read?  Devices are not memory."""
+    is_device = mapping.path.startswith("/dev/") and not mapping.path.startswith(SHARED_PREFIXES)
+    return "r" in mapping.permissions and not is_device and not mapping.path.startswith(KERNELS_OWN)

@@ -66,8 +66,7 @@ def draw(block_map: BlockMap, blocks: Integers, count: int, chance: np.random.Ge
     numbers = block_map.classes_of(blocks)
     is_big = numbers == NONE
     numbers[is_big] = BIG + np.log2(np.maximum(sizes[is_big], 1)).astype(np.int64)
-    kinds = np.flatnonzero(np.bincount(numbers, minlength=1)) if len(numbers) else []
-    members = [np.flatnonzero(numbers == number) for number in kinds]
+    members = [np.flatnonzero(numbers == number) for number in np.flatnonzero(np.bincount(numbers))]
     all_bytes = max(int(sizes.sum()), 1)
     strata = []
     for rows in members:
