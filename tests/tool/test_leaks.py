@@ -76,7 +76,7 @@ def test_a_running_process(lost: subprocess.Popen[str]) -> None:
     assert definite["blocks"] + perhaps["blocks"] == total
     assert 0 < perhaps["groups"] <= answer["unseen_registers"]
     assert definite["groups"] > 500
-    assert len(answer["scans"]) == 2
+    assert len(answer["scans"]) >= 2
 
 
 @pytest.mark.parametrize("variables", [{"HAKMEM_HARDEN": "2"}, {"HAKMEM_GUARD": "1"}], ids=str)
@@ -93,7 +93,7 @@ def test_closed_pages_are_not_swapped(
 
 def test_as_text(lost: subprocess.Popen[str]) -> None:
     text = hakmem("leaks", lost.pid, "--wait", "100ms").stdout
-    for words in ("definitely lost", "perhaps lost", "--freeze", "pointers", "2 scans, each of"):
+    for words in ("definitely lost", "perhaps lost", "--freeze", "pointers", "scans, each of"):
         assert words in text, words
 
 
@@ -256,9 +256,11 @@ with frozen(Process(int(sys.argv[1]))):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
-def test_it_goes_on_however_the_tool_ends(lost: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_it_goes_on_however_the_tool_ends(
+    lost: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
+) -> None:
     words = [sys.executable, "-c", FREEZE, str(lost.pid)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tool:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path) as tool:
         assert tool.stdout is not None
         assert tool.stdout.readline() == b"frozen\n"
         assert state_of(lost.pid)[0] == "t"

@@ -1,7 +1,7 @@
 """Blocks that the program cannot reach any more: `hakmem leaks`.
 
     scan, wait, scan …    of a running process, until one scan suspects all that those before it did: what is
-                          unreachable, and the same, in all of them
+                          unreachable, and the same, in each of them
     one scan              of a process that is frozen meanwhile, or of a core
 
 A pointer that moves while it is looked for, as a compacting collector moves many, makes a block look
@@ -126,7 +126,7 @@ def find_leaks(target: Target, options: Options) -> Leaks:
 
 @dataclass
 class Suspects:
-    """What has been unreachable, and the same, in all scans so far: sorted by address."""
+    """What has been unreachable, and the same, in each scan so far: sorted by address."""
 
     starts: Addresses
     sizes: Integers
