@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hakmem.blocks.freeze import frozen
-from hakmem.blocks.leaks import Options, Suspects, find_leaks
+from hakmem.blocks.leaks import Options, Suspects, find_leaks, judged
 from hakmem.blocks.marking import Edges, groups, spread
+from hakmem.blocks.scanning import Scan
 from hakmem.target.pages import SWAPPED
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
@@ -392,6 +394,46 @@ def test_suspects_are_the_same_block_with_the_same_contents() -> None:
     before = suspects((16, 16, 1), (32, 16, 9), (64, 32, 3), (128, 64, 4), (256, 64, 5))
     assert now.rows_in(before).tolist() == [0, 3]
     assert now.rows_in(suspects()).tolist() == []
+
+
+def scan_of(*blocks: int) -> Scan:
+    """One that suspects these blocks: their numbers are also their addresses and contents."""
+    found = np.array(blocks, np.int64)
+    return cast(
+        "Scan",
+        SimpleNamespace(
+            starts=found.astype(np.uint64),
+            hashes=found.astype(np.uint64),
+            unreachable=found,
+            map=SimpleNamespace(sizes_of=lambda rows: np.full(len(rows), 16)),
+            threads=[],
+            swapped_bytes=0,
+            missing_bytes=0,
+            seconds=0.5,
+            read_bytes=100,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("scans", "count", "lost", "is_settled"),
+    [
+        ([[]], 1, [], True),
+        ([[1, 2], [1, 2]], 2, [1, 2], True),
+        ([[1, 2], [1, 2, 3]], 2, [1, 2], True),  # a leak that goes on
+        ([[1, 2, 3], [1, 4], [1, 2, 3]], 3, [1], True),
+        ([[1, 2], [3, 4]], 2, [], True),
+        ([[1, 2, 3, 4], [1, 2, 3], [1, 2], [1]], 4, [1], False),
+    ],
+)
+def test_scans_go_on_until_one_takes_nothing_away(
+    scans: list[list[int]], count: int, lost: list[int], is_settled: bool
+) -> None:
+    steps = [lambda blocks=blocks: scan_of(*blocks) for blocks in scans]
+    verdict = judged([*steps, *[steps[-1]] * (len(scans) == 1)])
+    assert len(verdict.log) == count
+    assert verdict.lost.tolist() == lost
+    assert verdict.is_settled == is_settled
 
 
 def test_the_tool_waits_for_no_thread_that_ends(

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.views.screen import one_line, table
@@ -85,5 +86,7 @@ def how(found: Leaks) -> str:
     speeds = [scan["read_bytes"] / max(scan["seconds"], 1e-9) for scan in found.scans]
     read = bytes_text(found.scans[-1]["read_bytes"])
     way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"
-    stopped = ", with the process stopped" if found.is_frozen else ""
+    stopped = (
+        f"; the process was stopped for {duration_text(found.scans[0]['seconds'])}" if found.is_frozen else ""
+    )
     return f"{way} of {read} at {bytes_text(min(speeds))}/s{stopped}."
