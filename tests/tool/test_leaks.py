@@ -95,6 +95,19 @@ def test_closed_pages_are_not_swapped(
     assert total * 0.9 < answer["definite"]["blocks"] <= total
 
 
+def test_a_kernel_that_tells_nothing_of_threads(
+    lost: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then all registers are unseen, and all of every stack is in use."""
+    from hakmem.blocks import threads
+
+    monkeypatch.setattr(threads, "_words_of", lambda _process, _thread: [])
+    found = find_leaks(open_process(lost.pid), Options(wait_s=0.05))
+    assert found.threads == 2
+    assert found.unseen_registers >= 30
+    assert found.definite.groups > 500
+
+
 def test_as_text(lost: subprocess.Popen[str]) -> None:
     text = hakmem("leaks", lost.pid, "--wait", "100ms").stdout
     for words in ("definitely lost", "perhaps lost", "--freeze", "pointers", "scans, each of"):

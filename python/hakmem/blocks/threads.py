@@ -19,6 +19,7 @@ import numpy as np
 
 from hakmem.base.errors import UnreadableError
 from hakmem.layout.memory import Memory
+from hakmem.target.access import gone
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.process import Mapping, Process
 
@@ -65,14 +66,20 @@ def has_control_block(memory: Memory, mapping: Mapping) -> bool:
 
 def threads_of(process: Process) -> list[Thread]:
     """Of a running process; threads that end meanwhile are left out."""
-    found = []
-    with suppress(OSError):
-        for name in os.listdir(process.path("task")):
-            with suppress(OSError):
-                found.append(
-                    _thread(int(name), Path(process.path("task"), name, "syscall").read_text().split())
-                )
-    return found
+    try:
+        names = os.listdir(process.path("task"))
+    except OSError:
+        raise gone(process.pid) from None
+    return [_thread(int(name), words) for name in names if (words := _words_of(process, name)) is not None]
+
+
+def _words_of(process: Process, thread: str) -> list[str] | None:
+    """What the kernel tells; nothing where it has no such file (some containers); None: it has ended."""
+    folder = Path(process.path("task"), thread)
+    try:
+        return Path(folder, "syscall").read_text().split()
+    except OSError:
+        return [] if folder.exists() else None
 
 
 def _thread(thread_id: int, words: Sequence[str]) -> Thread:
