@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -247,6 +249,19 @@ def test_nothing_is_made_resident(lib: Path, compile_c: Callable[..., Path], com
         before = rss_of(process.pid)
         hakmem_json(*command, process.pid)
         assert rss_of(process.pid) - before < MIB
+
+
+def test_terabytes_that_are_only_reserved(lib: Path, compile_c: Callable[..., Path]) -> None:
+    """Their pages are not asked for one by one: that would take minutes."""
+    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    if release < (6, 7):
+        pytest.skip("this kernel has no PAGEMAP_SCAN")
+    if Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2":
+        pytest.skip("strict overcommit: so much cannot be reserved")
+    with running([compile_c(PROGRAMS / "sparse.c")], lib) as process:
+        answer = hakmem_json("leaks", process.pid, "--freeze")
+    assert 38 <= answer["definite"]["blocks"] <= 40
+    assert {item["block_bytes"] for item in answer["classes"]} == {320}
 
 
 def state_of(pid: int) -> tuple[str, str]:

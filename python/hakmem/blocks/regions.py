@@ -20,11 +20,21 @@ from hakmem.census.reading import Addresses, Integers
 from hakmem.census.scan import is_library, map_addresses
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
-from hakmem.target.pages import PAGE_BYTES, PRESENT, SWAPPED, Interval, clipped, open_pagemap, read_entries
+from hakmem.target.pages import (
+    PAGE_BYTES,
+    PRESENT,
+    SWAPPED,
+    Interval,
+    clipped,
+    open_pagemap,
+    populated,
+    read_entries,
+)
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
 PAGES_AT_ONCE = 1 << 15
+SPARSE_BYTES_MIN = 1 << 28  # of larger regions most may have no pages
 OF_FILE = np.uint64(1 << 61)  # pagemap: a page of a file or of shared memory
 KERNELS_OWN = ("[vvar", "[vdso", "[vsyscall", "[uprobes")
 
@@ -130,25 +140,31 @@ class Regions:
 
     def _resident_runs(self, file: int, region: Region, with_swapped: bool) -> Iterator[Runs]:
         """A private page of a file that the program has not written holds no pointer."""
-        step = PAGES_AT_ONCE * PAGE_BYTES
-        is_private_file = region.mapping.is_file and "p" in region.mapping.permissions
         first = region.start // PAGE_BYTES * PAGE_BYTES
-        for low in range(first, region.end, step):
-            count = -(-(min(low + step, region.end) - low) // PAGE_BYTES)
-            entries = read_entries(file, low, count)
-            is_read = entries & PRESENT != 0
-            if is_private_file:
-                is_read &= entries & OF_FILE == 0
-            is_swapped = (entries & SWAPPED != 0) & (entries & OF_FILE == 0) & self._has_swapped
-            if with_swapped:
-                is_read |= is_swapped
-            else:
-                self.swapped_bytes += int(is_swapped.sum()) * PAGE_BYTES
-            starts, ends = page_runs(is_read)
-            if len(starts):
-                addresses = np.maximum(low + starts * PAGE_BYTES, region.start)
-                bounds = np.minimum(low + ends * PAGE_BYTES, region.end)
-                yield Runs(region, addresses.astype(np.uint64), (bounds - addresses).astype(np.uint64))
+        last = -(-region.end // PAGE_BYTES) * PAGE_BYTES
+        is_small = last - first < SPARSE_BYTES_MIN
+        for start, end in [(first, last)] if is_small else populated(file, first, last):
+            for low in range(start, end, PAGES_AT_ONCE * PAGE_BYTES):
+                high = min(low + PAGES_AT_ONCE * PAGE_BYTES, end)
+                yield from self._runs_between(file, region, low, high, with_swapped)
+
+    def _runs_between(
+        self, file: int, region: Region, low: int, high: int, with_swapped: bool
+    ) -> Iterator[Runs]:
+        entries = read_entries(file, low, (high - low) // PAGE_BYTES)
+        is_read = entries & PRESENT != 0
+        if region.mapping.is_file and "p" in region.mapping.permissions:
+            is_read &= entries & OF_FILE == 0
+        is_swapped = (entries & SWAPPED != 0) & (entries & OF_FILE == 0) & self._has_swapped
+        if with_swapped:
+            is_read |= is_swapped
+        else:
+            self.swapped_bytes += int(is_swapped.sum()) * PAGE_BYTES
+        starts, ends = page_runs(is_read)
+        if len(starts):
+            addresses = np.maximum(low + starts * PAGE_BYTES, region.start)
+            bounds = np.minimum(low + ends * PAGE_BYTES, region.end)
+            yield Runs(region, addresses.astype(np.uint64), (bounds - addresses).astype(np.uint64))
 
     def _core_runs(self, regions: Iterable[Region]) -> Iterator[Runs]:
         """What was dumped."""
@@ -229,6 +245,9 @@ def without(taken: Sequence[Interval], start: int, end: int) -> list[Interval]:
 
 
 def may_point(mapping: Mapping) -> bool:
-    """Can the program have pointers there, and can they be read?  Devices are not memory."""
+    """Can the program have pointers there, and can they be read?  Devices are not memory, and what is shared
+    and not writable has been written elsewhere."""
     is_device = mapping.path.startswith("/dev/") and not mapping.path.startswith(SHARED_PREFIXES)
-    return "r" in mapping.permissions and not is_device and not mapping.path.startswith(KERNELS_OWN)
+    is_writable = "w" in mapping.permissions or "p" in mapping.permissions
+    is_kernels = mapping.path.startswith(KERNELS_OWN)
+    return "r" in mapping.permissions and is_writable and not is_device and not is_kernels

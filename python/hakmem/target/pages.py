@@ -32,7 +32,7 @@ SWAPPED = np.uint64(1 << 62)
 
 # linux/fs.h
 PAGEMAP_SCAN = 0xC0606610
-PAGE_IS_PRESENT, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 5, 1 << 6
+PAGE_IS_PRESENT, PAGE_IS_SWAPPED, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 4, 1 << 5, 1 << 6
 SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
@@ -166,6 +166,33 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
             break
         done += got
     return words
+
+
+def populated(file: int, low: int, high: int) -> list[Interval]:
+    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page, as
+    terabytes may be reserved.  All of it if this kernel cannot tell."""
+    found: list[Interval] = []
+    regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
+    at = low
+    while at < high:
+        request = ScanRequest(
+            size=ctypes.sizeof(ScanRequest),
+            start=at,
+            end=high,
+            vec=regions.ctypes.data,
+            vec_len=SCAN_REGIONS,
+            category_anyof_mask=PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            return_mask=PAGE_IS_PRESENT,
+        )
+        try:
+            count = fcntl.ioctl(file, PAGEMAP_SCAN, request)
+        except OSError:
+            return [(low, high)]
+        found += [(start, end) for start, end, _ in regions[:count].tolist()]
+        if request.walk_end <= at:
+            break
+        at = request.walk_end
+    return found
 
 
 def mark_special(
