@@ -169,7 +169,7 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
 
 
 def populated(file: int, low: int, high: int) -> list[Interval]:
-    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page, as
+    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
     terabytes may be reserved.  All of it if this kernel cannot tell."""
     found: list[Interval] = []
     regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
