@@ -2,8 +2,6 @@
 
 #include "base/bits.h"
 
-/* ---- words -------------------------------------------------------------------------------------------- */
-
 THREAD_LOCAL uint32_t thread_number_if_known;
 
 RESIDENT NOINLINE uint32_t thread_number_ask(void) {
@@ -48,8 +46,6 @@ RESIDENT void word_give(ATOMIC(uint32_t) *word) {
   fetch_or_seq(word, 0); /* release: the same for a waiter in the kernel; pairs with word_wait */
   if (!os_give_word(word)) store_release(word, 0);
 }
-
-/* ---- locks -------------------------------------------------------------------------------------------- */
 
 #if HAK_DEBUG
 static THREAD_LOCAL unsigned char ranks_held; /* bit n: a lock of rank n is held */

@@ -13,8 +13,6 @@
 #include "base/counters.h"
 #include "os/os.h"
 
-/* ---- words ------------------------------------------------------------------------------------------------ */
-
 /* The kernel's number of this thread, asked for once.  A forked child forgets its parent's. */
 extern THREAD_LOCAL uint32_t thread_number_if_known;
 uint32_t thread_number_ask(void);
@@ -34,8 +32,6 @@ INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
 void word_wait(ATOMIC(uint32_t) *word);
 /* What holds our number. */
 void word_give(ATOMIC(uint32_t) *word);
-
-/* ---- locks ------------------------------------------------------------------------------------------------ */
 
 /* Ranks: a thread that holds a lock may take only locks of lower rank.  Debug builds check.  0 is that
  * of the many, so that they need no page of initial values. */

@@ -150,9 +150,9 @@ void os_forget_threads(void);
 bool os_thread_exists(uint32_t thread_id);
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to
- * the number of rounds that the C library makes.  os_thread_exit_init once before; false when no key
- * is left (then threads' heaps are not taken over). */
-bool os_thread_exit_init(void (*function)(void *));
+ * the number of rounds that the C library makes.  os_thread_exit_init once before; when no key
+ * is left threads' heaps are not taken over. */
+void os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
 /* Between the two the C library's cancellation points are none, for this thread: for functions of the C library that cannot
  * be done without.  No function here is one. */

@@ -280,9 +280,8 @@ bool os_thread_exists(uint32_t thread_id) {
 static pthread_key_t exit_key;
 static bool has_exit_key; /* else key 0 would be somebody else's */
 
-RESIDENT bool os_thread_exit_init(void (*function)(void *)) {
+RESIDENT void os_thread_exit_init(void (*function)(void *)) {
   has_exit_key = pthread_key_create(&exit_key, function) == 0;
-  return has_exit_key;
 }
 
 RESIDENT void os_thread_exit_arm(void *argument) {

@@ -26,8 +26,6 @@ void os_note_prctl(int option) {
   os_await_threads();
 }
 
-/* ---- what is resident -------------------------------------------------------------------------------------- */
-
 /* From a file with a word for each page; -1 when it does not tell. */
 static long count_resident(int file, size_t first, size_t pages) {
   enum { WORDS = 256 };

@@ -69,8 +69,6 @@ static bool pages_move(void) {
   return os_known(&known, try_to_move);
 }
 
-/* ---- a move ---------------------------------------------------------------------------------------------- */
-
 /* Moves or copies the pages up to the end of their mapping; how many bytes, or 0 when the target is not mapped there
  * any more. */
 static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {

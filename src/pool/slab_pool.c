@@ -7,63 +7,58 @@
 /* What one class keeps; more go back to all classes. */
 enum { EMPTY_SLOTS_MAX = 4 };
 
-/* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
-enum { EMPTY_ALIGNMENT = CACHE_LINE_BYTES / 2 };
 static struct empty_slabs {
-  _Alignas(EMPTY_ALIGNMENT) ATOMIC(uint32_t) places[EMPTY_SLOTS_MAX]; /* granule + 1; 0: none */
+  ATOMIC(uint32_t) places[EMPTY_SLOTS_MAX]; /* granule + 1; 0: none */
 } empty_slabs[SLAB_CLASS_COUNT];
-
-/* Classes that may keep any: a hint, so that most searches read one word.  A thread that clears a bit while another fills a
- * place hides that slab until its class's next, or the next round. */
-static ATOMIC(uint64_t) kept_classes;
-
-INLINE bool keeps_any(unsigned class) { return load_relaxed(&kept_classes) >> class & 1; }
-
-static unsigned empty_slabs_max(unsigned class) { return EMPTY_SLOTS_MAX / slots_of_class(class); }
+static ATOMIC(uint64_t) empty_classes; /* bit per class: it may have some; a hint */
 
 RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class) {
   uint32_t number = (uint32_t)(run.superslab->chunk * GRANULES_PER_CHUNK + run.first) + 1;
-  for (unsigned index = 0; index < empty_slabs_max(class); index++) {
+  unsigned slot_count = slots_of_class(class);
+  if (load_relaxed(&empty_slabs[class].places[EMPTY_SLOTS_MAX - slot_count]))
+    return false; /* the last is full */
+  for (unsigned index = 0; index < EMPTY_SLOTS_MAX; index += slot_count) {
     ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
     uint32_t none = 0;
     /* release: the slab's content before it can be had; pairs with empty_slabs_pop. */
     if (load_relaxed(place) || !cas_strong_acq_rel(place, &none, number)) continue;
-    if (!keeps_any(class)) fetch_or_relaxed(&kept_classes, UINT64_C(1) << class);
+    fetch_or_relaxed(&empty_classes, UINT64_C(1) << class);
     return true;
   }
   return false;
 }
 
 RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
-  if (!keeps_any(class)) return (struct slot_run){0};
-  for (unsigned index = empty_slabs_max(class); index-- > 0;) {
+  for (unsigned index = EMPTY_SLOTS_MAX; index-- > 0;) {
     ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
     uint32_t number = load_relaxed(place), granule = number - 1;
     /* acquire: the slab's content; pairs with empty_slabs_push. */
     if (number && cas_strong_acq_rel(place, &number, 0))
       return (struct slot_run){superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
   }
-  fetch_and_relaxed(&kept_classes, ~(UINT64_C(1) << class));
   return (struct slot_run){0};
 }
 
 /* It ages on where it was. */
-RESIDENT static bool open_one_of_class(unsigned class) {
+static bool open_one_of_class(unsigned class) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
   return run.superslab;
 }
 
 RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT && load_relaxed(&kept_classes); class ++)
-    if (slots_of_class(class) >= slot_count && open_one_of_class(class)) return true;
+  for (uint64_t classes = load_relaxed(&empty_classes); classes; classes &= classes - 1) {
+    unsigned class = lowest_bit(classes);
+    if (slots_of_class(class) < slot_count) continue;
+    if (open_one_of_class(class)) return true;
+    fetch_and_relaxed(&empty_classes, ~(UINT64_C(1) << class));
+  }
   return false;
 }
 
 LONG_LIVED void empty_slabs_open_all(void) {
-  store_relaxed(&kept_classes, UINT64_MAX); /* hidden ones, too */
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    for (unsigned slabs = empty_slabs_max(class); slabs; slabs--) open_one_of_class(class);
+    for (unsigned slabs = EMPTY_SLOTS_MAX; slabs; slabs--) open_one_of_class(class);
 }
 
 uint64_t empty_slabs_bytes(void) {

@@ -40,20 +40,6 @@ static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   return superslab_unmap(superslab);
 }
 
-LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab,
-                                       uint32_t due) {
-  uint64_t held = slots_hold(superslab, due);
-  bool is_whole = slots_unused(held) == usable_slots();
-  uint32_t dirty = slots_dirty(held);
-  uint32_t purged =
-      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(purge, superslab, dirty);
-  size_t bytes = count_bits(purged) * GRANULE_BYTES;
-  fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
-  slots_return(superslab, slots_unused(held), purged);
-  commit_give(bytes);
-  purge_account(purge, bytes);
-}
-
 LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab *superslab,
                                      uint32_t dirty) {
   uint32_t old = 0;
@@ -83,12 +69,19 @@ LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab
   return kinds != KIND_KEPT ? old : old == dirty ? usable_slots() : 0;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------- */
-
-LONG_LIVED static void purge_chunk(struct purge *purge, size_t chunk) {
-  struct superslab *superslab = superslab_of_chunk(chunk);
+LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *superslab) {
   uint32_t due = due_slots(purge, superslab);
-  if (due) purge_superslab(purge, superslab, due);
+  if (!due) return;
+  uint64_t held = slots_hold(superslab, due);
+  bool is_whole = slots_unused(held) == usable_slots();
+  uint32_t dirty = slots_dirty(held);
+  uint32_t purged =
+      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(purge, superslab, dirty);
+  size_t bytes = count_bits(purged) * GRANULE_BYTES;
+  fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
+  slots_return(superslab, slots_unused(held), purged);
+  commit_give(bytes);
+  purge_account(purge, bytes);
 }
 
 /* SuperSlabs that a bounded round scans: their records are in no cache. */
@@ -105,7 +98,7 @@ LONG_LIVED void slab_pool_purge(struct purge *purge) {
   for (; pass.below && scans && purge_may_go_on(purge); scans--) {
     size_t chunk = slot_index_find_below(pass.below, kinds);
     pass.below = chunk == NO_CHUNK ? 0 : chunk;
-    if (chunk != NO_CHUNK) purge_chunk(purge, chunk);
+    if (chunk != NO_CHUNK) purge_superslab(purge, superslab_of_chunk(chunk));
   }
   purge->is_cut |= pass.below != 0;
   purge->work_remains |= pass.was_found || pass.below;

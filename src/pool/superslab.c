@@ -21,8 +21,6 @@ RESIDENT static struct superslab *make_record(size_t chunk) {
   return record;
 }
 
-/* ---- huge pages -------------------------------------------------------------------------------------- */
-
 /* A process that has so many and needs one more will use it up: then a huge page is less work, and no waste. */
 enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
@@ -52,8 +50,6 @@ static NOINLINE void count_all_slots(struct superslab *superslab) {
 static void count_huge(struct superslab *superslab) {
   if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
 }
-
-/* ---- addresses ---------------------------------------------------------------------------------------- */
 
 /* Hardened mode: nobody touches the others.  Where the system refuses they are open, and as unused. */
 COLD static void close_upper_slots(const struct superslab *superslab) {

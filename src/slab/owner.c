@@ -4,8 +4,6 @@ ATOMIC(uint64_t) orphan_mask;
 
 ATOMIC(struct owner *) all_owners;
 
-/* ---- laws ---------------------------------------------------------------------------------------------- */
-
 /* Slabs of a list that are checked: enough to find what the last change broke. */
 enum { LAW_PROBES = 3 };
 
@@ -33,15 +31,11 @@ bool owner_is_valid(const struct owner *owner) {
   return true;
 }
 
-/* ---- the latch ------------------------------------------------------------------------------------------- */
-
 NOINLINE void latch_wait(struct owner *owner) {
   if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
   word_wait(&owner->latch);
   store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
 }
-
-/* ---- all owners ------------------------------------------------------------------------------------------ */
 
 RESIDENT void owner_register(struct owner *owner) {
   owner->next_of_all = load_acquire(&all_owners);

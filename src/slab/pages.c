@@ -2,8 +2,6 @@
 
 #include "os/os.h"
 
-/* ---- pages of one slab ----------------------------------------------------------------------------- */
-
 static unsigned page_shift(void) { return lowest_bit(os_page_bytes()); }
 
 static uint64_t bits_between(unsigned first, unsigned last) {
@@ -102,8 +100,6 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   slab->has_free_pages = slab->given_pages != 0;
   check_laws(slab);
 }
-
-/* ---- an owner's slabs -------------------------------------------------------------------------------- */
 
 /* From the cursor to the end of the class's list; false when slabs or calls were used up before. */
 static bool scan_class(struct owner *owner, struct scan *scan) {

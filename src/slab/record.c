@@ -1,7 +1,5 @@
 #include "slab/record.h"
 
-/* ---- acquire ----------------------------------------------------------------------------------------- */
-
 RESIDENT static void fill_local(struct slab *slab) {
   unsigned last = slab->word_count - 1u;
   for (unsigned word = 0; word < last; word++) slab->local[word] = ~UINT64_C(0);
@@ -41,8 +39,6 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
   return slab;
 }
 
-/* ---- laws ---------------------------------------------------------------------------------------------- */
-
 /* Bits of a word of `local` that are blocks, from number `first` on. */
 static uint64_t block_bits(const struct slab *slab, unsigned word, unsigned first) {
   unsigned begin = word * 64, end = begin + 64 < slab->capacity ? 64 : slab->capacity - begin;
@@ -65,8 +61,6 @@ bool slab_is_valid(const struct slab *slab) {
   return free_blocks == slab->free_local && !(slab->waiting_pages & slab->given_pages) &&
          slab->has_free_pages == (pages != 0);
 }
-
-/* ---- release ------------------------------------------------------------------------------------------- */
 
 RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters) {
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);

@@ -465,9 +465,7 @@ bool os_thread_exists(uint32_t thread_id) {
 
 static pthread_key_t exit_key;
 
-bool os_thread_exit_init(void (*function)(void *)) {
-  return pthread_key_create(&exit_key, function) == 0;
-}
+void os_thread_exit_init(void (*function)(void *)) { pthread_key_create(&exit_key, function); }
 
 void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument); }
 

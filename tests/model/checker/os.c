@@ -165,10 +165,7 @@ bool os_thread_exists(uint32_t thread_id) {
   return false;
 }
 
-bool os_thread_exit_init(void (*function)(void *)) {
-  model_os.end_of_thread = function;
-  return true;
-}
+void os_thread_exit_init(void (*function)(void *)) { model_os.end_of_thread = function; }
 void os_thread_exit_arm(void *argument) { (void)argument; }
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   (void)prepare, (void)parent, (void)child;
