@@ -16,7 +16,7 @@ import numpy as np
 
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
-from hakmem.census.reading import Addresses, Integers
+from hakmem.census.reading import Addresses, Integers, Reading
 from hakmem.census.scan import is_library, map_addresses
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
@@ -217,15 +217,26 @@ def record_chunks(block_map: BlockMap) -> np.ndarray:
         window.chunk_map & ~flag,
         walk.superslabs.addresses,
         walk.superslabs.slabs["local"].reshape(-1),
-        heaps["magazines"]["base"].reshape(-1),
+        heaps["magazines"]["top"].reshape(-1),
         heaps["class_counters"],
         heaps["remote_buffer"],
+        profile_tables(reading),
     ]
     addresses = np.concatenate([values.astype(np.uint64) for values in known])
     chunks = (addresses - np.uint64(window.base)) // np.uint64(window.chunk_bytes)
     found = np.zeros(len(window.chunk_map), bool)
     found[chunks[chunks < len(found)].astype(np.int64)] = True
     return found
+
+
+def profile_tables(reading: Reading) -> Addresses:
+    """The tables of a heap profile: they name sampled blocks, and must not keep them reachable."""
+    schema = reading.schema
+    fields = ("sample_segments", "site_segments")
+    if not schema.has("profile_state", *fields) or not schema.roots.get("profile_state"):
+        return np.empty(0, np.uint64)
+    state = reading.target.memory.array(schema.root("profile_state"), schema.dtype("profile_state"), 1)
+    return np.concatenate([state[name].reshape(-1).astype(np.uint64) for name in fields])
 
 
 def page_runs(chosen: np.ndarray) -> tuple[Integers, Integers]:
