@@ -12,6 +12,7 @@
 #include "large/big.h"
 #include "observe/reports.h"
 #include "reclaim/reclaim.h"
+#include "report/report.h"
 
 #define FAMILY(residence, result, name, arguments, ...) \
   result hak_##name(__VA_ARGS__) { return family_##name(WITH_SITE arguments); }

@@ -14,6 +14,7 @@
 #include "observe/report_glibc.h"
 #include "observe/reports.h"
 #include "os/os.h"
+#include "report/report.h"
 
 enum { STANDARD_ERROR = 2 };
 

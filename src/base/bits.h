@@ -37,11 +37,6 @@ INLINE uint64_t low_bits(unsigned count) {
 
 INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-/* `bits` below 64. */
-INLINE uint64_t rotate_right(uint64_t word, unsigned bits) {
-  return word >> bits | word << (64 - bits) % 64;
-}
-
 /* The number whose product with `odd` is 1, modulo 2^64.  Each step doubles the bits that are right. */
 INLINE uint64_t inverse_of_odd(uint64_t odd) {
   uint64_t inverse = odd; /* right in 3 bits: the square of an odd number is 1 modulo 8 */
@@ -53,7 +48,8 @@ INLINE uint64_t inverse_of_odd(uint64_t odd) {
  * inverse of `odd` and the rotation undo quotient * odd << shift, and both are one to one.  Any other number
  * gives more than (2^64 - 1) / (odd << shift). */
 INLINE uint64_t divide_exactly(uint64_t number, uint64_t inverse, unsigned shift) {
-  return rotate_right(number * inverse, shift);
+  uint64_t product = number * inverse;
+  return product >> shift | product << (64 - shift) % 64;
 }
 
 /* Rounding to a multiple of `unit`, a power of two.  round_up may wrap: callers bound first. */

@@ -23,8 +23,6 @@ void text_string(struct text *text, const char *string) {
   while (*string) text_char(text, *string++);
 }
 
-/* ---- formats ------------------------------------------------------------------------------------------- */
-
 struct conversion {
   bool is_left, is_hex, is_wide;
   unsigned width;

@@ -46,20 +46,14 @@ INLINE wide wide_difference_of_line(uintptr_t begin, uintptr_t end, wide pattern
   return ((*line.words[0] ^ pattern) | (*line.words[1] ^ pattern)) |
          ((*line.words[2] ^ pattern) | (*line.words[3] ^ pattern));
 }
-INLINE void wide_clear_line(uintptr_t begin, uintptr_t end) {
-  wide_set_line(begin, end, (wide){0, 0});
-}
-INLINE wide wide_any_of_line(uintptr_t begin, uintptr_t end) {
-  return wide_difference_of_line(begin, end, (wide){0, 0});
-}
+#define WIDE_ZERO ((wide){0, 0})
 
 INLINE void wide_clear(uintptr_t begin, uintptr_t end) {
-  const wide zero = {0, 0};
   for (; end - begin >= WIDE_LINE_BYTES; begin += WIDE_LINE_BYTES) {
     wide *words = (wide *)begin;
-    words[0] = words[1] = words[2] = words[3] = zero;
+    words[0] = words[1] = words[2] = words[3] = WIDE_ZERO;
   }
-  for (; begin < end; begin += sizeof zero) *(wide *)begin = zero;
+  for (; begin < end; begin += WIDE_BYTES) *(wide *)begin = WIDE_ZERO;
 }
 
 /* [begin, end) is any 16 bytes or more: its last 16 may overlap those before.  `word` is a byte, repeated. */

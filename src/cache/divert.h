@@ -1,7 +1,7 @@
 /* divert.h: a thread is made to come the slow way at its next free, wherever it is now.
  *
  * Its tag matches nothing for a while.  Two want that: a round, of a thread that has long been in no slow path
- * (reclaim/idle.c), and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
+ * (reclaim/reclaim.c), and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
  * is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the whole
  * program. */
 #ifndef HAK_CACHE_DIVERT_H

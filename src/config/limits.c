@@ -1,6 +1,5 @@
 #include "config/limits.h"
 
-#include "base/scan.h"
 #include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
@@ -36,10 +35,6 @@ static uint64_t part_of_cgroup(const char *name, const char *text, unsigned perc
 /* Less than this cannot be meant: hakmem's own records and a slab for each size take as much. */
 #define LIMIT_LEAST_BYTES ((uint64_t)1 << 20)
 
-static bool is_percentage(const char *text) {
-  return *text && scan_for_last(text, '%') && !scan_for_last(text, '%')[1];
-}
-
 static void warn_limit(const char *name, const char *value, const char *wrong, const char *holds) {
   report_line("warning: %s=\"%s\" %s; %s", name, value, wrong, holds);
 }
@@ -50,7 +45,7 @@ static uint64_t parse_limit(const char *name, const char *text) {
   unsigned percent = parse_percent(text);
   if (percent) return part_of_cgroup(name, text, percent);
   const char *wrong = NULL;
-  if (is_percentage(text) || !bytes_parse(text, &bytes))
+  if (!bytes_parse(text, &bytes))
     wrong = "is not a size (500M, 500MiB, 500MB, 2.5G) or a percentage from 1% to 100%";
   else if (!bytes)
     wrong = "is zero, which would allow nothing";

@@ -223,13 +223,9 @@ static void print_row(struct text *text, const struct option_row *row) {
   text_format(text, "%s (default %s)\n", sentence_of(row), default_of(row));
 }
 
-void options_print_help(void) {
-  char buffer[1024];
-  struct text text;
-  text_init(&text, buffer, sizeof buffer);
-  text.sink = os_write;
-  text.sink_argument = STANDARD_ERROR;
-  text_string(&text, "hakmem: options, from the environment\n");
-  for (unsigned row = 0; row < ROW_COUNT; row++) print_row(&text, &rows[row]);
-  text_flush(&text);
+static void print_help(struct text *text) {
+  text_string(text, "hakmem: options, from the environment\n");
+  for (unsigned row = 0; row < ROW_COUNT; row++) print_row(text, &rows[row]);
 }
+
+void options_print_help(void) { report_to_descriptor(print_help, STANDARD_ERROR); }

@@ -59,32 +59,30 @@ static int print(const struct call *call, va_list arguments) {
   return length;
 }
 
+#define CALL(...) (&(struct call){__VA_ARGS__, CALLER_ADDRESS()})
+
 EXPORT int vsprintf(char *restrict target, const char *restrict format, va_list arguments) {
-  return print(&(struct call){"vsprintf", target, SIZE_MAX, -1, SIZE_MAX, format, CALLER_ADDRESS()},
-               arguments);
+  return print(CALL("vsprintf", target, SIZE_MAX, -1, SIZE_MAX, format), arguments);
 }
 EXPORT int vsnprintf(char *restrict target, size_t most, const char *restrict format,
                      va_list arguments) {
-  return print(&(struct call){"vsnprintf", target, most, -1, SIZE_MAX, format, CALLER_ADDRESS()},
-               arguments);
+  return print(CALL("vsnprintf", target, most, -1, SIZE_MAX, format), arguments);
 }
 EXPORT int __vsprintf_chk(char *target, int flag, size_t room, const char *format,
                           va_list arguments) {
-  return print(&(struct call){"vsprintf", target, SIZE_MAX, flag, room, format, CALLER_ADDRESS()},
-               arguments);
+  return print(CALL("vsprintf", target, SIZE_MAX, flag, room, format), arguments);
 }
 EXPORT int __vsnprintf_chk(char *target, size_t most, int flag, size_t room, const char *format,
                            va_list arguments) {
-  return print(&(struct call){"vsnprintf", target, most, flag, room, format, CALLER_ADDRESS()},
-               arguments);
+  return print(CALL("vsnprintf", target, most, flag, room, format), arguments);
 }
 
 /* The result of print() with the arguments after `format`. */
-#define PRINT(...)                                                              \
-  va_list arguments;                                                            \
-  va_start(arguments, format);                                                  \
-  int length = print(&(struct call){__VA_ARGS__, CALLER_ADDRESS()}, arguments); \
-  va_end(arguments);                                                            \
+#define PRINT(...)                                  \
+  va_list arguments;                                \
+  va_start(arguments, format);                      \
+  int length = print(CALL(__VA_ARGS__), arguments); \
+  va_end(arguments);                                \
   return length
 
 EXPORT int sprintf(char *restrict target, const char *restrict format, ...) {

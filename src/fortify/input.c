@@ -1,9 +1,11 @@
 /* input.c: what is read into a block.  The room that is named must be there, however much comes. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fortify/forward.h"
+#include "fortify/check.h"
+#include "fortify/real.h"
 
 #undef fread_unlocked /* a macro, too */
 
@@ -13,8 +15,6 @@
                (check_room(bytes, room), check_write(#name, target, bytes),  \
                 FORWARD(failure, name, __VA_ARGS__)))
 
-/* ---- descriptors --------------------------------------------------------------------------------------- */
-
 INPUT(ssize_t, -1, read, bytes, (int descriptor, void *target, size_t bytes),
       (int descriptor, void *target, size_t bytes, size_t room), descriptor, target, bytes)
 INPUT(ssize_t, -1, pread, bytes, (int descriptor, void *target, size_t bytes, off_t offset),
@@ -23,8 +23,6 @@ INPUT(ssize_t, -1, pread, bytes, (int descriptor, void *target, size_t bytes, of
 INPUT(ssize_t, -1, pread64, bytes, (int descriptor, void *target, size_t bytes, off64_t offset),
       (int descriptor, void *target, size_t bytes, off64_t offset, size_t room), descriptor, target,
       bytes, offset)
-
-/* ---- sockets ------------------------------------------------------------------------------------------- */
 
 INPUT(ssize_t, -1, recv, bytes, (int descriptor, void *target, size_t bytes, int flags),
       (int descriptor, void *target, size_t bytes, size_t room, int flags), descriptor, target,
@@ -36,8 +34,6 @@ INPUT(ssize_t, -1, recvfrom, bytes,
        socklen_t *from_bytes),
       descriptor, target, bytes, flags, from, from_bytes)
 
-/* ---- paths ---------------------------------------------------------------------------------------------- */
-
 INPUT(ssize_t, -1, readlink, bytes, (const char *path, char *target, size_t bytes),
       (const char *path, char *target, size_t bytes, size_t room), path, target, bytes)
 INPUT(ssize_t, -1, readlinkat, bytes, (int folder, const char *path, char *target, size_t bytes),
@@ -45,8 +41,6 @@ INPUT(ssize_t, -1, readlinkat, bytes, (int folder, const char *path, char *targe
       bytes)
 INPUT(char *, NULL, getcwd, bytes, (char *target, size_t bytes),
       (char *target, size_t bytes, size_t room), target, bytes)
-
-/* ---- streams --------------------------------------------------------------------------------------------- */
 
 INPUT(size_t, 0u, fread, bytes_of(count, size),
       (void *target, size_t size, size_t count, FILE *stream),

@@ -6,8 +6,6 @@
 
 #include "fortify/check.h"
 
-/* ---- copies ------------------------------------------------------------------------------------------ */
-
 INLINE void copy(const char *function, void *target, const void *source, size_t bytes) {
   check_write(function, target, bytes);
   check_read(function, source, bytes);
@@ -68,8 +66,6 @@ EXPORT void *memccpy(void *restrict target, const void *restrict source, int las
   return found ? (char *)target + copied : NULL;
 }
 
-/* ---- fills ------------------------------------------------------------------------------------------- */
-
 INLINE void *fill(const char *function, void *target, int byte, size_t bytes, size_t room) {
   check_room(bytes, room);
   check_write(function, target, bytes);
@@ -101,8 +97,6 @@ INLINE wchar_t *fill_wide(wchar_t *target, wchar_t character, size_t count, size
 }
 WITH_ROOM(wchar_t *, wmemset, __wmemset_chk, fill_wide(target, character, count, room),
           wchar_t *target, wchar_t character, size_t count)
-
-/* ---- questions ---------------------------------------------------------------------------------------- */
 
 EXPORT void *memchr(const void *begin, int byte, size_t bytes) {
   return (void *)(uintptr_t)find_byte("memchr", begin, byte, bytes);

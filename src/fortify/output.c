@@ -1,9 +1,11 @@
 /* output.c: what is written out of a block: nobody may see what lies past its end. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fortify/forward.h"
+#include "fortify/check.h"
+#include "fortify/real.h"
 
 #undef fwrite_unlocked /* a macro, too */
 

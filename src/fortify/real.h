@@ -41,5 +41,8 @@ INLINE void *real_or(enum real_function which, const char *name, void *loop) {
        .function)
 /* NULL where it is not to be had. */
 #define REAL(name) REAL_OR(name, NULL)
+/* The value of a function that calls it. */
+#define FORWARD(failure, name, ...) \
+  (LIKELY(REAL(name) != NULL) ? REAL(name)(__VA_ARGS__) : (errno = ENOSYS, failure))
 
 #endif

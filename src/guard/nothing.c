@@ -13,8 +13,6 @@ static ATOMIC(uint64_t) *taken;    /* WORDS of them; constant from nothing_begin
 static ATOMIC(uint32_t) cursor;    /* the unit where the next search begins: a hint */
 static ATOMIC(uint32_t) was_tried; /* relaxed: one thread makes the region */
 
-/* ---- the region -------------------------------------------------------------------------------------------- */
-
 /* 0 too while another thread is at it. */
 COLD static uintptr_t start(void) {
   if (load_relaxed(&was_tried) || fetch_or_relaxed(&was_tried, 1)) return 0;
@@ -29,8 +27,6 @@ static uintptr_t find_begin(void) {
   uintptr_t begin = load_acquire(&nothing_begin); /* the bits; pairs with start */
   return LIKELY(begin) ? begin : start();
 }
-
-/* ---- units ------------------------------------------------------------------------------------------------- */
 
 /* Bits of those whose address is a multiple of the alignment: a word's units begin at multiples of 1,024. */
 static uint64_t aligned_units(size_t alignment) {

@@ -5,8 +5,6 @@
 #include "slab/record.h"
 #include "slab/slab.h"
 
-/* ---- the C library's blocks ------------------------------------------------------------------------ */
-
 /* The word before a block of glibc's malloc: its chunk's size and three flags. */
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_IS_MMAPPED = 2, CHUNK_IN_OTHER_ARENA = 4, CHUNK_FLAGS = 7 };
 enum { CHUNK_HEADER_BYTES = 16, CHUNK_MIN_BYTES = 32 };
@@ -37,8 +35,6 @@ bool pointer_is_libc_block(uintptr_t address) {
   return is_plausible && is_live_arena_chunk(chunk, chunk_bytes);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------ */
-
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_big = class == MAP_CLASS_BIG;
@@ -51,27 +47,11 @@ struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_
   };
 }
 
-static void report_block(const char *verb, uintptr_t address,
-                         const struct block_description *block) {
-  if (block->base != address)
-    report_misaligned_pointer(verb, address, block);
-  else
-    report_double_free(verb, address, block);
-}
-
-static void fail_in_slab(const char *verb, uintptr_t address, const struct slab *slab) {
-  struct block_description block = slab_describe(slab, address);
-  if (address - slab->base < (size_t)slab->capacity * slab->block_bytes)
-    report_block(verb, address, &block);
-  else
-    report_invalid_pointer(verb, address); /* the slab's unused tail */
-}
-
 static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
   bool was_ever_used = slab_of_granule(granule)->base != 0;
   const struct slab *slab = was_ever_used ? slab_of_block(address) : NULL;
   if (slab && granule_of(slab->base) <= granule)
-    fail_in_slab(verb, address, slab);
+    slab_fail_pointer(slab, address, verb);
   else
     report_invalid_pointer(verb, address);
 }
@@ -87,7 +67,7 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   size_t block_bytes =
       class == MAP_CLASS_BIG ? size_of_granules(range_info(first)->granules) : class_bytes(class);
   struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
-  report_block(verb, address, &block);
+  report_no_block(verb, address, &block);
 }
 
 void pointer_fail(const char *verb, uintptr_t address) {

@@ -54,9 +54,9 @@ INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   } else if (LIKELY(block < last)) {
     uintptr_t front_end = wiped_front_end(block, block_bytes), most = last - WIDE_BYTES;
     uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
-    if (has_middle(block_bytes)) wide_clear_line(front_end, front_end + WIPED_LINE_BYTES);
-    wide_clear_line(block, front_end < last ? front_end : last);
-    wide_clear_line(tail_begin < most ? tail_begin : most, last);
+    if (has_middle(block_bytes)) wide_set_line(front_end, front_end + WIPED_LINE_BYTES, WIDE_ZERO);
+    wide_set_line(block, front_end < last ? front_end : last, WIDE_ZERO);
+    wide_set_line(tail_begin < most ? tail_begin : most, last, WIDE_ZERO);
   }
   *(uint64_t *)last = 0; /* NOLINT: blocks are made of addresses */
   trailer_erase(block, block_bytes);
@@ -68,8 +68,10 @@ INLINE bool wipe_is_whole(uintptr_t block, size_t block_bytes) {
   if (UNLIKELY(options.harden > 1)) return wide_are_zero(block, end);
   uintptr_t front_end = wiped_front_end(block, block_bytes);
   uintptr_t tail_begin = wiped_tail_begin(end, block_bytes);
-  wide any = wide_any_of_line(block, front_end) | wide_any_of_line(tail_begin, end);
-  if (has_middle(block_bytes)) any |= wide_any_of_line(front_end, front_end + WIPED_LINE_BYTES);
+  wide any = wide_difference_of_line(block, front_end, WIDE_ZERO) |
+             wide_difference_of_line(tail_begin, end, WIDE_ZERO);
+  if (has_middle(block_bytes))
+    any |= wide_difference_of_line(front_end, front_end + WIPED_LINE_BYTES, WIDE_ZERO);
   return wide_is_zero(any);
 }
 

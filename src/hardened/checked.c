@@ -39,15 +39,20 @@ static unsigned class_with_room(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* What is free becomes the program's.  False when a thread that checks the block from beside it has it for a moment;
+/* What is ready becomes the program's.  0 too when a thread that checks the block from beside it has it for a moment;
  * a fork may make a moment last. */
-INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned class, size_t size,
-                     enum maker maker, bool is_shared) {
+INLINE uintptr_t take_ready(struct heap *heap, struct quarantine *quarantine, unsigned class,
+                            size_t size, enum maker maker, bool is_shared) {
+  uintptr_t block = quarantine_take(quarantine, class);
+  if (UNLIKELY(!block)) return 0;
   quarantine_check_untouched(block, class);
-  if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
+  if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) {
+    quarantine_add(heap, block, class);
+    return 0;
+  }
   trailer_write_first(block, class_block_bytes[class], size, maker);
   if (options.harden > 1) quarantine_check_latest(quarantine);
-  return true;
+  return block;
 }
 
 static void *take_of_slab(struct heap *heap, unsigned class, const struct allocation *allocation) {
@@ -56,15 +61,12 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
   if (UNLIKELY(!quarantine)) return NULL;
   bool is_shared = os_is_multi_threaded();
   for (;;) {
-    uintptr_t block = quarantine_take(quarantine, class);
-    if (!block) {
+    if (!quarantine->ready_count[class]) {
       if (!quarantine_refill(heap, quarantine, class)) return NULL;
       class_figures_sampled(heap, class, size);
-      block = quarantine_take(quarantine, class);
     }
-    if (LIKELY(hand_out(quarantine, block, class, size, allocation->maker, is_shared)))
-      return (void *)block;
-    quarantine_add(heap, block, class);
+    uintptr_t block = take_ready(heap, quarantine, class, size, allocation->maker, is_shared);
+    if (LIKELY(block)) return (void *)block;
   }
 }
 
@@ -76,11 +78,7 @@ void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);
   heap_enter(heap);
-  uintptr_t block = quarantine_take(quarantine, class);
-  if (LIKELY(block) && UNLIKELY(!hand_out(quarantine, block, class, size, maker, is_shared))) {
-    quarantine_add(heap, block, class);
-    block = 0;
-  }
+  uintptr_t block = take_ready(heap, quarantine, class, size, maker, is_shared);
   heap_leave(heap);
   return (void *)block;
 }
@@ -104,14 +102,6 @@ static size_t capacity_of(uintptr_t block, uint32_t entry) {
                            : checked_range_capacity(block);
 }
 
-/* No live block of a slab begins there. */
-COLD static void fail_in_slab(uintptr_t address, const char *verb) {
-  const struct slab *slab = slab_of_block(address);
-  if (slab_index_of(slab, address, verb) == NO_BLOCK) return;
-  struct block_description block = slab_describe(slab, address);
-  report_double_free(verb, address, &block);
-}
-
 static bool is_live_block(uintptr_t address) {
   return LIKELY(address % LIVE_UNIT_BYTES == 0) && LIKELY(is_live(address));
 }
@@ -121,7 +111,7 @@ static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
   if (LIKELY(is_in_slab(entry) ? is_live_block(address) : range_block_begins_at(address)))
     return true;
   if (is_in_slab(entry))
-    fail_in_slab(address, verb);
+    slab_fail_pointer(slab_of_block(address), address, verb);
   else
     pointer_fail(verb, address);
   return false;
@@ -250,7 +240,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
   ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
   fetch_ahead(block, class_block_bytes[class]);
   if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !live_end(word, block, is_shared))) {
-    fail_in_slab(block, "free");
+    slab_fail_pointer(slab_of_block(block), block, "free");
     return false;
   }
   check_freed(block, entry, maker);

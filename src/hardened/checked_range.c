@@ -9,20 +9,14 @@
 #include "large/big.h"
 #include "report/report.h"
 
-/* ---- where things lie -------------------------------------------------------------------------------------- */
+/* A page before the block at least. */
+static bool has_front(size_t alignment) { return alignment <= os_page_bytes(); }
 
-struct layout {
-  size_t granules;
-  bool has_front; /* a page before the block at least */
-};
-
-static struct layout layout_for(size_t size, size_t alignment) {
+static size_t granules_for(size_t size, size_t alignment) {
   size_t page_bytes = os_page_bytes();
-  bool has_front = alignment <= page_bytes;
-  size_t front_bytes = has_front ? page_bytes + alignment : 0;
+  size_t front_bytes = has_front(alignment) ? page_bytes + alignment : 0;
   size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes;
-  return (struct layout){.granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT,
-                         .has_front = has_front};
+  return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
 
 static uintptr_t end_of_range(size_t granule) {
@@ -32,8 +26,8 @@ static uintptr_t end_of_range(size_t granule) {
 size_t checked_range_capacity(uintptr_t block) { return end_of_range(granule_of(block)) - block; }
 
 /* As far to the right as the alignment lets it; the colour's field holds no more than a granule. */
-static size_t place_in(size_t granule, const struct layout *layout, size_t size, size_t alignment) {
-  if (!layout->has_front) return 0;
+static size_t place_in(size_t granule, size_t size, size_t alignment) {
+  if (!has_front(alignment)) return 0;
   uintptr_t last = end_of_range(granule) - TRAILER_BYTES - size;
   size_t unit = alignment < sizeof(void *) * 2 ? sizeof(void *) * 2 : alignment;
   size_t offset = round_down(last, unit) - granule_address(granule);
@@ -42,8 +36,6 @@ static size_t place_in(size_t granule, const struct layout *layout, size_t size,
 }
 
 static uintptr_t first_page(uintptr_t block) { return round_down(block, os_page_bytes()); }
-
-/* ---- malloc ------------------------------------------------------------------------------------------------ */
 
 /* The block's pages open, all others closed.  A range that is not known to be closed may be so in parts; that its ends are
  * not closed, as the system has no more mappings, is no reason to fail. */
@@ -59,15 +51,15 @@ static bool open_for(size_t granule, uintptr_t block) {
 
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size;
-  struct layout layout = layout_for(size, allocation->alignment);
-  if (layout.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
-  struct range_request range = {layout.granules, alignment_granules(allocation->alignment),
+  size_t granules = granules_for(size, allocation->alignment);
+  if (granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
+  struct range_request range = {granules, alignment_granules(allocation->alignment),
                                 heap->owner.number, FROM_ANY};
   size_t granule = range_take(&range, &heap->owner.counters);
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);
   info->site = allocation->site;
-  info->colour_bytes = (uint16_t)place_in(granule, &layout, size, allocation->alignment);
+  info->colour_bytes = (uint16_t)place_in(granule, size, allocation->alignment);
   uintptr_t block = range_block(granule);
   bool is_open = open_for(granule, block);
   info->is_closed = false; /* what was refused may have been done in part */
@@ -82,8 +74,6 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
 }
-
-/* ---- free -------------------------------------------------------------------------------------------------- */
 
 static void check_front(uintptr_t block) {
   uintptr_t written = trailer_find_written(first_page(block), block);

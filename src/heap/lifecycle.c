@@ -9,7 +9,7 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "hardened/checked.h"
-#include "large/range_cache.h"
+#include "large/range_magazine.h"
 #include "map/huge.h"
 #include "os/lock.h"
 #include "pool/arena.h"
@@ -29,7 +29,8 @@ static enum misuse_action chosen_misuse_action(void) {
       [MISUSE_ABORT] = "abort", [MISUSE_WARN] = "warn", [MISUSE_IGNORE] = "ignore"};
   for (unsigned action = MISUSE_ABORT; action <= MISUSE_IGNORE; action++)
     if (scan_equals(options.on_misuse, names[action])) return (enum misuse_action)action;
-  warn_malformed_option("HAKMEM_ON_MISUSE", options.on_misuse, "abort, warn or ignore");
+  report_line("warning: HAKMEM_ON_MISUSE=\"%s\" is not abort, warn or ignore; ignored",
+              options.on_misuse);
   return MISUSE_ABORT;
 }
 
@@ -157,7 +158,7 @@ static void after_fork_in_child(void) {
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
   slab_pool_after_fork();
-  range_cache_after_fork();
+  range_magazines_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

@@ -9,8 +9,6 @@
 
 enum { STANDARD_ERROR = 2 };
 
-/* ---- the shared pool's slow paths ------------------------------------------------------------------------ */
-
 static const enum counter pool_paths[] = {
     COUNT_acquire_empty, COUNT_acquire_unused, COUNT_acquire_lru,
     COUNT_acquire_os,    COUNT_released_slabs,
@@ -35,18 +33,6 @@ void report_pool_acquisitions(struct text *text) {
   text_line(text, "lock_acquisitions", snapshot.counters[COUNT_lock_acquisitions],
             "locks of ranges and of the list of heaps; the pool has none");
   text_line(text, "lock_waits", snapshot.counters[COUNT_lock_waits], "of those, that had to wait");
-}
-
-/* ---- output ------------------------------------------------------------------------------------------------ */
-
-void report_to_descriptor(void (*report)(struct text *), int descriptor) {
-  char buffer[2048];
-  struct text text;
-  text_init(&text, buffer, sizeof buffer);
-  text.sink = os_write;
-  text.sink_argument = descriptor;
-  report(&text);
-  text_flush(&text);
 }
 
 /* "%p" becomes the process id; false when it does not fit. */
@@ -104,7 +90,8 @@ static void report_stats(const char *how) {
   else if (scan_past(how, json_prefix))
     report_to_file(report_as_json, how + sizeof json_prefix - 1);
   else
-    warn_malformed_option("HAKMEM_STATS", how, "1, json, text:FILE or json:FILE");
+    report_line("warning: HAKMEM_STATS=\"%s\" is not 1, json, text:FILE or json:FILE; ignored",
+                how);
 }
 
 RESIDENT void reports_at_exit(void) {

@@ -18,7 +18,5 @@ void report_pool_acquisitions(struct text *text);
 void reports_at_load(void);
 /* What options `stats` and `shared_pool_lock_stats` ask for at the end of the process. */
 void reports_at_exit(void);
-/* Writes a report to a file descriptor. */
-void report_to_descriptor(void (*report)(struct text *), int descriptor);
 
 #endif

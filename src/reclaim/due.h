@@ -1,4 +1,5 @@
-/* due.h: who gives memory back, and when: slow paths, where something is due, and the helper. */
+/* due.h: who gives memory back, and when: slow paths, where something is due, and the helper; and what a thread does there
+ * about its own caches and slabs, by age. */
 #ifndef HAK_RECLAIM_DUE_H
 #define HAK_RECLAIM_DUE_H
 

@@ -1,15 +1,15 @@
 #include "reclaim/reclaim.h"
 
 #include "cache/caches.h"
+#include "cache/divert.h"
 #include "cache/lost.h"
 #include "config/limits.h"
 #include "config/options.h"
-#include "large/range_cache.h"
+#include "large/range_magazine.h"
 #include "map/window.h"
 #include "os/lock.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
-#include "reclaim/idle.h"
 #include "reclaim/regret.h"
 #include "slab/adopt.h"
 #include "slab/pages.h"
@@ -119,11 +119,6 @@ static bool take_turn(enum turn turn, struct heap *heap) {
   return true;
 }
 
-void reclaim_after_fork(void) {
-  lock_reset_in_child(&round_lock);
-  idle_after_fork();
-}
-
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
 /* A process that has stayed small is not worth the files of its cgroup. */
@@ -145,6 +140,51 @@ RESIDENT void reclaim_poll_limits_once(void) {
   if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS || !lock_try(&round_lock)) return;
   poll_limits();
   lock_give(&round_lock);
+}
+
+/* ---- owners that idle -------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static struct owner *next_idle; /* where the next visit begins; NULL: with the first one */
+static uint64_t answers_until_ms;
+
+enum { ANSWER_DECAYS = 2 };
+
+/* A thread that finds all it wants in its magazines comes to no slow path, and what it does not want lies there as well.
+ * It is called once it is dormant; one that sleeps answers when it frees again. */
+static void call_if_dormant(const struct heap *self, struct heap *heap, const struct purge *purge,
+                            uint64_t now_ms) {
+  if (heap == self || load_relaxed(&heap->owner.state) != OWNER_DORMANT) return;
+  if (heap_is_diverted(heap) ||
+      load_relaxed(&heap->owner.slow_paths) < load_relaxed(&heap->settled))
+    return;
+  store_relaxed(&heap->is_called, true); /* relaxed: seen late, it is called in vain */
+  heap_divert(heap);
+  answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
+}
+
+/* Owners that were in no slow path for a decay time become dormant; wholly free slabs of such as do not run go to the pool, and
+ * pages that are free in their others to the system; dormant threads are called to flush their caches.
+ *
+ * Others' frees may have come to owners that were visited before: so a round in parts is followed by one more. */
+static void release_idle(const struct heap *self, struct purge *purge, size_t owners_max) {
+  uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
+  struct owner *owner = next_idle ? next_idle : owners_first();
+  purge->work_remains |= next_idle != NULL;
+  for (; owner && owners_max; owner = owner->next_of_all, owners_max--) {
+    if (!owner_sweep(owner, now_ns, purge) && owner != &self->owner) purge->work_remains = true;
+    if (!options.harden)
+      call_if_dormant(self, heap_of_owner(owner), purge, now_ms); /* else no magazines */
+  }
+  next_idle = owner;
+  if (owner) purge->work_remains = purge->is_cut = true;
+  /* What they free is to go back as well, and the thread that answers may come to no other slow path. */
+  purge->work_remains |= now_ms < answers_until_ms;
+}
+
+void reclaim_after_fork(void) {
+  lock_reset_in_child(&round_lock);
+  next_idle = NULL;
 }
 
 /* ---- what is done --------------------------------------------------------------------------------------------- */
@@ -173,7 +213,7 @@ static void purge_own_pages(struct heap *heap, struct purge *purge) {
 
 static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
-  if (depth & FLUSH_SHARED) range_cache_purge(purge, counters);
+  if (depth & FLUSH_SHARED) range_magazines_purge(purge, counters);
   if (depth & PURGE_SLABS) slab_pool_purge(purge);
   if (depth & PURGE_RANGES) range_purge(purge, counters);
   if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
@@ -187,7 +227,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   /* Before the scan, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   purge->work_remains = heap->has_waiting_pages;
-  idle_release(heap, purge, budgets[row->budget].owners);
+  release_idle(heap, purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
   regret_note_given(purge, false);
   if (!purge->work_remains) return;

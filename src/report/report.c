@@ -30,8 +30,14 @@ void report_line(const char *format, ...) {
   report_end(&line);
 }
 
-void warn_malformed_option(const char *name, const char *value, const char *expected) {
-  report_line("warning: %s=\"%s\" is not %s; ignored", name, value, expected);
+void report_to_descriptor(void (*report)(struct text *), int descriptor) {
+  char buffer[2048];
+  struct text text;
+  text_init(&text, buffer, sizeof buffer);
+  text.sink = os_write;
+  text.sink_argument = descriptor;
+  report(&text);
+  text_flush(&text);
 }
 
 /* ---- call stacks ------------------------------------------------------------------------------------- */
@@ -104,16 +110,18 @@ void report_invalid_pointer(const char *verb, uintptr_t address) {
   report_misuse(&(struct misuse){"invalid", verb, address, NULL, 0}, "no block lives there");
 }
 
-void report_misaligned_pointer(const char *verb, uintptr_t address,
-                               const struct block_description *block) {
-  report_misuse(&(struct misuse){"misaligned", verb, address, block, 0},
-                "inside the block of %zu bytes at %#zx", block->block_bytes, block->base);
-}
-
 void report_double_free(const char *verb, uintptr_t address,
                         const struct block_description *block) {
   report_misuse(&(struct misuse){"double", verb, address, block, 0},
                 "the block of %zu bytes is free already", block->block_bytes);
+}
+
+void report_no_block(const char *verb, uintptr_t address, const struct block_description *block) {
+  if (address == block->base)
+    report_double_free(verb, address, block);
+  else
+    report_misuse(&(struct misuse){"misaligned", verb, address, block, 0},
+                  "inside the block of %zu bytes at %#zx", block->block_bytes, block->base);
 }
 
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,

@@ -17,8 +17,6 @@ extern enum misuse_action misuse_action;
  * and wait for the dynamic linker.  NULL: never.  Set once. */
 extern bool (*misuse_may_walk)(void);
 
-/* ---- lines ------------------------------------------------------------------------------------------- */
-
 enum { REPORT_LINE_BYTES = 512 };
 struct report_line {
   struct text text;
@@ -30,11 +28,8 @@ struct text *report_begin(struct report_line *line);
 void report_end(struct report_line *line);
 /* A whole one. */
 COLD TAKES_FORMAT(1, 2) void report_line(const char *format, ...);
-
-/* A warning that an option's value is not what is `expected`. */
-COLD void warn_malformed_option(const char *name, const char *value, const char *expected);
-
-/* ---- call stacks ------------------------------------------------------------------------------------- */
+/* Many, of any length, to a file descriptor. */
+void report_to_descriptor(void (*report)(struct text *), int descriptor);
 
 enum { CALL_STACK_FRAMES = 16 };
 struct call_stack {
@@ -47,8 +42,6 @@ struct call_stack {
 void call_stack_note(struct call_stack *stack, uintptr_t from);
 /* "<what> by thread …" and a line for each frame. */
 void report_stack(const char *what, const struct call_stack *stack);
-
-/* ---- misuse ------------------------------------------------------------------------------------------ */
 
 /* What is known of a block when a fault is reported. */
 struct block_description {
@@ -72,10 +65,11 @@ COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const ch
 
 /* Those that are found in several places. */
 COLD void report_invalid_pointer(const char *verb, uintptr_t address);
-COLD void report_misaligned_pointer(const char *verb, uintptr_t address,
-                                    const struct block_description *block);
 COLD void report_double_free(const char *verb, uintptr_t address,
                              const struct block_description *block);
+/* The same, or misaligned: the address lies inside the block. */
+COLD void report_no_block(const char *verb, uintptr_t address,
+                          const struct block_description *block);
 /* Somebody wrote `offset` bytes after the block's start, where it is not the program's: past what was asked for
  * (block->block_bytes); at that byte exactly, or somewhere there. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,

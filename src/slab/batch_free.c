@@ -30,7 +30,7 @@ RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
   unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
                           : give_remote(slab, blocks, block_count, counters);
   if (LIKELY(given)) return given;
-  slab_fail_misaligned(slab, (uintptr_t)*blocks, "free");
+  slab_fail_pointer(slab, (uintptr_t)*blocks, "free");
   return 1; /* left alone */
 }
 

@@ -33,18 +33,18 @@ COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t
   report_double_free("free", block.base, &block);
 }
 
-COLD void slab_fail_misaligned(const struct slab *slab, uintptr_t address, const char *verb) {
+COLD void slab_fail_pointer(const struct slab *slab, uintptr_t address, const char *verb) {
   struct block_description block = slab_describe(slab, address);
   if (address - slab->base >= (size_t)slab->capacity * slab->block_bytes)
     report_invalid_pointer(verb, address); /* the slab's unused tail */
   else
-    report_misaligned_pointer(verb, address, &block);
+    report_no_block(verb, address, &block);
 }
 
 RESIDENT unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb) {
   unsigned index;
   if (LIKELY(slab_has_block(slab, block, &index))) return index;
-  slab_fail_misaligned(slab, block, verb);
+  slab_fail_pointer(slab, block, verb);
   return NO_BLOCK;
 }
 

@@ -30,8 +30,7 @@ ELSEWHERE = {
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],
         "tests/api/test_reports.py": [
             "api/override_glibc.c",
-            "observe/report_json.c",
-            "observe/report_text.c",
+            "observe/report_figures.c",
         ],
         "tests/api/test_options.py": ["api/startup.c"],
         "tests/misuse/test_fortify.py": ["api/access.c"],
@@ -87,8 +86,6 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/idle.c",
-            "reclaim/own.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
     },

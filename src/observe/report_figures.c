@@ -1,0 +1,116 @@
+#include "hakmem/hakmem.h"
+#include "observe/reports.h"
+#include "observe/snapshot.h"
+#include "observe/stats_block.h"
+#include "os/os.h"
+
+/* ---- which figures ------------------------------------------------------------------------------------- */
+
+struct writer {
+  struct text *text;
+  void (*figure)(struct writer *writer, const char *name, uint64_t value, const char *meaning);
+  const char *separator; /* JSON: before the next member */
+};
+
+typedef void section(struct writer *writer, const struct snapshot *snapshot);
+
+static void write_memory(struct writer *writer, const struct snapshot *snapshot) {
+  writer->figure(writer, "mapped_bytes", snapshot->mapped_bytes,
+                 "SuperSlabs and ranges that have address space");
+  writer->figure(writer, "slab_out_bytes", snapshot->slab_bytes_out,
+                 "in blocks up to 32 KiB: live, or cached by threads");
+  writer->figure(writer, "dirty_free_bytes", snapshot->dirty_free_bytes, "free, given back by age");
+}
+
+static void write_totals(struct writer *writer, const struct snapshot *snapshot) {
+#define TOTAL(name, role, unit, meaning) writer->figure(writer, #name, snapshot->name, meaning);
+#include "base/counters.def"
+}
+
+static void write_counters(struct writer *writer, const struct snapshot *snapshot) {
+  for (unsigned which = 0; which < COUNTER_COUNT; which++)
+    writer->figure(writer, counter_name(which), snapshot->counters[which], counter_meaning(which));
+}
+
+/* ---- as text ------------------------------------------------------------------------------------------- */
+
+void text_line(struct text *text, const char *name, uint64_t value, const char *meaning) {
+  text_format(text, "  %-28s%16zu  %s\n", name, value, meaning);
+}
+
+/* What is 0 says nothing. */
+static void text_figure(struct writer *writer, const char *name, uint64_t value,
+                        const char *meaning) {
+  if (value) text_line(writer->text, name, value, meaning);
+}
+
+static void text_classes(struct text *text, const struct snapshot *snapshot) {
+  text_format(text, "classes\n       %18s", "block_bytes");
+#define CLASS_COUNTER(name, unit, meaning) text_format(text, "%18s", #name);
+#include "base/counters.def"
+  text_char(text, '\n');
+  for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+    const uint64_t *counters = snapshot->class_counters[class];
+    if (!counters[0]) continue;
+    text_format(text, "  %-5s%18zu", class_tier_name(class), class_bytes(class));
+    for (unsigned which = 0; which < CLASS_COUNTER_COUNT; which++)
+      text_format(text, "%18zu", counters[which]);
+    text_char(text, '\n');
+  }
+}
+
+void report_as_text(struct text *text) {
+  struct snapshot snapshot;
+  struct writer writer = {.text = text, .figure = text_figure};
+  snapshot_take(&snapshot);
+  const uint64_t *counters = snapshot.counters;
+  text_format(
+      text, "hakmem %s, process %u: %zu blocks fetched past the magazines (hits are not counted)\n",
+      HAKMEM_VERSION, os_process_id(),
+      counters[COUNT_refilled_blocks] + counters[COUNT_large_allocs] + counters[COUNT_big_allocs]);
+  text_string(text, "memory (figures that are 0 are left out here and below)\n");
+  write_memory(&writer, &snapshot);
+  write_totals(&writer, &snapshot);
+  text_classes(text, &snapshot);
+  text_string(text, "counters\n");
+  write_counters(&writer, &snapshot);
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------------------- */
+
+/* Names need no escape: they are ours. */
+static void json_figure(struct writer *writer, const char *name, uint64_t value,
+                        const char *meaning) {
+  (void)meaning;
+  text_format(writer->text, "%s\"%s\":%zu", writer->separator, name, value);
+  writer->separator = ",";
+}
+
+static void json_section(struct text *text, const char *name, section *write,
+                         const struct snapshot *snapshot) {
+  struct writer writer = {.text = text, .figure = json_figure, .separator = ""};
+  text_format(text, ",\"%s\":{", name);
+  write(&writer, snapshot);
+  text_char(text, '}');
+}
+
+static void json_class(struct text *text, unsigned class, const uint64_t *counters) {
+  text_format(text, "%s{\"class\":%u,\"tier\":\"%s\",\"block_bytes\":%zu", class ? "," : "", class,
+              class_tier_name(class), class_bytes(class));
+#define CLASS_COUNTER(name, unit, meaning) text_format(text, ",\"" #name "\":%zu", *counters++);
+#include "base/counters.def"
+  text_char(text, '}');
+}
+
+void report_as_json(struct text *text) {
+  struct snapshot snapshot;
+  snapshot_take(&snapshot);
+  text_format(text, "{\"hakmem\":\"%s\",\"pid\":%u", HAKMEM_VERSION, os_process_id());
+  json_section(text, "counters", write_counters, &snapshot);
+  json_section(text, "totals", write_totals, &snapshot);
+  json_section(text, "memory", write_memory, &snapshot);
+  text_string(text, ",\"classes\":[");
+  for (unsigned class = 0; class < CLASS_COUNT; class ++)
+    json_class(text, class, snapshot.class_counters[class]);
+  text_string(text, "]}");
+}
