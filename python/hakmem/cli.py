@@ -18,6 +18,8 @@ COMMANDS = {
     "why": "Explain RSS in lines that add up to it.",
     "profile": "Show which call sites hold the memory of a running process.",
     "purge": "Ask a process to give free memory back.",
+    "what": "Tell what live blocks contain: classes, types, text, pointers …",
+    "leaks": "Find the blocks that a program cannot reach any more.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
     "diff": "Show which sites grew between two heap profiles.",
@@ -88,5 +90,5 @@ def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
     The process is neither restarted nor stopped: its memory is read, as far as the kernel permits. `profile`
-    and `purge` write a few bytes into hakmem's own control record.
+    and `purge` write a few bytes into hakmem's own control record; only `leaks --freeze` stops it, for one scan.
     """

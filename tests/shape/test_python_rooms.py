@@ -17,6 +17,7 @@ ROOMS = (
     "target",
     "census",
     "profile",
+    "blocks",
     "launch",
     "doctor",
     "views",

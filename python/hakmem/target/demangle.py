@@ -11,13 +11,14 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 
 LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.so.1")
 FILTERS = ("llvm-cxxfilt", "c++filt")
 FILTER_TIMEOUT_S = 20.0
 # Demanglers are recursive and written for compilers' names: a file may hold any.
 NAME_LENGTH_MAX = 4096
+CXX_NAMES_KEPT = 4096
 
 RUST_HASH = re.compile(r"::h[0-9a-f]{16}($| \[clone)")
 RUST_ESCAPES = {
@@ -40,6 +41,13 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
             left.append(name)
     found.update(_filtered(left))
     return {name: found.get(name) or name for name in kept}
+
+
+@lru_cache(CXX_NAMES_KEPT)
+def cxx_name(name: str) -> str | None:
+    """Of one C++ symbol ("_ZTV6Widget"); None if it is none, or no C++ library is installed."""
+    convert = _cxa_demangle()
+    return convert(name) if convert is not None and name.isascii() and "\0" not in name else None
 
 
 def readable_rust(name: str) -> str:

@@ -34,6 +34,7 @@ SYMBOL = np.dtype(
 RELOCATION = np.dtype([("offset", "u8"), ("info", "u8"), ("addend", "i8")])
 SECTION_IS_CODE = 0x4
 UNDEFINED_SECTION = 0
+STT_OBJECT, STT_FUNC = 1, 2
 DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 FLAGS_1_PIE = 0x08000000
 CACHED_FILES = 1024
@@ -103,6 +104,26 @@ class SymbolTable:
             places.append(place)
             place = self._names.find(name + b"\0", place + 1)
         return np.flatnonzero(np.isin(self._symbols["name"], places))
+
+    @cached_property
+    def _by_address(self) -> NDArray[Any]:
+        """Those of functions and objects that are defined here."""
+        kind = self._symbols["info"] & 15
+        named = (kind == STT_OBJECT) | (kind == STT_FUNC)
+        chosen = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        return chosen[np.argsort(chosen["value"], kind="stable")]
+
+    def at(self, address: int) -> tuple[str, int] | None:
+        """The symbol that an address lies in, and how far."""
+        row = int(np.searchsorted(self._by_address["value"], address, "right")) - 1
+        if row < 0:
+            return None
+        symbol = self._by_address[row]
+        into = address - int(symbol["value"])
+        if into >= max(int(symbol["size"]), 1):
+            return None
+        start = int(symbol["name"])
+        return self._names[start : self._names.find(b"\0", start)].decode(errors="replace"), into
 
 
 class ElfFile:
@@ -188,6 +209,14 @@ class ElfFile:
             defined = symbols[symbols["section"] != UNDEFINED_SECTION]
             if len(defined):
                 return int(defined["value"][0])
+        return None
+
+    def symbol_at(self, address: int) -> tuple[str, int] | None:
+        """The function or object that an address, before loading, lies in, and how far."""
+        with parsing(self.name):
+            for table in self._symbol_tables:
+                if found := table.at(address):
+                    return found
         return None
 
     def slots_of(self, name: str) -> list[int]:
