@@ -175,6 +175,8 @@ int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
+/* Whether the word at the address can be read now, and so its page; a system call that any malloc needs. */
+bool os_can_read(uintptr_t address);
 /* Copies memory of this process that may be unmapped, unless another thread unmaps it meanwhile; false then. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);

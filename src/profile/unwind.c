@@ -31,11 +31,6 @@ static bool covers(struct range range, uintptr_t address) {
   return address - range.begin < range.end - range.begin;
 }
 
-static bool can_read(uintptr_t address) {
-  uint32_t word;
-  return os_read_safely(&word, (const void *)address, sizeof word);
-}
-
 /* ---- the stack ------------------------------------------------------------------------------------------ */
 
 /* Pages at the end of this thread's stack that were found readable, which they stay as long as it runs: [1] of the one that
@@ -51,7 +46,7 @@ static struct range own_stack(uintptr_t stack_pointer) {
   stack.begin = round_up(stack.end, page_bytes) - *pages * page_bytes;
   for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX; asked++) {
     bool is_enough = stack.begin <= stack_pointer || *pages == UINT16_MAX;
-    if (is_enough || !can_read(stack.begin - page_bytes)) break;
+    if (is_enough || !os_can_read(stack.begin - page_bytes)) break;
     stack.begin -= page_bytes;
     (*pages)++;
   }
@@ -61,7 +56,7 @@ static struct range own_stack(uintptr_t stack_pointer) {
 /* On a stack that the program made: page by page, as far as it is needed. */
 NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
   if (covers(walk->other, address)) return true;
-  if (!walk->unknown_pages || !can_read(address)) return false;
+  if (!walk->unknown_pages || !os_can_read(address)) return false;
   walk->unknown_pages--;
   uintptr_t page = round_down(address, os_page_bytes());
   if (page != walk->other.end) walk->other.begin = page;
