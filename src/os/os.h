@@ -225,7 +225,7 @@ struct os_module {
 /* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
  * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
 bool os_find_module(uintptr_t instruction, struct os_module *module);
-/* True for code of the shared library; false when it is linked into the program, where all is one. */
+/* True for hakmem's own code, of the shared library and of the archive. */
 bool os_is_in_library(uintptr_t instruction);
 /* Where the stack ends that the process began on; 0 when it is not told. */
 uintptr_t os_first_stack_end(void);

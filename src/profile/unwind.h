@@ -9,7 +9,7 @@
 #include "base/compiler.h"
 
 /* Writes the return addresses of this thread's callers, innermost first, `max` at most, and returns how many.  They begin
- * outside the shared library; in a program that hakmem is linked into, with unwind_stack's own caller.  `is_complete` becomes
+ * where hakmem was called; in tests that have it as single objects, with unwind_stack's own caller.  `is_complete` becomes
  * true when the last is that of the function in which the thread, or a stack made by makecontext, began: so it is false
  * where there were more than `max`, and where tables are missing.  errno is kept. */
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete);
