@@ -41,7 +41,7 @@ find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 set(on_the_real_system test_concurrency test_lock test_os_linux test_records_apart)
 
 # Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
-set(worth_a_thread_sanitizer test_concurrency test_lock test_tagged_stack)
+set(worth_a_thread_sanitizer test_concurrency test_lock)
 
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})

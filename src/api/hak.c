@@ -10,9 +10,12 @@
 #include "heap/reallocate.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
-#include "observe/report_text.h"
 #include "observe/reports.h"
 #include "reclaim/reclaim.h"
+
+#define FAMILY(residence, result, name, arguments, ...) \
+  result hak_##name(__VA_ARGS__) { return family_##name(WITH_SITE arguments); }
+#include "api/malloc_family.def"
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
@@ -25,10 +28,6 @@ static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
 }
 
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
-void *hak_realloc(void *block, size_t size) { return family_realloc(block, size, SITE()); }
-void *hak_reallocarray(void *block, size_t count, size_t size) {
-  return family_reallocarray(block, count, size, SITE());
-}
 void hak_free(void *block) { heap_free(block); }
 void hak_free_sized(void *block, size_t size) {
   heap_free_sized_loosely(block, size, 1, MADE_BY_MALLOC);
@@ -36,17 +35,6 @@ void hak_free_sized(void *block, size_t size) {
 void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
   heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
 }
-void *hak_aligned_alloc(size_t alignment, size_t size) {
-  return family_aligned_alloc(alignment, size, SITE());
-}
-int hak_posix_memalign(void **out, size_t alignment, size_t size) {
-  return family_posix_memalign(out, alignment, size, SITE());
-}
-void *hak_memalign(size_t alignment, size_t size) {
-  return family_memalign(alignment, size, SITE());
-}
-void *hak_valloc(size_t size) { return family_valloc(size, SITE()); }
-void *hak_pvalloc(size_t size) { return family_pvalloc(size, SITE()); }
 size_t hak_malloc_usable_size(const void *block) { return family_usable_size(block); }
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 

@@ -114,7 +114,8 @@ void *family_memalign(size_t alignment, size_t size, uint32_t site) {
 RESIDENT int family_posix_memalign(void **out, size_t alignment, size_t size, uint32_t site) {
   if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *))) return EINVAL;
   void *block = heap_aligned(alignment, size, site);
-  if (UNLIKELY(!block)) return ENOMEM; /* and in errno, where glibc leaves it, and programs look */
+  if (UNLIKELY(!block))
+    return ENOMEM; /* and in errno, where glibc leaves it, and programs read it */
   *out = block;
   return 0;
 }

@@ -14,23 +14,9 @@ FAST_PATH EXPORT void free(void *block) { heap_free(block); }
 RESIDENT EXPORT void *calloc(size_t count, size_t size) {
   return family_calloc(count, size, SITE());
 }
-RESIDENT EXPORT void *realloc(void *block, size_t size) {
-  return family_realloc(block, size, SITE());
-}
-RESIDENT EXPORT void *reallocarray(void *block, size_t count, size_t size) {
-  return family_reallocarray(block, count, size, SITE());
-}
-RESIDENT EXPORT void *aligned_alloc(size_t alignment, size_t size) {
-  return family_aligned_alloc(alignment, size, SITE());
-}
-RESIDENT EXPORT int posix_memalign(void **out, size_t alignment, size_t size) {
-  return family_posix_memalign(out, alignment, size, SITE());
-}
-EXPORT void *memalign(size_t alignment, size_t size) {
-  return family_memalign(alignment, size, SITE());
-}
-EXPORT void *valloc(size_t size) { return family_valloc(size, SITE()); }
-EXPORT void *pvalloc(size_t size) { return family_pvalloc(size, SITE()); }
+#define FAMILY(residence, result, name, arguments, ...) \
+  residence EXPORT result name(__VA_ARGS__) { return family_##name(WITH_SITE arguments); }
+#include "api/malloc_family.def"
 EXPORT size_t malloc_usable_size(void *block) { return family_usable_size(block); }
 
 /* C23. */

@@ -89,28 +89,19 @@ INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
 /* A fully static program cannot reach that form: there a throwing handler's exception passes. */
 COLD static void *retry_or_null(const struct request *request, const void *nothrow,
                                 const char *form) {
-  void *(*next_form)(size_t, const void *);
-  *(void **)&next_form = os_next_symbol(form);
-  return next_form ? next_form(request->size, nothrow) : retry_with_handler(request);
-}
-
-COLD static void *retry_aligned_or_null(const struct request *request, const void *nothrow,
-                                        const char *form) {
-  void *(*next_form)(size_t, size_t, const void *);
-  *(void **)&next_form = os_next_symbol(form);
-  return next_form ? next_form(request->size, request->alignment, nothrow)
-                   : retry_with_handler(request);
+  union {
+    void *symbol;
+    void *(*plain)(size_t, const void *);
+    void *(*aligned)(size_t, size_t, const void *);
+  } next = {os_next_symbol(form)};
+  if (!next.symbol) return retry_with_handler(request);
+  return request->alignment ? next.aligned(request->size, request->alignment, nothrow)
+                            : next.plain(request->size, nothrow);
 }
 
 static void *new_or_null(const struct request *request, const void *nothrow, const char *form) {
   void *block = allocate_once(request);
   return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow, form);
-}
-
-static void *new_aligned_or_null(const struct request *request, const void *nothrow,
-                                 const char *form) {
-  void *block = allocate_once(request);
-  return LIKELY(block != NULL) ? block : retry_aligned_or_null(request, nothrow, form);
 }
 
 /* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
@@ -139,11 +130,11 @@ OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_aligned_or_null(NEW(size, alignment), nothrow, __func__);
+  return new_or_null(NEW(size, alignment | !alignment), nothrow, __func__);
 }
 OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_aligned_or_null(NEW_ARRAY(size, alignment), nothrow, __func__);
+  return new_or_null(NEW_ARRAY(size, alignment | !alignment), nothrow, __func__);
 }
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner

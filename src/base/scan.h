@@ -1,4 +1,4 @@
-/* scan.h: looking into texts that end with a 0.
+/* scan.h: searches in texts that end with a 0.
  *
  * Not the C library's functions: each of its names that hakmem uses is looked up at the start of every process,
  * and these are needed by few (docs/decisions/0012). */

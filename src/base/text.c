@@ -1,6 +1,6 @@
 #include "base/text.h"
 
-enum { DECIMAL_DIGITS_MAX = 20 }; /* of 2^64 - 1 */
+#include "base/scan.h"
 
 void text_init(struct text *text, char *buffer, size_t capacity_bytes) {
   *text = (struct text){.buffer = buffer, .capacity_bytes = capacity_bytes};
@@ -23,66 +23,61 @@ void text_string(struct text *text, const char *string) {
   while (*string) text_char(text, *string++);
 }
 
-static unsigned decimal_digits(uint64_t value, char digits[DECIMAL_DIGITS_MAX]) {
-  unsigned count = 0;
-  do {
-    digits[count++] = (char)('0' + value % 10);
-    value /= 10;
-  } while (value);
-  return count; /* least significant digit first */
+/* ---- formats ------------------------------------------------------------------------------------------- */
+
+struct conversion {
+  bool is_left, is_hex, is_wide;
+  unsigned width;
+};
+
+/* Returns where its letter is. */
+static const char *parse(const char *format, struct conversion *conversion) {
+  *conversion = (struct conversion){.is_left = *format == '-'};
+  format += conversion->is_left;
+  conversion->is_hex = *format == '#';
+  format += conversion->is_hex;
+  for (; *format >= '0' && *format <= '9'; format++)
+    conversion->width = conversion->width * 10 + (unsigned)(*format - '0');
+  conversion->is_wide = *format == 'z';
+  return format + conversion->is_wide;
 }
 
-void text_decimal_column(struct text *text, uint64_t value, unsigned width) {
-  char digits[DECIMAL_DIGITS_MAX];
-  unsigned count = decimal_digits(value, digits);
-  for (unsigned blank = count; blank < width; blank++) text_char(text, ' ');
-  while (count) text_char(text, digits[--count]);
-}
-
-void text_decimal(struct text *text, uint64_t value) { text_decimal_column(text, value, 0); }
-
-void text_signed(struct text *text, int64_t value) {
-  if (value < 0) text_char(text, '-');
-  text_decimal(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-}
-
-void text_hex(struct text *text, uint64_t value) {
-  text_string(text, "0x");
-  unsigned shift = 60;
-  while (shift && !(value >> shift)) shift -= 4;
-  for (;; shift -= 4) {
-    text_char(text, "0123456789abcdef"[(value >> shift) & 15]);
-    if (!shift) return;
-  }
-}
-
-void text_percent(struct text *text, uint64_t numerator, uint64_t denominator) {
-  uint64_t tenths = denominator ? (numerator * 1000 + denominator / 2) / denominator : 0;
-  text_decimal(text, tenths / 10);
-  text_char(text, '.');
-  text_char(text, (char)('0' + tenths % 10));
-}
-
-void text_string_column(struct text *text, const char *string, unsigned width) {
-  unsigned length = 0;
-  for (; string[length]; length++) text_char(text, string[length]);
+static void append_blanks(struct text *text, size_t length, size_t width) {
   for (; length < width; length++) text_char(text, ' ');
 }
 
+static void append_string(struct text *text, const char *string,
+                          const struct conversion *conversion) {
+  size_t length = (size_t)(scan_next(string) - string) - 1;
+  if (!conversion->is_left) append_blanks(text, length, conversion->width);
+  text_string(text, string);
+  if (conversion->is_left) append_blanks(text, length, conversion->width);
+}
+
+static void append_number(struct text *text, uint64_t value, const struct conversion *conversion) {
+  char digits[20]; /* of 2^64 - 1, least significant first */
+  unsigned count = 0, base = conversion->is_hex ? 16 : 10;
+  do digits[count++] = "0123456789abcdef"[value % base];
+  while (value /= base);
+  if (conversion->is_hex) text_string(text, "0x");
+  append_blanks(text, count, conversion->width);
+  while (count) text_char(text, digits[--count]);
+}
+
 void text_format_list(struct text *text, const char *format, va_list arguments) {
+  struct conversion conversion;
   for (;;) {
     while (*format && *format != '%') text_char(text, *format++);
     if (!*format++) return;
-    bool is_hex = *format == '#';
-    format += is_hex;
-    bool is_wide = *format == 'z';
-    format += is_wide;
-    if (*format++ == 's')
-      text_string(text, va_arg(arguments, const char *));
-    else if (is_hex)
-      text_hex(text, va_arg(arguments, size_t));
+    format = parse(format, &conversion);
+    if (*format == '%')
+      text_char(text, *format++);
+    else if (*format++ == 's')
+      append_string(text, va_arg(arguments, const char *), &conversion);
+    else if (conversion.is_wide)
+      append_number(text, va_arg(arguments, size_t), &conversion);
     else
-      text_decimal(text, is_wide ? va_arg(arguments, size_t) : va_arg(arguments, unsigned));
+      append_number(text, va_arg(arguments, unsigned), &conversion);
   }
 }
 

@@ -22,16 +22,7 @@ struct text {
 void text_init(struct text *text, char *buffer, size_t capacity_bytes);
 void text_char(struct text *text, char character);
 void text_string(struct text *text, const char *string);
-void text_decimal(struct text *text, uint64_t value);
-void text_signed(struct text *text, int64_t value);
-void text_hex(struct text *text, uint64_t value); /* with 0x */
-/* `numerator / denominator` in percent with one decimal; "0.0" when the denominator is 0. */
-void text_percent(struct text *text, uint64_t numerator, uint64_t denominator);
-/* Right-aligned decimal in a column of `width` characters. */
-void text_decimal_column(struct text *text, uint64_t value, unsigned width);
-/* The string, padded with blanks on the right to `width` characters. */
-void text_string_column(struct text *text, const char *string, unsigned width);
-/* As printf, of whose conversions there are %s, %u, %zu and %#zx (which is text_hex). */
+/* As printf, of whose conversions there are %s, %u, %zu, %#zx and %%, with a width ("%8zu", "%-8s"). */
 TAKES_FORMAT(2, 3) void text_format(struct text *text, const char *format, ...);
 TAKES_FORMAT(2, 0)
 void text_format_list(struct text *text, const char *format, va_list arguments);

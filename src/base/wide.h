@@ -12,12 +12,7 @@ typedef wide wide_anywhere __attribute__((aligned(1), may_alias));
 
 INLINE bool wide_is_zero(wide word) { return (word[0] | word[1]) == 0; }
 
-/* Whether the 64 bytes there are all 0. */
 enum { WIDE_LINE_BYTES = 4 * WIDE_BYTES };
-INLINE bool wide_is_zero_line(uintptr_t begin) {
-  const wide *words = (const wide *)begin;
-  return wide_is_zero((words[0] | words[1]) | (words[2] | words[3]));
-}
 
 /* Whether all bytes of [begin, end) are 0. */
 INLINE bool wide_are_zero(uintptr_t begin, uintptr_t end) {

@@ -30,7 +30,7 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
   return &quarantine->blocks[QUARANTINE_BLOCKS];
 }
 
-/* ---- looks ------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------ */
 
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
@@ -47,12 +47,12 @@ static void let_more_wait(struct quarantine *quarantine) {
   quarantine->block_most = most < QUARANTINE_BLOCKS ? most : QUARANTINE_BLOCKS;
 }
 
-bool quarantine_plan_look(struct quarantine *quarantine) {
+bool quarantine_plan_check(struct quarantine *quarantine) {
   let_more_wait(quarantine);
-  if (options.harden > 1 || quarantine->looks < FIRST_LOOKS)
-    quarantine->looks++;
+  if (options.harden > 1 || quarantine->checks < FIRST_CHECKS)
+    quarantine->checks++;
   else
-    quarantine->frees_until_look = quarantine_draw(quarantine, 2 * LOOK_PERIOD - 1);
+    quarantine->frees_until_check = quarantine_draw(quarantine, 2 * CHECK_PERIOD - 1);
   return true;
 }
 
@@ -143,7 +143,7 @@ INLINE bool release(struct heap *heap, struct quarantine *quarantine, uintptr_t 
 }
 
 /* The place that the next one to leave is in.  It is drawn a call before it leaves, so that nobody waits for what is known
- * of it, and its first line is there when malloc looks. */
+ * of it, and its first line is there when malloc checks it. */
 INLINE uintptr_t exchange_leaving(struct quarantine *quarantine, uintptr_t next) {
   ATOMIC(uintptr_t) *place = &quarantine->blocks[LEAVING_PLACE];
   uintptr_t block = load_relaxed(place);

@@ -34,7 +34,7 @@ struct quarantine {
   size_t bytes;        /* that wait */
   uint64_t random;     /* state of random_next */
   uintptr_t latest;    /* of them; 0 when it has left */
-  uint32_t frees_until_look, looks; /* at what lies beside a freed block */
+  uint32_t frees_until_check, checks; /* of what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */
   /* Waiting, outgoing, ready, leaving next; 0 is an empty place.  All in one, as they are read from outside. */
@@ -56,7 +56,7 @@ INLINE ATOMIC(uintptr_t) *quarantine_ready(struct quarantine *quarantine, unsign
   return &quarantine->blocks[READY_PLACES + class * READY_BLOCKS];
 }
 
-/* A block that is ready, not looked at yet; or 0. */
+/* A block that is ready, not checked yet; or 0. */
 INLINE uintptr_t quarantine_take(struct quarantine *quarantine, unsigned class) {
   uint32_t count = quarantine->ready_count[class];
   if (UNLIKELY(!count)) return 0;
@@ -75,18 +75,18 @@ INLINE void quarantine_check_untouched(uintptr_t block, unsigned class) {
   if (UNLIKELY(!wipe_is_whole(block, class_block_bytes[class])))
     quarantine_fail_untouched(block, class);
 }
-/* Whether a free looks at what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
- * in LOOK_PERIOD, at random.  That is also when more blocks are let wait. */
-enum { FIRST_LOOKS = 1024, LOOK_PERIOD = 64 };
-bool quarantine_plan_look(struct quarantine *quarantine);
-INLINE bool quarantine_is_time_to_look(struct quarantine *quarantine) {
-  if (UNLIKELY(!quarantine->frees_until_look)) return quarantine_plan_look(quarantine);
-  quarantine->frees_until_look--;
+/* Whether a free checks what lies beside its block: always at HAKMEM_HARDEN=2; below, a thread's first ones, then one
+ * in CHECK_PERIOD, at random.  That is also when more blocks are let wait. */
+enum { FIRST_CHECKS = 1024, CHECK_PERIOD = 64 };
+bool quarantine_plan_check(struct quarantine *quarantine);
+INLINE bool quarantine_is_time_to_check(struct quarantine *quarantine) {
+  if (UNLIKELY(!quarantine->frees_until_check)) return quarantine_plan_check(quarantine);
+  quarantine->frees_until_check--;
   return false;
 }
 
 /* The same of the block that came last, which most such writes go to. */
-INLINE void quarantine_look(const struct quarantine *quarantine) {
+INLINE void quarantine_check_latest(const struct quarantine *quarantine) {
   uintptr_t block = quarantine->latest;
   if (block) quarantine_check_untouched(block, owner_map_entry(block) & MAP_CLASS_MASK);
 }

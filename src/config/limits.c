@@ -124,7 +124,7 @@ static uint64_t calm_bytes(uint64_t limit_bytes) {
 }
 
 /* A program may pass all of it between two rounds, so what it holds itself has a soft limit there too. */
-static const struct os_cgroup *look_at_limits(void) {
+static const struct os_cgroup *read_cgroup(void) {
   const struct os_cgroup *cgroup = os_cgroup_read();
   uint64_t limit = memory_limit(cgroup);
   store_relaxed(&limits.cache_cut, cache_cut_for(cgroup));
@@ -134,10 +134,10 @@ static const struct os_cgroup *look_at_limits(void) {
   return cgroup;
 }
 
-void limits_look(void) {
+void limits_poll(void) {
   static const struct os_cgroup *cgroup;
   if (os_is_confined()) return; /* what is known stays known */
-  if (!cgroup) cgroup = look_at_limits();
+  if (!cgroup) cgroup = read_cgroup();
   uint64_t limit = memory_limit(cgroup);
   if (limit == OS_CGROUP_NONE) return;
   uint64_t used = os_cgroup_used_bytes(cgroup, calm_bytes(limit));

@@ -4,7 +4,7 @@
  *   the cgroup's memory limit              as its use comes near, what is free goes back younger
  *   the cgroup's processor quota           less time than processors: smaller caches
  *
- * The cgroup is looked at by a process that has grown and gives memory back, not at its start
+ * The cgroup is read by a process that has grown and gives memory back, not at its start
  * (docs/decisions/0019). */
 #ifndef HAK_CONFIG_LIMITS_H
 #define HAK_CONFIG_LIMITS_H
@@ -33,9 +33,9 @@ enum { LIMITS_DECAY_NEVER_MS = 1 << 30 };
 /* After options_read; a percentage asks for the cgroup's limit. */
 void limits_read(void);
 
-/* Looks at the cgroup: for its limits the first time, for how much of its memory is in use each time.  One thread
+/* Reads the cgroup: for its limits the first time, for how much of its memory is in use each time.  One thread
  * at a time. */
-void limits_look(void);
+void limits_poll(void);
 
 INLINE uint64_t limits_remaining(uint64_t whole, uint32_t cut) {
   return LIKELY(!cut) ? whole : whole * (LIMITS_WHOLE - cut) / LIMITS_WHOLE;

@@ -88,27 +88,12 @@ static const char *value_for(const struct option_row *row, const char *string) {
   return *string == '=' ? string + 1 : NULL;
 }
 
-static unsigned suffix_shift(char suffix) {
-  switch (upper(suffix)) {
-    case 'K': return 10;
-    case 'M': return 20;
-    case 'G': return 30;
-    default: return 0;
-  }
-}
-
-bool options_parse_number(const char *text, uint64_t *number) {
-  uint64_t value = 0;
-  if (*text < '0' || *text > '9') return false;
-  for (; *text >= '0' && *text <= '9'; text++) {
-    if (value > (UINT64_MAX >> 4) / 10) return false;
-    value = value * 10 + (uint64_t)(*text - '0');
-  }
-  unsigned shift = suffix_shift(*text);
-  if (shift) text++;
-  if (*text || value > UINT64_MAX >> shift) return false;
-  *number = value << shift;
-  return true;
+/* Whole, with K, M or G. */
+static bool parse_number(const char *text, uint64_t *number) {
+  const char *end = text;
+  while (*end >= '0' && *end <= '9') end++;
+  if (*end && (!scan_for("KMG", upper(*end)) || end[1])) return false;
+  return bytes_parse(text, number);
 }
 
 /* The unit stands last in the name. */
@@ -159,7 +144,7 @@ static bool set_part(const struct option_row *flag, const char *piece, bool is_c
     const char *value = scan_past(piece, part_name(part));
     uint64_t number;
     if (!value || *value != '=') continue;
-    if (!options_parse_number(value + 1, &number)) return false;
+    if (!parse_number(value + 1, &number)) return false;
     if (number < part->minimum || number > part->maximum) return false;
     if (is_checked) *(uint64_t *)target_of(part) = number;
     return true;
@@ -187,7 +172,7 @@ static void set(const struct option_row *row, const char *value) {
     set_text(row, value);
   } else if (has_parts(row) && set_parts(row, value, false)) {
     *(bool *)target_of(row) = set_parts(row, value, true);
-  } else if (!(is_in_bytes(row) ? bytes_parse : options_parse_number)(value, &number) ||
+  } else if (!(is_in_bytes(row) ? bytes_parse : parse_number)(value, &number) ||
              number < row->minimum || number > row->maximum) {
     warn_malformed(row, value);
   } else if (row->kind == OPTION_FLAG) {
@@ -231,13 +216,10 @@ RESIDENT bool options_read(char **environment) {
 enum { HELP_NAME_COLUMNS = 34, STANDARD_ERROR = 2 };
 
 static void print_row(struct text *text, const struct option_row *row) {
-  char name_bytes[64];
-  struct text name;
-  text_init(&name, name_bytes, sizeof name_bytes - 1);
-  write_name(&name, row);
-  name_bytes[name.length_bytes] = 0;
+  size_t begin = text->wanted_bytes;
   text_string(text, "  ");
-  text_string_column(text, name_bytes, HELP_NAME_COLUMNS);
+  write_name(text, row);
+  while (text->wanted_bytes < begin + 2 + HELP_NAME_COLUMNS) text_char(text, ' ');
   text_format(text, "%s (default %s)\n", sentence_of(row), default_of(row));
 }
 

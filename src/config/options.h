@@ -25,8 +25,6 @@ extern struct options options;
 /* Reads "HAKMEM_NAME=value" strings (NULL-terminated; NULL for none); false when there are none of that name, and
  * all values are the defaults. */
 bool options_read(char **environment);
-/* A whole number with an optional K, M or G; false when it is none or too large. */
-bool options_parse_number(const char *text, uint64_t *number);
 /* Prints the table on standard error. */
 void options_print_help(void);
 

@@ -3,7 +3,7 @@
  *   | closed | slot 0 | closed | slot 1 | closed | …      slots are closed too while no block lives there
  *
  * Half of the blocks end at the end of their slot, half begin at its start: the first byte beyond on that
- * side faults.  On the other side the rest of the page is filled with a pattern, which free looks at.  A
+ * side faults.  On the other side the rest of the page is filled with a pattern, which free checks.  A
  * freed slot stays closed until all others that are free have been used: whoever touches it faults.
  *
  * The region lies outside the window, so the fast paths know nothing of it.  Without the option, and where

@@ -42,7 +42,7 @@ uintptr_t nothing_take(size_t alignment) {
   uintptr_t begin = find_begin();
   uint64_t aligned = aligned_units(alignment);
   uint32_t at = load_relaxed(&cursor) % NOTHING_MAX;
-  for (unsigned look = 0; begin && look <= WORDS; look++) {
+  for (unsigned tries = 0; begin && tries <= WORDS; tries++) {
     uint32_t word = at / 64;
     uint64_t units = ~load_relaxed(&taken[word]) & aligned & ~low_bits(at % 64);
     if (!units) {
@@ -58,36 +58,18 @@ uintptr_t nothing_take(size_t alignment) {
   return 0;
 }
 
-static struct block_description description_of(uintptr_t address) {
-  return (struct block_description){.base = address, .tier = "tiny"};
-}
-
-/* Where its bit is; NULL after a report when no unit begins there. */
-static ATOMIC(uint64_t) *find(uintptr_t address, const char *verb, uint64_t *bit) {
+bool nothing_check(uintptr_t address, const char *verb, bool is_given) {
   size_t unit = (address - load_relaxed(&nothing_begin)) / NOTHING_UNIT_BYTES;
-  *bit = UINT64_C(1) << unit % 64;
-  if (LIKELY(address % NOTHING_UNIT_BYTES == 0)) return &taken[unit / 64];
-  report_invalid_pointer(verb, address);
-  return NULL;
-}
-
-static void fail(uintptr_t address, const char *verb) {
-  struct block_description block = description_of(address);
+  uint64_t bit = UINT64_C(1) << unit % 64;
+  if (UNLIKELY(address % NOTHING_UNIT_BYTES)) {
+    report_invalid_pointer(verb, address);
+    return false;
+  }
+  /* seq (relaxed would do): of two that free it one finds it set.  There is nothing but the bit. */
+  uint64_t before =
+      is_given ? fetch_and_seq(&taken[unit / 64], ~bit) : load_relaxed(&taken[unit / 64]);
+  if (LIKELY(before & bit)) return true;
+  struct block_description block = {.base = address, .tier = "tiny"};
   report_double_free(verb, address, &block);
-}
-
-bool nothing_ask(uintptr_t address, const char *verb) {
-  uint64_t bit;
-  ATOMIC(uint64_t) *word = find(address, verb, &bit);
-  if (!word) return false;
-  if (LIKELY(load_relaxed(word) & bit)) return true; /* relaxed: there is nothing but the bit */
-  fail(address, verb);
   return false;
-}
-
-void nothing_give(uintptr_t address, const char *verb) {
-  uint64_t bit;
-  ATOMIC(uint64_t) *word = find(address, verb, &bit);
-  /* seq (relaxed would do): of two that free it one finds it set. */
-  if (word && UNLIKELY(!(fetch_and_seq(word, ~bit) & bit))) fail(address, verb);
 }

@@ -22,9 +22,8 @@ INLINE bool nothing_covers(uintptr_t address) {
 /* An address that is a multiple of the alignment, a power of two, or 0. */
 uintptr_t nothing_take(size_t alignment);
 
-/* For an address that nothing_covers: whether it is handed out, with a report when not; and the same, as nobody's from
+/* For an address that nothing_covers: whether it is handed out, with a report when not; if `is_given` it is nobody's from
  * then on. */
-bool nothing_ask(uintptr_t address, const char *verb);
-void nothing_give(uintptr_t address, const char *verb);
+bool nothing_check(uintptr_t address, const char *verb, bool is_given);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
  * copied from another block.  A write past the requested bytes, of a single zero too, is seen when
- * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that looks at
+ * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that checks
  * another's block sees it whole or sees 0, which no trailer is. */
 #ifndef HAK_GUARD_TRAILER_H
 #define HAK_GUARD_TRAILER_H
@@ -46,16 +46,14 @@ INLINE ATOMIC(uint64_t) *trailer_of(uintptr_t block, size_t capacity_bytes) {
   return (ATOMIC(uint64_t) *)(block + capacity_bytes - TRAILER_BYTES); /* NOLINT */
 }
 
-/* The same slack somewhere else: it is filled, and the first of its bytes that was written since is found; `end` when
- * none was. */
-void trailer_fill(uintptr_t begin, uintptr_t end);
+/* The first byte of a slack that was written since it was filled; `end` when none was. */
 uintptr_t trailer_find_written(uintptr_t begin, uintptr_t end);
 
-/* Of a long slack HAKMEM_HARDEN=1 fills and looks at the first bytes: it may be a quarter of a large block. */
-enum { SLACK_LOOKED_AT_BYTES = 64 };
+/* Of a long slack HAKMEM_HARDEN=1 fills and checks the first bytes: it may be a quarter of a large block. */
+enum { SLACK_CHECKED_BYTES = 64 };
 INLINE uintptr_t trailer_slack_end(uintptr_t slack, size_t slack_bytes) {
-  bool is_long = slack_bytes > SLACK_LOOKED_AT_BYTES && options.harden < 2;
-  return slack + (is_long ? SLACK_LOOKED_AT_BYTES : slack_bytes);
+  bool is_long = slack_bytes > SLACK_CHECKED_BYTES && options.harden < 2;
+  return slack + (is_long ? SLACK_CHECKED_BYTES : slack_bytes);
 }
 
 /* Writes slack and trailer of a block of `capacity_bytes`, trailer included; the slack is at most SLACK_MAX_BYTES. */
@@ -64,7 +62,7 @@ INLINE void trailer_write(uintptr_t block, size_t capacity_bytes, size_t request
   size_t slack_bytes = capacity_bytes - TRAILER_BYTES - requested_bytes;
   uintptr_t slack = block + requested_bytes;
   ASSERT(slack_bytes <= SLACK_MAX_BYTES);
-  if (slack_bytes) trailer_fill(slack, trailer_slack_end(slack, slack_bytes));
+  memset((void *)slack, SLACK_BYTE, trailer_slack_end(slack, slack_bytes) - slack);
   store_relaxed(trailer_of(block, capacity_bytes), trailer_word_for(block, slack_bytes, maker));
 }
 

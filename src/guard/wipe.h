@@ -1,4 +1,4 @@
-/* wipe.h: a freed block of a slab reads as zero, and is looked at when it is used again (hardened mode).
+/* wipe.h: a freed block of a slab reads as zero, and is checked when it is used again (hardened mode).
  *
  * What has more than WIPED_WHOLLY_BYTES is wiped only in the cache lines of its two ends at HAKMEM_HARDEN=1, which malloc
  * and free need anyway: each line more is a miss. */
@@ -46,7 +46,7 @@ INLINE void wipe_bytes(uintptr_t begin, size_t bytes) {
     memset((void *)begin, 0, bytes);
 }
 
-/* The trailer last, and in one store: others may be looking (live.h). */
+/* The trailer last, and in one store: others may be checking it (live.h). */
 INLINE void wipe_block(uintptr_t block, size_t block_bytes) {
   uintptr_t end = block + block_bytes, last = end - WIDE_BYTES;
   if (UNLIKELY(options.harden > 1)) {

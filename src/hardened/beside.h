@@ -12,6 +12,6 @@
 enum { BESIDE_BYTES = 64 };
 
 /* Says so.  `live_words` are those of its SuperSlab (live.h).  The block is being freed: its bit is clear. */
-void beside_check(uintptr_t block, unsigned class, ATOMIC(uint64_t) *live_words);
+void beside_check(uintptr_t freed, unsigned class, ATOMIC(uint64_t) *live_words);
 
 #endif

@@ -39,14 +39,14 @@ static unsigned class_with_room(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* What is free becomes the program's.  False when a thread that looks at the block from beside it has it for a moment;
+/* What is free becomes the program's.  False when a thread that checks the block from beside it has it for a moment;
  * a fork may make a moment last. */
 INLINE bool hand_out(struct quarantine *quarantine, uintptr_t block, unsigned class, size_t size,
                      enum maker maker, bool is_shared) {
   quarantine_check_untouched(block, class);
   if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
   trailer_write_first(block, class_block_bytes[class], size, maker);
-  if (options.harden > 1) quarantine_look(quarantine);
+  if (options.harden > 1) quarantine_check_latest(quarantine);
   return true;
 }
 
@@ -232,15 +232,15 @@ INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
 
 /* ---- free -------------------------------------------------------------------------------------------------- */
 
-/* What is looked at before it is known what the next thing is. */
+/* What is read before it is known what the next thing is. */
 INLINE void fetch_ahead(uintptr_t block, size_t block_bytes) {
   PREFETCH((void *)block);
   PREFETCH((void *)(block + block_bytes - TRAILER_BYTES));
 }
 
 /* Blocks of a thread that has no quarantine are few. */
-INLINE bool is_time_to_look_beside(struct heap *heap) {
-  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_look(heap->quarantine);
+INLINE bool is_time_to_check_beside(struct heap *heap) {
+  return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_check(heap->quarantine);
 }
 
 /* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing. */
@@ -254,7 +254,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
     return false;
   }
   check_freed(block, entry, maker);
-  if (UNLIKELY(is_time_to_look_beside(heap))) beside_check(block, class, words);
+  if (UNLIKELY(is_time_to_check_beside(heap))) beside_check(block, class, words);
   wipe_block(block, class_block_bytes[class]);
   if (LIKELY(heap != NULL)) return quarantine_add(heap, block, class);
   void *blocks[] = {(void *)block};

@@ -76,7 +76,7 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
     return NULL;
   }
   allocation->is_zero = info->is_zero;
-  trailer_fill(first_page(block), block);
+  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
   trailer_write(block, checked_range_capacity(block), size, allocation->maker);
   range_note_begin(granule);
   big_note_taken(granule, size, &heap->owner.counters);

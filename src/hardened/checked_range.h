@@ -14,7 +14,7 @@
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees the block of a live range, whose trailer has been looked at; `heap` may be NULL. */
+/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL. */
 void checked_range_free(struct heap *heap, uintptr_t block);
 /* Bytes from the block's start to the end of its trailer. */
 size_t checked_range_capacity(uintptr_t block);

@@ -1,14 +1,14 @@
 /* live.h: which blocks of slabs live, in hardened mode: a bit for each, in a record apart (pool/superslab.h).
  *
  *   malloc   the bit is set, then the trailer is written
- *   free     the bit is cleared, the trailer is looked at, then the block is wiped, the trailer last
+ *   free     the bit is cleared, the trailer is checked, then the block is wiped, the trailer last
  *
  *   law: of those who free a block at the same moment one finds the bit set, and only that one touches the block;
  *        a block whose bit is clear reads as zero (at HAKMEM_HARDEN=1 a large one at its ends: WIPED_WHOLLY_BYTES), whoever
- *        looks, or has its trailer yet: it goes; one whose bit is set has a whole trailer, or 0 there while it comes
+ *        reads it, or has its trailer yet: it goes; one whose bit is set has a whole trailer, or 0 there while it comes
  *
- * So a thread may look at the blocks beside its own.  What is not zero there may have been taken just now; so it sets
- * the bit itself and looks again before it says anything: then nobody has the block, unless it has its trailer
+ * So a thread may check the blocks beside its own.  What is not zero there may have been taken just now; so it sets
+ * the bit itself and checks again before it says anything: then nobody has the block, unless it has its trailer
  * (hardened/beside.c).  A thread that wants that block meanwhile takes another. */
 #ifndef HAK_HARDENED_LIVE_H
 #define HAK_HARDENED_LIVE_H
@@ -36,7 +36,7 @@ INLINE bool is_live_in(ATOMIC(uint64_t) *word, uintptr_t block) {
 }
 INLINE bool is_live(uintptr_t block) { return is_live_in(live_word(block), block); }
 
-/* True for one caller only: the thread that allocates it, or that looks at it.  A process with one thread needs no bus lock: `is_shared`
+/* True for one caller only: the thread that allocates it, or that checks it.  A process with one thread needs no bus lock: `is_shared`
  * is os_is_multi_threaded(), asked when nothing has to be kept meanwhile. */
 INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
   uint64_t bit = live_bit(block);
@@ -50,7 +50,7 @@ INLINE bool live_begin(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) 
 /* True for one caller only, however many free the block. */
 INLINE bool live_end(ATOMIC(uint64_t) *word, uintptr_t block, bool is_shared) {
   uint64_t bit = live_bit(block);
-  /* acquire would do for free; release for a thread that has looked */
+  /* acquire would do for free; release for a thread that has checked */
   if (is_shared) return fetch_and_seq(word, ~bit) & bit;
   uint64_t before = load_relaxed(word);
   store_relaxed(word, before & ~bit);

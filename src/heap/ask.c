@@ -19,7 +19,7 @@ NOINLINE static enum block_kind ask_outside(uintptr_t address, const char *verb,
     return guarded_ask(address, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (nothing_covers(address)) {
     *usable_bytes = 0;
-    return nothing_ask(address, verb) ? BLOCK_OWN : BLOCK_NONE;
+    return nothing_check(address, verb, false) ? BLOCK_OWN : BLOCK_NONE;
   }
   bool is_libc_block = os_libc_malloc()->free && pointer_is_libc_block(address);
   return is_libc_block ? BLOCK_FOREIGN : no_block(verb, address);

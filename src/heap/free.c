@@ -123,7 +123,7 @@ NOINLINE static void free_outside(void *block) {
   if (guarded_covers((uintptr_t)block))
     guarded_give((uintptr_t)block, "free");
   else if (nothing_covers((uintptr_t)block))
-    nothing_give((uintptr_t)block, "free");
+    nothing_check((uintptr_t)block, "free", true);
   else
     free_foreign(block);
 }

@@ -1,8 +1,8 @@
 #include "map/metadata.h"
 
 #include "base/counters.h"
+#include "config/options.h"
 #include "map/commit.h"
-#include "map/window.h"
 #include "os/os.h"
 
 /* cursor: the next free byte of the current chunk, or its end; 0 when there is none yet. */
@@ -15,11 +15,12 @@ static size_t room_at(uintptr_t address) {
 
 /* A new chunk for the loser of a race is given back: nobody waits for anybody. */
 static bool grow(uintptr_t seen) {
-  size_t chunk = window_grow_for_records();
+  const struct window_piece piece = {1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
+  size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
-  uintptr_t start = record_chunk_address(chunk);
+  uintptr_t start = chunk_address(chunk) + RECORD_MARGIN_BYTES;
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back_records(chunk);
+  if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back(chunk, piece);
   return true;
 }
 

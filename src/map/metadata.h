@@ -2,13 +2,19 @@
  *
  * A bump pointer over chunks of the window, whose ends are unmapped: a block beside them ends, or begins, at
  * addresses where whoever leaves it gets SIGSEGV.  Records are never given back, only recycled by their
- * owners, so a pointer to one never dangles: lock-free readers may look at a record that has changed
+ * owners, so a pointer to one never dangles: lock-free readers may read a record that has changed
  * hands.  Lock-free; growth maps a chunk first and publishes it afterwards. */
 #ifndef HAK_MAP_METADATA_H
 #define HAK_MAP_METADATA_H
 
-#include "base/atomic.h"
-#include "base/compiler.h"
+#include "map/window.h"
+
+/* Of a chunk of records the first and the last addresses stay unmapped.  They are more than 64 KiB, as a stride may be as
+ * large; in hardened mode the next chunk is left out, too. */
+enum {
+  RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
+  RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
+};
 
 /* Zeroed memory aligned to a cache line, or NULL.  At most RECORD_CHUNK_BYTES at a time. */
 void *metadata_allocate(size_t bytes);

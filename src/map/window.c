@@ -1,6 +1,5 @@
 #include "map/window.h"
 
-#include "config/options.h"
 #include "os/os.h"
 
 /* Until window_init has run the bound is 0 and every address is foreign. */
@@ -255,21 +254,17 @@ static void give_addresses_back(size_t first, size_t count) {
   if (!cas_strong_acq_rel(&window.frontier_chunk, &expected, first)) note_others(count);
 }
 
-/* The chunks that are wanted, how many after them stay unmapped, and how much of their own addresses at both ends. */
-struct piece {
-  size_t count, guard_count, margin_bytes;
-};
-static size_t piece_chunks(struct piece piece) { return piece.count + piece.guard_count; }
+static size_t piece_chunks(struct window_piece piece) { return piece.count + piece.guard_count; }
 
-static void *piece_address(size_t first, struct piece piece) {
+static void *piece_address(size_t first, struct window_piece piece) {
   return (void *)(chunk_address(first) + piece.margin_bytes); /* NOLINT */
 }
-static size_t piece_bytes(struct piece piece) {
+static size_t piece_bytes(struct window_piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
 /* While nobody has a chunk the window may lie anywhere else. */
-static enum os_map_result map_piece(size_t first, struct piece piece) {
+static enum os_map_result map_piece(size_t first, struct window_piece piece) {
   for (unsigned attempt = 1;; attempt++) {
     enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
     bool may_move = !load_relaxed(&window.granule_count) && attempt < BASE_ATTEMPTS;
@@ -278,12 +273,12 @@ static enum os_map_result map_piece(size_t first, struct piece piece) {
   }
 }
 
-static void unmap_piece(size_t first, struct piece piece) {
+static void unmap_piece(size_t first, struct window_piece piece) {
   os_unmap(piece_address(first, piece), piece_bytes(piece));
 }
 
 /* Mapped and known to the maps, or neither. */
-static enum os_map_result open_piece(size_t first, struct piece piece) {
+static enum os_map_result open_piece(size_t first, struct window_piece piece) {
   enum os_map_result result = map_piece(first, piece);
   if (result != OS_MAPPED || cover(first, first + piece.count)) return result;
   unmap_piece(first, piece);
@@ -301,7 +296,7 @@ static NOINLINE size_t pass_over(size_t count, size_t passed) {
   return 2 * passed;
 }
 
-RESIDENT static size_t grow(struct piece piece) {
+RESIDENT size_t window_grow(struct window_piece piece) {
   size_t passed = 0;
   for (unsigned attempt = 0; attempt < OCCUPIED_ATTEMPTS; attempt++) {
     size_t first = take_addresses(piece_chunks(piece));
@@ -317,27 +312,10 @@ RESIDENT static size_t grow(struct piece piece) {
   return NO_CHUNK;
 }
 
-static void give_back(size_t first, struct piece piece) {
+void window_give_back(size_t first, struct window_piece piece) {
   unmap_piece(first, piece);
   give_addresses_back(first, piece_chunks(piece));
 }
-
-static struct piece data_piece(size_t count, size_t guard_count) {
-  return (struct piece){count, guard_count, 0};
-}
-static struct piece record_piece(void) {
-  return (struct piece){1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
-}
-
-RESIDENT size_t window_grow(size_t count, size_t guard_count) {
-  return grow(data_piece(count, guard_count));
-}
-void window_give_back(size_t first, size_t count, size_t guard_count) {
-  give_back(first, data_piece(count, guard_count));
-}
-
-RESIDENT size_t window_grow_for_records(void) { return grow(record_piece()); }
-void window_give_back_records(size_t chunk) { give_back(chunk, record_piece()); }
 
 /* The window is not reserved: the kernel may place a mapping there. */
 void *window_reserve_outside(size_t bytes) {

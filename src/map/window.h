@@ -93,25 +93,17 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
   store_release(chunk_map_entry(chunk), metadata);
 }
 
-/* Takes `count` neighbouring never-used chunks and maps them; the first one's number, or
- * NO_CHUNK when address space or memory is refused.  Lock-free.  Of their addresses so many chunks after them
- * as `guard_count` says stay unmapped for ever. */
-#define NO_CHUNK SIZE_MAX
-size_t window_grow(size_t count, size_t guard_count);
-/* Unmaps chunks that window_grow has just taken; nothing has been published of them. */
-void window_give_back(size_t first, size_t count, size_t guard_count);
-
-/* A chunk for records: of its addresses the first and the last ones stay unmapped, so that no block lies next to a
- * record.  They are more than 64 KiB, as a stride may be as large; in hardened mode the next chunk is left out, too. */
-enum {
-  RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
-  RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
+/* Neighbouring chunks: how many, how many after them stay unmapped for ever, and how much of their own addresses at both
+ * ends. */
+struct window_piece {
+  size_t count, guard_count, margin_bytes;
 };
-size_t window_grow_for_records(void);
-void window_give_back_records(size_t chunk);
-INLINE uintptr_t record_chunk_address(size_t chunk) {
-  return chunk_address(chunk) + RECORD_MARGIN_BYTES;
-}
+/* Takes chunks that were never used and maps them; the first one's number, or NO_CHUNK when address space or memory is
+ * refused.  Lock-free. */
+#define NO_CHUNK SIZE_MAX
+size_t window_grow(struct window_piece piece);
+/* Unmaps what window_grow has just taken; nothing has been published of it. */
+void window_give_back(size_t first, struct window_piece piece);
 
 /* Closed pages that the window will never reach as it grows, so that their addresses are told from blocks' (os.h,
  * os_reserve_closed); NULL when refused. */

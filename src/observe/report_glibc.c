@@ -1,72 +1,162 @@
 #include "observe/report_glibc.h"
 
+#include <string.h>
+
+#include "base/bits.h"
 #include "cache/heap.h"
-#include "observe/report_text.h"
+#include "cache/quarantine.h"
+#include "observe/reports.h"
 #include "observe/snapshot.h"
+#include "pool/range.h"
+
+/* ---- blocks of slabs -------------------------------------------------------------------------------------- */
+
+struct blocks {
+  uint64_t in_slabs; /* free, those that other threads freed included */
+  uint64_t cached, cached_bytes;
+  uint64_t out_bytes; /* of blocks in no slab: live, or cached */
+};
+
+static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
+  found->cached += blocks;
+  found->cached_bytes += blocks * class_bytes(class);
+}
+
+/* Copies whole words of what another thread may be writing.  No word is torn, but they need not be of one moment: what is
+ * worked out from several must be checked before it is believed.  Volatile: each is read once, by one load.  The race is
+ * meant; the sanitizer cannot know. */
+MEANT_RACE static void peek(void *target, const void *source, size_t bytes) {
+  ASSERT(bytes % sizeof(uintptr_t) == 0);
+  for (size_t at = 0; at < bytes; at += sizeof(uintptr_t)) {
+    uintptr_t word = *(const volatile uintptr_t *)((const char *)source + at);
+    memcpy((char *)target + at, &word, sizeof word);
+  }
+}
+
+static void add_magazines(struct blocks *found, const struct heap *heap) {
+  struct magazine magazines[SLAB_CLASS_COUNT];
+  peek(magazines, heap->magazines, sizeof magazines);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    const struct magazine *magazine = &magazines[class];
+    /* Copied while it grew it may be no magazine. */
+    if (magazine->base <= magazine->top && magazine->top <= magazine->end)
+      add_cached(found, class, magazine_count(magazine));
+  }
+}
+
+static void add_remote_buffer(struct blocks *found, const struct heap *heap) {
+  struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
+  struct slab slab;
+  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
+  if (!remote_buffer) return;
+  peek(words, remote_buffer, sizeof words);
+  for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
+    if (!words[index].bits || !words[index].slab) continue;
+    peek(&slab, words[index].slab, sizeof slab);
+    if (slab.class < SLAB_CLASS_COUNT) add_cached(found, slab.class, count_bits(words[index].bits));
+  }
+}
+
+static void add_quarantine(struct blocks *found, const struct heap *heap) {
+  struct quarantine *quarantine;
+  peek(&quarantine, &heap->quarantine, sizeof quarantine);
+  if (!quarantine) return;
+  for (unsigned index = 0; index < QUARANTINE_PLACES; index++) {
+    uintptr_t block = load_relaxed(&quarantine->blocks[index]);
+    uint32_t entry = block ? owner_map_entry(block) : MAP_CLASS_MASK;
+    if ((entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) add_cached(found, entry & MAP_CLASS_MASK, 1);
+  }
+}
+
+static unsigned remote_blocks(const struct slab *slab) {
+  unsigned blocks = 0;
+  for (unsigned word = 0; word < slab->word_count; word++)
+    blocks += count_bits(load_relaxed(&slab->remote[word]));
+  return blocks;
+}
+
+/* A copy made while the slab changed hands may be no slab: nothing that is read of it may lead astray. */
+static bool is_plausible(const struct slab *copy, const struct slab *slab) {
+  bool is_inline = copy->remote == slab->inline_remote;
+  return copy->class < SLAB_CLASS_COUNT && copy->slot_count && copy->remote &&
+         copy->word_count <= (is_inline ? (int)INLINE_WORDS : (int)WIDE_WORDS);
+}
+
+/* The slot after the slab that begins at this one, if one does. */
+static unsigned add_slab(struct blocks *found, const struct slab_chunk *chunk, unsigned slot) {
+  struct slab slab;
+  if (load_relaxed(&chunk->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
+  peek(&slab, &chunk->slabs[slot], sizeof slab);
+  if (!is_plausible(&slab, &chunk->slabs[slot])) return slot + 1;
+  unsigned blocks = slab.free_local + remote_blocks(&slab);
+  found->in_slabs += blocks;
+  if (blocks < slab.capacity)
+    found->out_bytes += (uint64_t)(slab.capacity - blocks) * slab.block_bytes;
+  return slot + slab.slot_count;
+}
+
+static void add_superslab(struct blocks *found, const struct slab_chunk *chunk) {
+  for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, chunk, slot);
+}
+
+static void count_blocks(struct blocks *found) {
+  size_t end = load_relaxed(&window.granule_count) / GRANULES_PER_CHUNK;
+  for (size_t chunk = 0; chunk < end; chunk++) {
+    uintptr_t record = (uintptr_t)chunk_metadata(chunk);
+    if (record && !(record & CHUNK_IS_RANGES))
+      add_superslab(found, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
+  }
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    const struct heap *heap = heap_of_owner(owner);
+    add_magazines(found, heap);
+    add_remote_buffer(found, heap);
+    add_quarantine(found, heap);
+  }
+}
 
 /* ---- the figures ------------------------------------------------------------------------------------------ */
-
-static void add_class(struct glibc_figures *figures, unsigned class) {
-  figures->free_blocks += figures->blocks.in_slabs[class];
-  figures->cached_blocks += figures->blocks.in_caches[class];
-  figures->cached_bytes += figures->blocks.in_caches[class] * class_bytes(class);
-}
 
 /* Read one after the other while threads run, parts may exceed the whole by a little. */
 static uint64_t what_is_left(uint64_t whole, uint64_t part) {
   return whole > part ? whole - part : 0;
 }
+static uint64_t smaller(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 void glibc_figures_take(struct glibc_figures *figures) {
   struct snapshot snapshot;
+  struct range_free ranges;
+  struct blocks blocks = {0};
   snapshot_take(&snapshot);
-  *figures = (struct glibc_figures){.mmap_blocks = snapshot.big_live_blocks,
-                                    .mmap_bytes = snapshot.big_live_bytes,
-                                    .mmap_peak_blocks = snapshot.big_peak_blocks,
-                                    .mmap_peak_bytes = snapshot.big_peak_bytes,
-                                    .system_peak_bytes = snapshot.committed_peak_bytes};
-  free_blocks_count(&figures->blocks);
-  range_look_at_dirty(&figures->ranges, &stray_counters);
-  figures->free_blocks = figures->ranges.ranges;
-  for (unsigned class = 0; class < CLASS_COUNT; class ++) add_class(figures, class);
-  figures->in_use_bytes = what_is_left(figures->blocks.slab_bytes_out + snapshot.large_live_bytes,
-                                       figures->cached_bytes + snapshot.uncounted_bytes);
+  count_blocks(&blocks);
+  range_look_at_dirty(&ranges, &stray_counters);
+  uint64_t live_bytes = what_is_left(blocks.out_bytes + snapshot.large_live_bytes,
+                                     blocks.cached_bytes + snapshot.uncounted_bytes);
   uint64_t held_bytes = what_is_left(snapshot.committed_bytes, snapshot.big_live_bytes);
-  uint64_t not_live_bytes = what_is_left(held_bytes, figures->in_use_bytes);
-  figures->cached_bytes =
-      figures->cached_bytes < not_live_bytes ? figures->cached_bytes : not_live_bytes;
-  figures->free_bytes = not_live_bytes - figures->cached_bytes;
-  figures->in_use_bytes += snapshot.guarded_live_bytes; /* outside of what is counted as held */
-  figures->system_bytes = figures->in_use_bytes + not_live_bytes;
-  if (figures->system_peak_bytes < figures->system_bytes)
-    figures->system_peak_bytes = figures->system_bytes;
-  figures->keep_bytes = snapshot.dirty_free_bytes < figures->free_bytes ? snapshot.dirty_free_bytes
-                                                                        : figures->free_bytes;
+  uint64_t not_live_bytes = what_is_left(held_bytes, live_bytes);
+  uint64_t cached_bytes = smaller(blocks.cached_bytes, not_live_bytes);
+  uint64_t free_bytes = not_live_bytes - cached_bytes;
+  uint64_t in_use_bytes = live_bytes + snapshot.guarded_live_bytes; /* not counted as held */
+  uint64_t system_bytes = in_use_bytes + not_live_bytes, peak_bytes = snapshot.committed_peak_bytes;
+  *figures = (struct glibc_figures){
+      .system_bytes = system_bytes,
+      .system_peak_bytes = peak_bytes > system_bytes ? peak_bytes : system_bytes,
+      .in_use_bytes = in_use_bytes,
+      .free_blocks = blocks.in_slabs + ranges.ranges,
+      .free_bytes = free_bytes,
+      .cached_blocks = blocks.cached,
+      .cached_bytes = cached_bytes,
+      .keep_bytes = smaller(snapshot.dirty_free_bytes, free_bytes),
+      .mmap_blocks = snapshot.big_live_blocks,
+      .mmap_bytes = snapshot.big_live_bytes,
+      .mmap_peak_blocks = snapshot.big_peak_blocks,
+      .mmap_peak_bytes = snapshot.big_peak_bytes,
+  };
 }
 
 /* ---- malloc_info ------------------------------------------------------------------------------------------ */
 
-static void write_size(struct text *text, const char *element, uint64_t from, uint64_t to,
-                       uint64_t total, uint64_t blocks) {
-  text_format(text, "  <%s from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", element,
-              (size_t)from, (size_t)to, (size_t)total, (size_t)blocks);
-}
-
-static void write_free_blocks(struct text *text, const struct glibc_figures *figures) {
-  for (unsigned number = 0; number < CLASS_COUNT; number++) {
-    uint64_t blocks = figures->blocks.in_slabs[number] + figures->blocks.in_caches[number];
-    uint64_t bytes = class_bytes(number), from = number ? class_bytes(number - 1) + 1 : 1;
-    if (blocks) write_size(text, "size", from, bytes, blocks * bytes, blocks);
-  }
-  const struct range_free *ranges = &figures->ranges;
-  if (ranges->ranges)
-    write_size(text, "unsorted", ranges->smallest_bytes, ranges->largest_bytes, ranges->bytes,
-               ranges->ranges);
-}
-
 static void write_total(struct text *text, const char *type, uint64_t blocks, uint64_t bytes) {
-  text_format(text, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, (size_t)blocks,
-              (size_t)bytes);
+  text_format(text, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, blocks, bytes);
 }
 
 static void write_free_totals(struct text *text, const struct glibc_figures *figures) {
@@ -78,17 +168,15 @@ static void write_system(struct text *text, const struct glibc_figures *figures)
   text_format(text,
               "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
               "<aspace type=\"total\" size=\"%zu\"/>\n<aspace type=\"mprotect\" size=\"%zu\"/>\n",
-              (size_t)figures->system_bytes, (size_t)figures->system_peak_bytes,
-              (size_t)figures->system_bytes, (size_t)figures->system_bytes);
+              figures->system_bytes, figures->system_peak_bytes, figures->system_bytes,
+              figures->system_bytes);
 }
 
 /* One heap: threads' heaps pass memory on to each other, none is one's alone. */
 void report_as_malloc_info(struct text *text) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);
-  text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
-  write_free_blocks(text, &figures);
-  text_string(text, "</sizes>\n");
+  text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n");
   write_free_totals(text, &figures);
   write_system(text, &figures);
   text_string(text, "</heap>\n");
@@ -100,24 +188,15 @@ void report_as_malloc_info(struct text *text) {
 
 /* ---- malloc_stats ----------------------------------------------------------------------------------------- */
 
-static void write_line(struct text *text, const char *name, uint64_t figure) {
-  enum { NAME_WIDTH = 17, FIGURE_WIDTH = 10 };
-  text_string_column(text, name, NAME_WIDTH);
-  text_string(text, "= ");
-  text_decimal_column(text, figure, FIGURE_WIDTH);
-  text_char(text, '\n');
-}
-
 void report_as_malloc_stats(struct text *text) {
   struct glibc_figures figures;
   glibc_figures_take(&figures);
-  text_string(text, "Arena 0:\n");
-  write_line(text, "system bytes", figures.system_bytes);
-  write_line(text, "in use bytes", figures.in_use_bytes);
-  text_string(text, "Total (incl. mmap):\n");
-  write_line(text, "system bytes", figures.system_bytes + figures.mmap_bytes);
-  write_line(text, "in use bytes", figures.in_use_bytes + figures.mmap_bytes);
-  write_line(text, "max mmap regions", figures.mmap_peak_blocks);
-  write_line(text, "max mmap bytes", figures.mmap_peak_bytes);
+  text_format(text,
+              "Arena 0:\nsystem bytes     = %10zu\nin use bytes     = %10zu\n"
+              "Total (incl. mmap):\nsystem bytes     = %10zu\nin use bytes     = %10zu\n"
+              "max mmap regions = %10zu\nmax mmap bytes   = %10zu\n",
+              figures.system_bytes, figures.in_use_bytes, figures.system_bytes + figures.mmap_bytes,
+              figures.in_use_bytes + figures.mmap_bytes, figures.mmap_peak_blocks,
+              figures.mmap_peak_bytes);
   report_as_text(text);
 }

@@ -4,17 +4,17 @@
  *   in use    live blocks, by what they could hold; those in threads' caches are free
  *   free      cached: in magazines, remote-free buffers and quarantines, which stand for glibc's fast bins;
  *             and the rest, which stands for its other bins
- *   mmap      Big blocks (above 1 MiB; in hardened mode above 32 KiB), which stand for its mappings of their own */
+ *   mmap      Big blocks (above 1 MiB; in hardened mode above 32 KiB), which stand for its mappings of their own
+ *
+ * No thread is stopped, no latch taken and no system call made: records of other threads, which are never
+ * unmapped, are copied as they are.  While threads run, figures may be some batches apart; at rest they are exact.
+ * Visits every slab. */
 #ifndef HAK_OBSERVE_REPORT_GLIBC_H
 #define HAK_OBSERVE_REPORT_GLIBC_H
 
 #include "base/text.h"
-#include "observe/free_blocks.h"
-#include "pool/range.h"
 
 struct glibc_figures {
-  struct free_blocks blocks;
-  struct range_free ranges; /* free ones */
   uint64_t system_bytes, system_peak_bytes, in_use_bytes;
   uint64_t free_blocks, free_bytes;     /* without the cached ones */
   uint64_t cached_blocks, cached_bytes; /* by threads */

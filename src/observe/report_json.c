@@ -7,33 +7,28 @@
 /* Members of one object; a comma before every one but the first. */
 struct json_object {
   struct text *text;
-  bool has_member;
+  const char *separator;
 };
 
 static struct json_object json_open(struct text *text) {
   text_char(text, '{');
-  return (struct json_object){.text = text};
+  return (struct json_object){.text = text, .separator = ""};
 }
 
 static void json_key(struct json_object *object, const char *key) {
-  if (object->has_member) text_char(object->text, ',');
-  object->has_member = true;
-  text_char(object->text, '"');
-  text_string(object->text, key);
-  text_string(object->text, "\":");
+  text_format(object->text, "%s\"%s\":", object->separator, key);
+  object->separator = ",";
 }
 
 static void json_number(struct json_object *object, const char *key, uint64_t value) {
   json_key(object, key);
-  text_decimal(object->text, value);
+  text_format(object->text, "%zu", value);
 }
 
 /* Without an escape: for texts of ours. */
 static void json_text(struct json_object *object, const char *key, const char *value) {
   json_key(object, key);
-  text_char(object->text, '"');
-  text_string(object->text, value);
-  text_char(object->text, '"');
+  text_format(object->text, "\"%s\"", value);
 }
 
 static void json_counters(struct text *text, const struct snapshot *snapshot) {

@@ -1,18 +1,11 @@
-#include "observe/report_text.h"
-
-#include "base/scan.h"
 #include "hakmem/hakmem.h"
+#include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
 #include "os/os.h"
 
 void text_line(struct text *text, const char *name, uint64_t value, const char *meaning) {
-  text_string(text, "  ");
-  text_string_column(text, name, NAME_COLUMNS);
-  text_decimal_column(text, value, FIGURE_COLUMNS);
-  text_string(text, "  ");
-  text_string(text, meaning);
-  text_char(text, '\n');
+  text_format(text, "  %-28s%16zu  %s\n", name, value, meaning);
 }
 
 /* What is 0 says nothing. */
@@ -40,27 +33,16 @@ static void text_counters(struct text *text, const struct snapshot *snapshot) {
 
 /* ---- classes --------------------------------------------------------------------------------------------- */
 
-enum { CLASS_COLUMNS = 18 };
-
-static void text_heading(struct text *text, const char *name) {
-  size_t length = (size_t)(scan_next(name) - name) - 1;
-  for (size_t column = length; column < CLASS_COLUMNS; column++) text_char(text, ' ');
-  text_string(text, name);
-}
-
 static void text_class(struct text *text, unsigned class, const uint64_t *counters) {
-  text_string(text, "  ");
-  text_string_column(text, class_tier_name(class), 5);
-  text_decimal_column(text, class_bytes(class), CLASS_COLUMNS);
+  text_format(text, "  %-5s%18zu", class_tier_name(class), class_bytes(class));
   for (unsigned which = 0; which < CLASS_COUNTER_COUNT; which++)
-    text_decimal_column(text, counters[which], CLASS_COLUMNS);
+    text_format(text, "%18zu", counters[which]);
   text_char(text, '\n');
 }
 
 static void text_classes(struct text *text, const struct snapshot *snapshot) {
-  text_string(text, "classes\n       ");
-  text_heading(text, "block_bytes");
-#define CLASS_COUNTER(name, unit, meaning) text_heading(text, #name);
+  text_format(text, "classes\n       %18s", "block_bytes");
+#define CLASS_COUNTER(name, unit, meaning) text_format(text, "%18s", #name);
 #include "base/counters.def"
   text_char(text, '\n');
   for (unsigned class = 0; class < CLASS_COUNT; class ++)

@@ -2,7 +2,6 @@
 
 #include "base/scan.h"
 #include "config/options.h"
-#include "observe/report_text.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
 #include "os/os.h"
@@ -27,14 +26,10 @@ void report_pool_acquisitions(struct text *text) {
   text_format(text, "hakmem: shared pool slow-path acquisitions: %zu\n", total);
   for (unsigned path = 0; path < POOL_PATH_COUNT; path++) {
     enum counter which = pool_paths[path];
-    text_string(text, "  ");
-    text_string_column(text, counter_name(which), NAME_COLUMNS);
-    text_decimal_column(text, snapshot.counters[which], FIGURE_COLUMNS);
-    text_string(text, "  ");
-    text_percent(text, snapshot.counters[which], total);
-    text_string(text, "%  ");
-    text_string(text, counter_meaning(which));
-    text_char(text, '\n');
+    uint64_t times = snapshot.counters[which];
+    uint64_t tenths = total ? (times * 1000 + total / 2) / total : 0; /* of a percent */
+    text_format(text, "  %-28s%16zu  %zu.%zu%%  %s\n", counter_name(which), times, tenths / 10,
+                tenths % 10, counter_meaning(which));
   }
   text_line(text, "cas_retries", snapshot.counters[COUNT_cas_retries], "lock-free steps repeated");
   text_line(text, "lock_acquisitions", snapshot.counters[COUNT_lock_acquisitions],
@@ -60,7 +55,7 @@ static bool expand_path(const char *pattern, char *path, size_t path_bytes) {
   text_init(&text, path, path_bytes - 1);
   for (; *pattern; pattern++) {
     if (pattern[0] == '%' && pattern[1] == 'p') {
-      text_decimal(&text, os_process_id());
+      text_format(&text, "%u", os_process_id());
       pattern++;
     } else {
       text_char(&text, *pattern);
@@ -120,7 +115,7 @@ RESIDENT void reports_at_exit(void) {
 
 RESIDENT void reports_at_load(void) {
   if (!options.stats[0] && !options.shared_pool_lock_stats)
-    return; /* most processes: no text is looked at */
+    return; /* most processes: no text is read */
   bool to_file = scan_past(options.stats, text_prefix) || scan_past(options.stats, json_prefix);
   if ((options.stats[0] && !to_file) || options.shared_pool_lock_stats)
     exit_descriptor = os_duplicate(STANDARD_ERROR);

@@ -5,6 +5,10 @@
 
 #include "base/text.h"
 
+/* "  name       12345  meaning" */
+void text_line(struct text *text, const char *name, uint64_t value, const char *meaning);
+/* The report of HAKMEM_STATS=1 and of malloc_stats(). */
+void report_as_text(struct text *text);
 /* All figures as one JSON object. */
 void report_as_json(struct text *text);
 /* HAKMEM_SHARED_POOL_LOCK_STATS=1: acquisitions of the shared pool, by code path. */

@@ -60,9 +60,10 @@ static uint64_t figure_of(const char *text, const char *key) {
 /* ---- one directory ----------------------------------------------------------------------------------------- */
 
 static void note_memory(struct os_cgroup *cgroup, const char *directory, uint64_t *limit,
-                        uint64_t found, bool is_v1) {
+                        const char *name, bool is_v1) {
   uint64_t before = cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
                                                                          : cgroup->memory_max_bytes;
+  uint64_t found = number_at(read_in(directory, name));
   if (found < *limit) *limit = found;
   if (found >= before) return;
   struct text path;
@@ -80,21 +81,13 @@ static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period
   if (quota < cgroup->processor_quota) cgroup->processor_quota = quota;
 }
 
-static void look_v2(struct os_cgroup *cgroup, const char *directory) {
-  note_memory(cgroup, directory, &cgroup->memory_max_bytes,
-              number_at(read_in(directory, "memory.max")), false);
-  note_memory(cgroup, directory, &cgroup->memory_high_bytes,
-              number_at(read_in(directory, "memory.high")), false);
-  const char *quota = read_in(directory, "cpu.max"), *period = scan_for(quota, ' ');
-  if (period) note_quota(cgroup, number_at(quota), number_at(period + 1));
-}
-
-static void look_v1_memory(struct os_cgroup *cgroup, const char *directory) {
-  note_memory(cgroup, directory, &cgroup->memory_max_bytes,
-              number_at(read_in(directory, "memory.limit_in_bytes")), true);
-}
-
-static void look_v1_processors(struct os_cgroup *cgroup, const char *directory) {
+/* Of either version: what the other one calls its files is not there. */
+static void read_directory(struct os_cgroup *cgroup, const char *directory) {
+  note_memory(cgroup, directory, &cgroup->memory_max_bytes, "memory.max", false);
+  note_memory(cgroup, directory, &cgroup->memory_high_bytes, "memory.high", false);
+  note_memory(cgroup, directory, &cgroup->memory_max_bytes, "memory.limit_in_bytes", true);
+  const char *text = read_in(directory, "cpu.max"), *period = scan_for(text, ' ');
+  if (period) note_quota(cgroup, number_at(text), number_at(period + 1));
   uint64_t quota = number_at(read_in(directory, "cpu.cfs_quota_us"));
   note_quota(cgroup, quota, number_at(read_in(directory, "cpu.cfs_period_us")));
 }
@@ -102,7 +95,6 @@ static void look_v1_processors(struct os_cgroup *cgroup, const char *directory) 
 /* ---- up the tree ------------------------------------------------------------------------------------------- */
 
 static const char mounts[] = "/sys/fs/cgroup";
-typedef void look_function(struct os_cgroup *cgroup, const char *directory);
 
 /* The process is not below what is mounted. */
 static bool leads_outside(const char *path) {
@@ -111,9 +103,8 @@ static bool leads_outside(const char *path) {
   return false;
 }
 
-/* Looks at mounts/hierarchy/path and at every directory above it, down to mounts/hierarchy. */
-static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path,
-                  look_function *look) {
+/* Reads mounts/hierarchy/path and every directory above it, down to mounts/hierarchy. */
+static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *path) {
   char directory[OS_CGROUP_PATH_BYTES];
   struct text text;
   text_init(&text, directory, sizeof directory - 1);
@@ -125,7 +116,7 @@ static void climb(struct os_cgroup *cgroup, const char *hierarchy, const char *p
   if (text.wanted_bytes != text.length_bytes) return;
   directory[text.length_bytes] = 0;
   for (;;) {
-    look(cgroup, directory);
+    read_directory(cgroup, directory);
     const char *last = scan_for_last(directory + root_bytes, '/');
     if (!last) return;
     directory[last - directory] = 0;
@@ -141,28 +132,19 @@ static bool lists(const char *controllers, const char *wanted) {
   return false;
 }
 
-/* A hierarchy of v1 is mounted under its controllers' names, or there is a link of this one's. */
-static void climb_v1(struct os_cgroup *cgroup, const char *controllers, const char *name,
-                     const char *path, look_function *look) {
-  if (!lists(controllers, name)) return;
-  climb(cgroup, controllers, path, look);
-  if (!scan_equals(controllers, name)) climb(cgroup, name, path, look);
-}
-
-/* number:controllers:path, cut at its colons. */
-static void look_at_line(struct os_cgroup *cgroup, char *line) {
+/* number:controllers:path, cut at its colons.  A hierarchy of v1 is mounted under its controllers' names, or there are links of
+ * theirs. */
+static void read_line(struct os_cgroup *cgroup, char *line) {
   const char *controllers = scan_for(line, ':');
   const char *path = controllers ? scan_for(controllers + 1, ':') : NULL;
   if (!path) return;
   controllers++;
   line[path++ - line] = 0;
-  if (!*controllers) {
-    climb(cgroup, "", path, look_v2);
-    climb(cgroup, "unified", path, look_v2);
-  } else {
-    climb_v1(cgroup, controllers, "memory", path, look_v1_memory);
-    climb_v1(cgroup, controllers, "cpu", path, look_v1_processors);
-  }
+  bool has_memory = lists(controllers, "memory"), has_processors = lists(controllers, "cpu");
+  if (!*controllers || has_memory || has_processors) climb(cgroup, controllers, path);
+  if (!*controllers) climb(cgroup, "unified", path);
+  if (has_memory) climb(cgroup, "memory", path);
+  if (has_processors) climb(cgroup, "cpu", path);
 }
 
 const struct os_cgroup *os_cgroup_read(void) {
@@ -174,7 +156,7 @@ const struct os_cgroup *os_cgroup_read(void) {
   char *line = list;
   for (const char *end; (end = scan_for(line, '\n'));) {
     line[end - line] = 0;
-    look_at_line(&cgroup, line);
+    read_line(&cgroup, line);
     line += end - line + 1;
   }
   return &cgroup;

@@ -134,7 +134,7 @@ void os_sleep_ms(uint64_t milliseconds);
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
 /* Waits for a word that holds the number of the thread that has it (os/lock.h), which gets this thread's priority
- * meanwhile; then it holds this thread's.  False when the kernel cannot, and after a while: the word is to be looked at. */
+ * meanwhile; then it holds this thread's.  False when the kernel cannot, and after a while: the word is to be checked. */
 bool os_take_word(ATOMIC(uint32_t) *word);
 /* Hands it to the waiter with the highest priority; false when the kernel did not. */
 bool os_give_word(ATOMIC(uint32_t) *word);
@@ -194,9 +194,9 @@ struct os_crash {
   bool is_handled;    /* the program has a handler of its own, which is called next */
 };
 
-/* Calls `look` on the thread for which SIGSEGV or SIGBUS is about to end the process, as long as the
+/* Calls `seen` on the thread for which SIGSEGV or SIGBUS is about to end the process, as long as the
  * program has no handler of its own; then the signal takes its default course. */
-void os_watch_crashes(void (*look)(const struct os_crash *crash));
+void os_watch_crashes(void (*seen)(const struct os_crash *crash));
 /* From now on SIGSEGV is seen before the program's own handler, which is called next.  A program that
  * sets one later comes before us again, until the next call of this.  os_watch_crashes before. */
 void os_watch_first(void);

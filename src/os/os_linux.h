@@ -4,11 +4,20 @@
 
 #include <errno.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 
 /* At the head of a function: however it is left, errno is then what it was. */
 INLINE void restore_errno(const int *saved_errno) { errno = *saved_errno; }
 #define KEEP_ERRNO() const int saved_errno ENDED_BY(restore_errno) = errno
+
+/* Whether `ask` says so; it is asked once. */
+INLINE bool os_known(ATOMIC(char) *known, bool (*ask)(void)) {
+  enum { UNKNOWN, TRUE, FALSE };
+  char found = load_relaxed(known); /* relaxed: any thread finds the same */
+  if (UNLIKELY(found == UNKNOWN)) store_relaxed(known, found = ask() ? TRUE : FALSE);
+  return found == TRUE;
+}
 
 /* Maps, to be read and written, what of these pages is not mapped, and nothing over what is; false when a part of them
  * cannot be. */

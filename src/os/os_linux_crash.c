@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-static void (*crash_look)(const struct os_crash *crash);
+static void (*crash_seen)(const struct os_crash *crash);
 
 static uintptr_t instruction_of(const ucontext_t *context) {
 #if defined(__x86_64__)
@@ -101,7 +101,7 @@ static void hand_on(const struct sigaction *action, int signal, siginfo_t *info,
     action->sa_handler(signal);
 }
 
-static void look_at_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
+static void note_crash(int signal, const siginfo_t *info, void *context, bool is_handled) {
   KEEP_ERRNO(); /* the program's handler comes next */
   uintptr_t instruction = instruction_of(context);
   struct os_crash crash = {.signal_name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS",
@@ -110,7 +110,7 @@ static void look_at_crash(int signal, const siginfo_t *info, void *context, bool
                            .access = access_of(context),
                            .is_in_library = os_is_in_library(instruction),
                            .is_handled = is_handled};
-  crash_look(&crash);
+  crash_seen(&crash);
 }
 
 static void on_crash(int signal, siginfo_t *info, void *context) {
@@ -122,7 +122,7 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   /* A handler that calls us, and is the first itself, was not seen before. */
   bool is_fault = info->si_code > 0;
   if (is_fault && (is_first || !is_ours(&now)))
-    look_at_crash(signal, info, context, is_function(next) || !is_first);
+    note_crash(signal, info, context, is_function(next) || !is_first);
   hand_on(next, signal, info, context);
 }
 
@@ -144,9 +144,9 @@ RESIDENT static void watch_before(unsigned index, const struct sigaction *next) 
   sigaction(watched_signals[index], &watch, NULL);
 }
 
-RESIDENT void os_watch_crashes(void (*look)(const struct os_crash *crash)) {
+RESIDENT void os_watch_crashes(void (*seen)(const struct os_crash *crash)) {
   KEEP_ERRNO();
-  crash_look = look;
+  crash_seen = seen;
   for (unsigned index = 0; index < WATCHED_SIGNALS; index++) {
     struct sigaction before;
     if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
@@ -159,6 +159,6 @@ void os_watch_first(void) {
   if (os_is_confined()) return;
   KEEP_ERRNO();
   struct sigaction now;
-  bool is_known = crash_look && sigaction(SIGSEGV, NULL, &now) == 0;
+  bool is_known = crash_seen && sigaction(SIGSEGV, NULL, &now) == 0;
   if (is_known && !is_ours(&now) && (is_function(&now) || is_default(&now))) watch_before(0, &now);
 }

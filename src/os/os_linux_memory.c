@@ -165,12 +165,8 @@ static bool try_guard_regions(void) {
 }
 
 static bool has_guard_regions(void) {
-  enum { UNKNOWN, THEY_WORK, THEY_DO_NOT };
-  static ATOMIC(char) known; /* relaxed: any thread finds the same */
-  char found = load_relaxed(&known);
-  if (UNLIKELY(found == UNKNOWN))
-    store_relaxed(&known, found = try_guard_regions() ? THEY_WORK : THEY_DO_NOT);
-  return found == THEY_WORK;
+  static ATOMIC(char) known;
+  return os_known(&known, try_guard_regions);
 }
 
 static bool open_pages(void *address, size_t bytes) {

@@ -1,6 +1,6 @@
 /* os_linux_move.c: the contract of os.h on Linux: pages that change their place.
  *
- * mremap has a target unmapped before it looks at the source, and refuses a source that spans two mappings (before
+ * mremap has a target unmapped before it checks the source, and refuses a source that spans two mappings (before
  * Linux 6.17); or it moves one mapping after the other, and what it has moved when one fails stays moved.  A block that
  * was moved once is several mappings.  So each is moved by a call of its own: of one mapping the kernel moves all or
  * nothing. */
@@ -46,9 +46,7 @@ static size_t bytes_in_first_mapping(char *address, size_t bytes) {
   return fitting * page_bytes;
 }
 
-/* Once, on pages of its own: before Linux 5.7 the source does not stay mapped, and emulators know some of it. */
-static bool try_to_move(char *pages, size_t page_bytes) {
-  char *source = pages, *target = pages + 4 * page_bytes;
+static bool do_move(char *source, char *target, size_t page_bytes) {
   source[0] = 1;
   if (!move_mapping(target, source, 2 * page_bytes)) return false;
   if (!os_can_write(source) || target[0] != 1) return false;
@@ -56,18 +54,19 @@ static bool try_to_move(char *pages, size_t page_bytes) {
   return is_split && bytes_in_first_mapping(source, 4 * page_bytes) == 2 * page_bytes;
 }
 
-static bool pages_move(void) {
-  enum { UNKNOWN, THEY_MOVE, THEY_DO_NOT, PAGES = 8 };
-  static ATOMIC(char) moving; /* relaxed: any thread finds the same */
-  char found = load_relaxed(&moving);
-  if (found != UNKNOWN) return found == THEY_MOVE;
-  size_t bytes = PAGES * os_page_bytes();
-  void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return false; /* today */
-  bool they_move = try_to_move(pages, os_page_bytes());
+/* On pages of its own: before Linux 5.7 the source does not stay mapped, and emulators know some of it. */
+static bool try_to_move(void) {
+  size_t page_bytes = os_page_bytes(), bytes = 8 * page_bytes;
+  char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return false;
+  bool they_move = do_move(pages, pages + 4 * page_bytes, page_bytes);
   munmap(pages, bytes);
-  store_relaxed(&moving, they_move ? THEY_MOVE : THEY_DO_NOT);
   return they_move;
+}
+
+static bool pages_move(void) {
+  static ATOMIC(char) known;
+  return os_known(&known, try_to_move);
 }
 
 /* ---- a move ---------------------------------------------------------------------------------------------- */

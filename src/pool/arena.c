@@ -1,11 +1,13 @@
 #include "pool/arena.h"
 
+#include <string.h>
+
 #include "pool/range_pages.h"
 
-/* Ranges looked at in the bin of the wanted size itself, where not every one fits; and in all bins for an alignment,
+/* Ranges checked in the bin of the wanted size itself, where not every one fits; and in all bins for an alignment,
  * before those in which every one does. */
 enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };
-/* Ranges that are looked at for a place by age; a range that has none among them counts as younger than it is. */
+/* Ranges that are checked for a place by age; a range that has none among them counts as younger than it is. */
 enum { AGE_PROBES = 16 };
 
 struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
@@ -63,7 +65,6 @@ static bool is_bin_valid(const struct range_set *set, unsigned bin, enum range_k
 }
 
 bool arena_is_valid(struct arena *arena, unsigned ranges_max) {
-  if (!arena->is_ready) return true;
   for (unsigned index = 0; index < FREE_KIND_COUNT; index++) {
     enum range_kind kind = (enum range_kind)(FREE_KIND_FIRST + index);
     const struct range_set *set = set_of(arena, kind);
@@ -74,7 +75,7 @@ bool arena_is_valid(struct arena *arena, unsigned ranges_max) {
   return true;
 }
 
-/* Ranges of each set that every hold of a lock looks at in debug builds. */
+/* Ranges of each set that every hold of a lock checks in debug builds. */
 enum { LAW_PROBES = 8 };
 
 RESIDENT void arena_lock(struct arena *arena, struct counters *counters) {
@@ -179,7 +180,7 @@ RESIDENT void arena_extract(struct arena *arena, size_t first) {
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 /* The record of a granule beside a range of this arena, NULL when it is not of this arena: another
- * one's records are not even looked at, as we do not hold its lock. */
+ * one's records are not even read, as we do not hold its lock. */
 RESIDENT static struct range *neighbour_at(const struct arena *arena, size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   if (!chunk || chunk->arena != arena - arenas) return NULL;
@@ -220,7 +221,7 @@ RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
   struct merged merged = {.first = first, .record = *range_record(first)};
   merged.record.info.granules = (uint32_t)granules;
   if (arena_free_at(arena, first + granules, kind, kind)) merge(arena, &merged, first + granules);
-  const struct range *before = first ? neighbour_at(arena, first - 1) : NULL;
+  const struct range *before = neighbour_at(arena, first - 1);
   if (before && before->kind == kind) merge(arena, &merged, before->first);
   struct range *head = range_record(merged.first);
   if (!merged.has_place)
@@ -231,19 +232,10 @@ RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
   insert_behind(arena, merged.first, merged.record.info.granules, kind, merged.older);
 }
 
-static void ready(struct arena *arena) {
-  if (arena->is_ready) return;
-  for (struct range_set *set = arena->sets; set < arena->sets + FREE_KIND_COUNT; set++) {
-    for (unsigned bin = 0; bin < BIN_COUNT; bin++) set->bins[bin] = NO_RANGE;
-    set->oldest = set->youngest = NO_RANGE;
-  }
-  arena->is_ready = true;
-}
-
 RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
                                bool is_closed) {
   size_t first = first_chunk * GRANULES_PER_CHUNK, granules = chunk_count * GRANULES_PER_CHUNK;
-  ready(arena);
+  ASSERT(first != NO_RANGE);
   add_single_writer(&arena->granules, granules);
   range_record(first)->info.is_closed = is_closed;
   arena_insert(arena, first, granules, RANGE_CLEAN);
@@ -315,7 +307,6 @@ RESIDENT static uint32_t find_in_set(const struct range_set *set,
 
 RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
                            const struct arena_request *request) {
-  if (!arena->is_ready) return NO_GRANULE;
   uint32_t found = find_in_set(set_of(arena, kind), request);
   if (found == NO_RANGE) return NO_GRANULE;
   size_t first = align_granule(found, request->alignment_granules);
@@ -338,11 +329,8 @@ static COLD void set_aside(struct arena *arena) {
     add_single_writer(&granules_set_aside, GRANULES_PER_CHUNK); /* the child has one thread */
   }
   store_relaxed(&arena->granules, 0);
-  arena->is_ready = arena->is_held = false;
-  for (struct range_set *set = arena->sets; set < arena->sets + FREE_KIND_COUNT; set++) {
-    store_relaxed(&set->granules, 0);
-    for (unsigned word = 0; word < BIN_WORDS; word++) set->nonempty[word] = 0;
-  }
+  arena->is_held = false;
+  memset(arena->sets, 0, sizeof arena->sets);
 }
 
 void arenas_after_fork(void) {

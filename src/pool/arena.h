@@ -21,7 +21,7 @@ enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 enum { ARENA_COUNT = 4 };
 /* The arena of chunks that are in none: in a forked child, if a thread was changing their arena's lists. */
 enum { ARENA_SET_ASIDE = ARENA_COUNT };
-#define NO_RANGE UINT32_MAX
+enum { NO_RANGE = 0 }; /* the first chunk is of records */
 
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
 enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
@@ -35,7 +35,6 @@ struct range_set {
 
 struct arena {
   CACHE_ALIGNED struct lock lock;
-  bool is_ready;             /* the lists are initialised */
   bool is_held;              /* in debug builds, as the lock says */
   ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
   struct range_set sets[FREE_KIND_COUNT];
@@ -88,7 +87,7 @@ unsigned bin_of(size_t granules);
 
 /* ---- laws ------------------------------------------------------------------------------------------------------ */
 
-/* Looks at `ranges_max` ranges of each set at most; at the bins and sums too if at every one. */
+/* Checks `ranges_max` ranges of each set at most; the bins and sums too if every one. */
 #define EVERY_RANGE UINT_MAX
 bool arena_is_valid(struct arena *arena, unsigned ranges_max);
 /* Of the range that begins at `first`, live or free; with its arena's lock. */

@@ -55,8 +55,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
     struct arena *arena = &arenas[(request->home + step) % ARENA_COUNT];
     if (arena_granules_of(arena, RANGE_DIRTY) < granules / JOIN_DIVISOR) continue;
     arena_lock(arena, counters);
-    size_t fresh = 0,
-           first = arena->is_ready ? take_joined_from(arena, granules, &fresh) : NO_GRANULE;
+    size_t fresh = 0, first = take_joined_from(arena, granules, &fresh);
     arena_unlock(arena);
     if (first == NO_GRANULE) continue;
     range_settle_fresh(first, granules);

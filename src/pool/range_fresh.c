@@ -141,11 +141,12 @@ COLD static bool close_fresh(void *address, size_t bytes) {
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
 RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
                                 struct counters *counters) {
-  size_t guards = options.harden ? 1 : 0, chunk = window_grow(chunk_count, guards);
+  const struct window_piece piece = {chunk_count, options.harden ? 1 : 0, 0};
+  size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
   bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
   if (!publish_chunks(arena, chunk, chunk_count, may_be_huge)) {
-    window_give_back(chunk, chunk_count, guards);
+    window_give_back(chunk, piece);
     return false;
   }
   bool is_closed = UNLIKELY(options.harden) &&

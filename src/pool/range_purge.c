@@ -46,7 +46,7 @@ LONG_LIVED uint64_t range_excess_bytes(void) {
 LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
                                        enum range_kind kind, uint32_t batch[PURGE_BATCH]) {
   unsigned found = 0;
-  uint32_t next = arena->is_ready ? set_of(arena, kind)->oldest : NO_RANGE;
+  uint32_t next = set_of(arena, kind)->oldest;
   for (uint32_t at; (at = next) != NO_RANGE;) {
     const struct range_info *info = &range_record(at)->info;
     next = range_record(at)->younger;

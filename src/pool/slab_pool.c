@@ -1,46 +1,40 @@
 #include "pool/slab_pool.h"
 
-#include "base/tagged_stack.h"
 #include "map/commit.h"
 
 /* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------------------------ */
 
-/* What one class keeps, youngest on top; more go back to all classes. */
-#define EMPTY_KEEP_BYTES ((size_t)256 << 10)
+/* What one class keeps; more go back to all classes. */
+enum { EMPTY_SLOTS_MAX = 4 };
 
 /* Two to a cache line: all of them are read at the start of every process, and share a page with more. */
-enum { EMPTY_STACK_ALIGNMENT = CACHE_LINE_BYTES / 2 };
-static struct empty_stack {
-  _Alignas(EMPTY_STACK_ALIGNMENT) struct tagged_stack stack;
-  ATOMIC(uint32_t) slab_count; /* about as many as are in it: raised before, lowered after */
-} stacks[SLAB_CLASS_COUNT];
+enum { EMPTY_ALIGNMENT = CACHE_LINE_BYTES / 2 };
+static struct empty_slabs {
+  _Alignas(EMPTY_ALIGNMENT) ATOMIC(uint32_t) places[EMPTY_SLOTS_MAX]; /* granule + 1; 0: none */
+} empty_slabs[SLAB_CLASS_COUNT];
 
-/* Items are granules. */
-static ATOMIC(uint32_t) *empty_link(uint32_t granule) {
-  return &superslab_of_granule(granule)->next_empty[granule % GRANULES_PER_CHUNK];
-}
+static unsigned empty_slabs_max(unsigned class) { return EMPTY_SLOTS_MAX / slots_of_class(class); }
 
-static struct slot_run run_at(uint32_t granule) {
-  return (struct slot_run){superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
-}
-
-RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class,
-                                      struct counters *counters) {
-  struct empty_stack *empty = &stacks[class];
-  if (load_relaxed(&empty->slab_count) >=
-      EMPTY_KEEP_BYTES / (slots_of_class(class) * GRANULE_BYTES))
-    return false;
-  fetch_add_relaxed(&empty->slab_count, 1);
-  uint32_t granule = (uint32_t)(run.superslab->chunk * GRANULES_PER_CHUNK + run.first);
-  count_add(counters, COUNT_cas_retries, tagged_stack_push(&empty->stack, empty_link, granule));
-  return true;
+RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class) {
+  uint32_t number = (uint32_t)(run.superslab->chunk * GRANULES_PER_CHUNK + run.first) + 1;
+  for (unsigned index = 0; index < empty_slabs_max(class); index++) {
+    ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
+    uint32_t none = 0;
+    /* release: the slab's content before it can be had; pairs with empty_slabs_pop. */
+    if (!load_relaxed(place) && cas_strong_acq_rel(place, &none, number)) return true;
+  }
+  return false;
 }
 
 RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
-  uint32_t granule = tagged_stack_pop(&stacks[class].stack, empty_link);
-  if (granule == NO_ITEM) return (struct slot_run){0};
-  fetch_sub_relaxed(&stacks[class].slab_count, 1);
-  return run_at(granule);
+  for (unsigned index = empty_slabs_max(class); index-- > 0;) {
+    ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
+    uint32_t number = load_relaxed(place), granule = number - 1;
+    /* acquire: the slab's content; pairs with empty_slabs_push. */
+    if (number && cas_strong_acq_rel(place, &number, 0))
+      return (struct slot_run){superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
+  }
+  return (struct slot_run){0};
 }
 
 /* It ages on where it was. */
@@ -51,23 +45,22 @@ static bool open_one_of_class(unsigned class) {
 }
 
 RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    if (!load_relaxed(&stacks[class].slab_count) || slots_of_class(class) < slot_count) continue;
-    if (open_one_of_class(class)) return true;
-  }
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    if (slots_of_class(class) >= slot_count && open_one_of_class(class)) return true;
   return false;
 }
 
 LONG_LIVED void empty_slabs_open_all(void) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    for (uint32_t slabs = load_relaxed(&stacks[class].slab_count); slabs; slabs--)
-      open_one_of_class(class);
+    for (unsigned slabs = empty_slabs_max(class); slabs; slabs--) open_one_of_class(class);
 }
 
 uint64_t empty_slabs_bytes(void) {
   uint64_t bytes = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    bytes += load_relaxed(&stacks[class].slab_count) * slots_of_class(class) * GRANULE_BYTES;
+    for (unsigned index = 0; index < EMPTY_SLOTS_MAX; index++)
+      if (load_relaxed(&empty_slabs[class].places[index]))
+        bytes += slots_of_class(class) * GRANULE_BYTES;
   return bytes;
 }
 
@@ -87,43 +80,26 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
   return run;
 }
 
-/* SuperSlabs in others' addresses that one call may meet: then it makes a new one, and the next call goes on. */
+/* SuperSlabs in others' addresses that one call may meet: it leaves them alone and makes a new one, and the next call goes on. */
 enum { OCCUPIED_TRIES = 16 };
 
-static void retry_set_aside(void) {
-  for (uint32_t chunk = superslabs_set_aside(); chunk != NO_ITEM;) {
-    struct superslab *superslab = superslab_of_chunk(chunk);
-    chunk = load_relaxed(&superslab->next_occupied);
-    slots_return(superslab, usable_slots(), 0);
-  }
-}
-
-/* One without pages.  NULL when there is none, or, with *is_refused, when the system does not map it. */
-RESIDENT static struct superslab *take_clean(bool *is_refused) {
-  retry_set_aside();
-  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
-    struct superslab *superslab = slots_take_whole(KIND_CLEAN);
-    enum os_map_result result = superslab ? superslab_use_again(superslab) : OS_MAPPED;
-    if (result == OS_MAPPED) return superslab;
-    if (result == OS_OCCUPIED) continue;
-    slots_return(superslab, usable_slots(), 0);
-    *is_refused = true;
-    break;
-  }
-  return NULL;
-}
-
-/* A SuperSlab that is wholly the caller's, or NULL. */
+/* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */
 RESIDENT static struct superslab *take_from_system(struct counters *counters) {
-  bool is_refused = false;
-  struct superslab *superslab = take_clean(&is_refused);
-  if (superslab) {
-    count(counters, COUNT_acquire_lru);
-    return superslab;
+  for (unsigned tries = 0; tries < OCCUPIED_TRIES; tries++) {
+    struct superslab *clean = slots_take_whole(KIND_CLEAN);
+    if (!clean) break;
+    enum os_map_result result = superslab_use_again(clean);
+    if (result == OS_OCCUPIED) continue;
+    if (result == OS_MAPPED) {
+      count(counters, COUNT_acquire_lru);
+      return clean;
+    }
+    slots_return(clean, usable_slots(), 0);
+    return NULL;
   }
-  if (!is_refused) superslab = superslab_make();
-  if (superslab) count(counters, COUNT_acquire_os);
-  return superslab;
+  struct superslab *fresh = superslab_make();
+  if (fresh) count(counters, COUNT_acquire_os);
+  return fresh;
 }
 
 /* Slots for which `taken_bytes` have been taken. */
@@ -166,6 +142,6 @@ RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     store_relaxed(&run.superslab->freed_ms[lowest_bit(rest)],
                   freed_ms); /* ordered by what follows */
-  if (!empty_slabs_push(run, class, counters)) slots_return(run.superslab, mask, 0);
+  if (!empty_slabs_push(run, class)) slots_return(run.superslab, mask, 0);
   purge_want(); /* last: a round that begins from here on finds the slots */
 }

@@ -1,12 +1,12 @@
 /* slab_pool.h: the shared pool of slots for slabs: acquire_slots, release_slots and purge by age.
  *
  *   acquire_slots(class, …)
- *     stage 1   an EMPTY slot of the class           pop from the class's stack
+ *     stage 1   an EMPTY slot of the class           of the few that the class keeps
  *     stage 2   UNUSED slots of a SuperSlab in use   the index's first, dirty ones first; before clean ones an
  *                                                    EMPTY slot of another class
  *     stage 3   a SuperSlab of those kept, else a clean one, else from the system
  *
- * Lock-free: bit masks, an index of them and tagged stacks.  Only metadata growth and the operating system can make
+ * Lock-free: bit masks and an index of them.  Only metadata growth and the operating system can make
  * a caller wait.  All functions but purges may be called from any thread. */
 #ifndef HAK_POOL_SLAB_POOL_H
 #define HAK_POOL_SLAB_POOL_H

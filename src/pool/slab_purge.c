@@ -91,7 +91,7 @@ LONG_LIVED static void purge_chunk(struct purge *purge, size_t chunk) {
   if (due) purge_superslab(purge, superslab, due);
 }
 
-/* SuperSlabs that a bounded round looks at: their records are in no cache. */
+/* SuperSlabs that a bounded round scans: their records are in no cache. */
 enum { SCANS_A_ROUND = 1024 };
 
 LONG_LIVED void slab_pool_purge(struct purge *purge) {

@@ -1,7 +1,6 @@
 #include "pool/superslab.h"
 
 #include "base/counters.h"
-#include "base/tagged_stack.h"
 #include "config/options.h"
 #include "map/commit.h"
 #include "map/metadata.h"
@@ -9,11 +8,6 @@
 
 _Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more");
-
-static struct {
-  struct tagged_stack occupied; /* in whose addresses others have mapped something */
-  ATOMIC(uint32_t) occupied_tried_ms;
-} superslabs;
 
 /* For a chunk that was just taken; in hardened mode followed by bits for what is live. */
 RESIDENT static struct superslab *make_record(size_t chunk) {
@@ -73,10 +67,11 @@ RESIDENT static void note_mapped(struct superslab *superslab) {
 }
 
 RESIDENT struct superslab *superslab_make(void) {
-  size_t chunk = window_grow(1, 0);
+  const struct window_piece piece = {.count = 1};
+  size_t chunk = window_grow(piece);
   struct superslab *superslab = chunk == NO_CHUNK ? NULL : make_record(chunk);
   if (!superslab) {
-    if (chunk != NO_CHUNK) window_give_back(chunk, 1, 0);
+    if (chunk != NO_CHUNK) window_give_back(chunk, piece);
     return NULL;
   }
   note_mapped(superslab);
@@ -87,13 +82,15 @@ RESIDENT struct superslab *superslab_make(void) {
   return superslab;
 }
 
-static enum os_map_result map_again(struct superslab *superslab) {
-  if (superslab->is_mapped) return OS_MAPPED;
-  enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
-  if (result != OS_MAPPED) return result;
-  if (!load_relaxed(&superslab->may_be_huge))
-    huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
-  note_mapped(superslab);
+enum os_map_result superslab_use_again(struct superslab *superslab) {
+  if (!superslab->is_mapped) {
+    enum os_map_result result = os_map_at((void *)chunk_address(superslab->chunk), CHUNK_BYTES);
+    if (result != OS_MAPPED) return result;
+    if (!load_relaxed(&superslab->may_be_huge))
+      huge_keep_out(chunk_address(superslab->chunk), CHUNK_BYTES);
+    note_mapped(superslab);
+  }
+  count_huge(superslab);
   return OS_MAPPED;
 }
 
@@ -102,24 +99,4 @@ bool superslab_unmap(struct superslab *superslab) {
   superslab->is_mapped = false;
   fetch_sub_relaxed(&totals.superslabs_mapped, 1);
   return true;
-}
-
-/* ---- occupied ones -------------------------------------------------------------------------------------- */
-
-static ATOMIC(uint32_t) *occupied_link(uint32_t number) {
-  return &superslab_of_chunk(number)->next_occupied;
-}
-
-enum os_map_result superslab_use_again(struct superslab *superslab) {
-  enum os_map_result result = map_again(superslab);
-  if (result == OS_MAPPED) count_huge(superslab);
-  if (result == OS_OCCUPIED)
-    tagged_stack_push(&superslabs.occupied, occupied_link, (uint32_t)superslab->chunk);
-  return result;
-}
-
-RESIDENT uint32_t superslabs_set_aside(void) {
-  if (LIKELY(tagged_stack_is_empty(&superslabs.occupied))) return NO_ITEM;
-  if (!window_tries_occupied_again(&superslabs.occupied_tried_ms)) return NO_ITEM;
-  return tagged_stack_pop_all(&superslabs.occupied);
 }

@@ -9,13 +9,14 @@
  *
  *      UNUSED ──acquire_slots──▶ ACTIVE ──release_slots──▶ EMPTY ──acquire_slots──▶ ACTIVE
  *         ▲                                                  │
- *         └─────────────── by age, or when the class keeps enough ──┘
+ *         └──────────── at a round, or when the class keeps enough ──┘
  *
- * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, popped it
- * from a stack, or owns it.  Records are never moved or given back.
+ * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, took it
+ * as EMPTY, or owns it.  Records are never moved or given back.
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);
- *        a SuperSlab without addresses is in the hands of one thread, or wholly UNUSED and clean */
+ *        a SuperSlab without addresses is in the hands of one thread, or wholly UNUSED and clean; or others have its
+ *        addresses, and nobody ever takes it */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
@@ -35,18 +36,15 @@ struct superslab {
       uint32_t unused, dirty;
     } half; /* for readers from outside */
   };
-  ATOMIC(uint32_t) purged;        /* bit set: pages were given back and not used since */
-  ATOMIC(uint32_t) next_occupied; /* in the stack of those in whose addresses others are */
-  bool is_mapped;                 /* false: its address space was given back */
-  ATOMIC(bool) may_be_huge;       /* all its pages are resident, or will be soon (map/huge.h) */
-  ATOMIC(uint64_t) *live;         /* in hardened mode LIVE_WORDS, else NULL */
+  ATOMIC(uint32_t) purged;  /* bit set: pages were given back and not used since */
+  bool is_mapped;           /* false: its address space was given back */
+  ATOMIC(bool) may_be_huge; /* all its pages are resident, or will be soon (map/huge.h) */
+  ATOMIC(uint64_t) *live;   /* in hardened mode LIVE_WORDS, else NULL */
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
-  ATOMIC(uint32_t)
-  next_empty[SLOTS_PER_SUPERSLAB]; /* of an EMPTY slab's first slot: in its class's stack */
 };
 
 /* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h). */
-enum { SUPERSLAB_RECORD_BYTES = 84288 };
+enum { SUPERSLAB_RECORD_BYTES = 84160 };
 
 /* The chunk map's pointer to a range chunk carries this bit, a SuperSlab's does not. */
 #define CHUNK_IS_RANGES ((uintptr_t)1)
@@ -71,15 +69,10 @@ INLINE void superslab_refuse_huge(struct superslab *superslab) {
 /* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
 struct superslab *superslab_make(void);
 
-/* Gives one that has no pages addresses again, if it has none.  OS_OCCUPIED: others have mapped something there, and it is
- * set aside for a while. */
+/* Gives one that has no pages addresses again, if it has none.  OS_OCCUPIED: others have mapped something there. */
 enum os_map_result superslab_use_again(struct superslab *superslab);
 
 /* Gives its addresses back, and with them all pages; false when the system refuses. */
 bool superslab_unmap(struct superslab *superslab);
-
-/* The chunks of all that were set aside, as a chain by next_occupied; NO_ITEM when there are none, or somebody has asked a
- * short time ago. */
-uint32_t superslabs_set_aside(void);
 
 #endif

@@ -135,7 +135,7 @@ static void look_if_large(void) {
   if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
   if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
   looked_at_ms = now_ms;
-  limits_look();
+  limits_poll();
   store_relaxed(&has_looked, true);
 }
 
@@ -168,7 +168,7 @@ static void give_own(struct heap *heap, unsigned depth) {
 static void purge_own_pages(struct heap *heap, struct purge *purge) {
   heap_enter(heap);
   latch_take(&heap->owner);
-  bool is_done = pages_look(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
+  bool is_done = pages_scan(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
   latch_give(&heap->owner);
   heap_leave(heap);
   purge->is_cut |= !is_done;

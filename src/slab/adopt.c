@@ -5,7 +5,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Live owners, and queued slabs of one, looked at by one slow path. */
+/* Live owners, and queued slabs of one, scanned by one slow path. */
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
@@ -55,7 +55,7 @@ RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
 }
 
 static bool is_adoptable(const struct owner *candidate) {
-  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Looked at again under the latch. */
+  /* seq: after the bit of orphan_mask was cleared; pairs with change_state.  Checked again under the latch. */
   uint32_t state = load_seq(&candidate->state);
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
@@ -80,7 +80,7 @@ RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owne
   return slab;
 }
 
-/* Owners that one visit looks at: a thousand threads may have ended.  The next visit goes on from there. */
+/* Owners that one visit scans: a thousand threads may have ended.  The next visit goes on from there. */
 enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
@@ -89,7 +89,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   /* acquire: the owner, as owners_first; pairs with the exchange below. */
   struct owner *begin = load_acquire(&next_ended[class]);
   if (!begin && !(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
-  /* seq: cleared before we look; a thread that parks or queues afterwards sets it again. */
+  /* seq: cleared before we scan; a thread that parks or queues afterwards sets it again. */
   if (!begin) fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
   bool was_busy = false;
@@ -107,86 +107,80 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
-static bool has_enough_remote(const struct slab *slab) {
-  unsigned remote = slab_count_remote(slab);
-  return remote >= options.route_p_min_remote || remote == slab->capacity;
+/* One that wants to adopt, of whom, what, and when. */
+struct wish {
+  struct owner *owner, *candidate;
+  unsigned class;
+  uint64_t now_ns;
+};
+
+static bool is_blocked(const struct wish *wish, enum counter why) {
+  count(&wish->owner->counters, why);
+  return false;
 }
 
 /* The conditions on the slab itself. */
-static bool may_take(const struct slab *slab, const struct owner *candidate, uint64_t now_ns,
-                     struct counters *counters) {
-  if (now_ns - slab->edge_ns < options.route_p_refusal_us * 1000) {
-    count(counters, COUNT_route_p_blocked_refusal);
-    return false;
-  }
-  if (!has_enough_remote(slab)) {
-    count(counters, COUNT_route_p_blocked_few);
-    return false;
-  }
-  return slab != candidate->bins[slab->class].current && !slab->is_listed;
+static bool may_take(const struct slab *slab, const struct wish *wish) {
+  unsigned remote = slab_count_remote(slab);
+  if (wish->now_ns - slab->edge_ns < options.route_p_refusal_us * 1000)
+    return is_blocked(wish, COUNT_route_p_blocked_refusal);
+  if (remote < options.route_p_min_remote && remote != slab->capacity)
+    return is_blocked(wish, COUNT_route_p_blocked_few);
+  return slab != wish->candidate->bins[wish->class].current && !slab->is_listed;
 }
 
 /* Latch of the candidate.  The first of a few queued slabs that may be taken, or NULL; the others
  * stay. */
-static struct slab *choose_queued(struct owner *candidate, unsigned class, uint64_t now_ns,
-                                  struct counters *counters) {
+static struct slab *choose_queued(const struct wish *wish) {
   struct slab *refused = NULL, *chosen = NULL, *slab;
   for (unsigned probe = 0; !chosen && probe < ROUTE_P_PROBES; probe++) {
-    if (!(slab = pending_next(candidate, class))) break;
-    if (load_relaxed(&slab->owner) != candidate) {
-      pending_drain(slab, candidate); /* sends it on */
-    } else if (may_take(slab, candidate, now_ns, counters)) {
+    if (!(slab = pending_next(wish->candidate, wish->class))) break;
+    if (load_relaxed(&slab->owner) != wish->candidate)
+      pending_drain(slab, wish->candidate); /* sends it on */
+    else if (may_take(slab, wish))
       chosen = slab;
-    } else {
+    else
       pending_set_aside(slab, &refused);
-    }
   }
-  pending_put_back_all(refused, candidate);
+  pending_put_back_all(refused, wish->candidate);
   return chosen;
 }
 
-/* All conditions of Route P, cheapest first. */
-static bool may_adopt(struct owner *candidate, unsigned class, uint64_t now_ns,
-                      struct counters *counters) {
-  if (load_relaxed(&candidate->pending_count[class]) <= options.route_p_min_slabs) {
-    count(counters, COUNT_route_p_blocked_few);
-  } else if (!has_idled(candidate, now_ns, options.route_p_idle_us * 1000)) {
-    count(counters, COUNT_route_p_blocked_idle);
-  } else {
-    return true;
-  }
-  return false;
+/* The conditions on the candidate, cheapest first. */
+static bool may_adopt(const struct wish *wish) {
+  struct owner *candidate = wish->candidate;
+  if (load_relaxed(&candidate->pending_count[wish->class]) <= options.route_p_min_slabs)
+    return is_blocked(wish, COUNT_route_p_blocked_few);
+  if (!has_idled(candidate, wish->now_ns, options.route_p_idle_us * 1000))
+    return is_blocked(wish, COUNT_route_p_blocked_idle);
+  return true;
 }
 
-static struct slab *adopt_queued(struct owner *candidate, struct owner *owner, unsigned class,
-                                 uint64_t now_ns) {
-  struct counters *counters = &owner->counters;
-  if (!may_adopt(candidate, class, now_ns, counters) || !latch_try(candidate)) return NULL;
+static struct slab *adopt_queued(const struct wish *wish) {
+  struct owner *candidate = wish->candidate;
+  if (!may_adopt(wish) || !latch_try(candidate)) return NULL;
   struct slab *slab = NULL;
-  if (candidate->bins[class].partial_count > options.route_p_owner_partial_max)
-    count(counters, COUNT_route_p_blocked_partial);
+  if (candidate->bins[wish->class].partial_count > options.route_p_owner_partial_max)
+    is_blocked(wish, COUNT_route_p_blocked_partial);
   else
-    slab = choose_queued(candidate, class, now_ns, counters);
-  if (slab) take_over(slab, candidate, owner);
+    slab = choose_queued(wish);
+  if (slab) take_over(slab, candidate, wish->owner);
   latch_give(candidate);
   return slab;
 }
 
 struct slab *adopt_route_p(struct owner *owner, unsigned class) {
-  uint64_t bit = UINT64_C(1) << class;
-  uint64_t now_ns = 0;
-  unsigned probes = 0;
-  struct owner *candidate = owner_after(owner);
-  for (; candidate != owner && probes < ROUTE_P_PROBES; probes++) {
-    if (load_relaxed(&candidate->ready_mask) & bit) {
-      if (!now_ns) now_ns = os_now_ns();
-      struct slab *slab = adopt_queued(candidate, owner, class, now_ns);
+  struct wish wish = {owner, owner_after(owner), class, 0};
+  for (unsigned probe = 0; wish.candidate != owner && probe < ROUTE_P_PROBES; probe++) {
+    if (load_relaxed(&wish.candidate->ready_mask) >> class & 1) {
+      if (!wish.now_ns) wish.now_ns = os_now_ns();
+      struct slab *slab = adopt_queued(&wish);
       if (slab && pending_drain(slab, owner)) {
         count(&owner->counters, COUNT_route_p_allowed);
         return slab;
       }
     }
-    candidate = owner_after(candidate);
+    wish.candidate = owner_after(wish.candidate);
   }
   return NULL;
 }
@@ -197,21 +191,6 @@ RESIDENT static void release_if_free(struct slab *slab, struct owner *owner) {
   if (slab->free_local != slab->capacity) slab_collect(slab, owner);
   if (load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity)
     slab_try_release(slab, owner);
-}
-
-/* Queued slabs that are wholly free are released, the others left for Route P and their owner. */
-static void release_queued(struct owner *owner, unsigned class) {
-  struct slab *kept = NULL;
-  struct slab *slab;
-  while ((slab = pending_next(owner, class))) {
-    if (load_relaxed(&slab->owner) == owner && !slab_is_wholly_free(slab)) {
-      pending_set_aside(slab, &kept);
-    } else {
-      pending_drain(slab, owner);
-      if (load_relaxed(&slab->owner) == owner) release_if_free(slab, owner);
-    }
-  }
-  pending_put_back_all(kept, owner);
 }
 
 /* Wholly free slabs in the partial list. */
@@ -226,7 +205,7 @@ static void release_listed(struct owner *owner, unsigned class) {
 LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
-    release_queued(owner, class);
+    pending_release(owner, class, UINT32_MAX, UINT32_MAX);
     if (bin->current) release_if_free(bin->current, owner);
     for (struct slab *slab = bin->partial, *next; slab; slab = next) {
       next = slab->next;
@@ -274,17 +253,16 @@ RESIDENT void owner_park(struct owner *owner) {
 
 /* In turns, between which its thread may come. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
-  while (purge->calls_left && latch_try(owner)) {
-    uint32_t state = load_relaxed(&owner->state);
-    bool is_done = state == OWNER_RUNNING || pages_look(owner, purge, age_ms, SIZE_MAX);
+  for (bool is_done = false; !is_done && latch_try(owner);) {
+    is_done =
+        !is_adoptable(owner) || pages_scan(owner, purge, age_ms, SIZE_MAX) || !purge->calls_left;
     latch_give(owner);
-    if (is_done) return;
   }
 }
 
 /* False while the owner runs and may idle later. */
 bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
-  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING, are_pages_done = true;
+  bool is_running = load_relaxed(&owner->state) == OWNER_RUNNING;
   if (is_running && !has_idled(owner, now_ns, purge->decay_ms * UINT64_C(1000000))) return false;
   if (!latch_try(owner)) return false;
   uint32_t age_ms = is_running ? purge->decay_ms : 0;
@@ -292,11 +270,10 @@ bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
     owner->free_age_ms = age_ms;
     owner_release_free_slabs(owner);
     owner->free_age_ms = 0;
-    are_pages_done = pages_look(owner, purge, age_ms, SIZE_MAX);
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }
   latch_give(owner);
-  if (!are_pages_done) give_pages(owner, purge, age_ms);
+  give_pages(owner, purge, age_ms);
   return true;
 }
 

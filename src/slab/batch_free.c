@@ -41,14 +41,14 @@ enum { GROUP_BLOCKS = 16 };
 /* The first half stands for all.  From one change in four a visit to a slab for every run, and a branch that cannot
  * be foreseen, cost more. */
 static bool are_scattered(void *const *blocks) {
-  enum { LOOKED_AT = GROUP_BLOCKS / 2 };
+  enum { CHECKED = GROUP_BLOCKS / 2 };
   unsigned changes = 0;
-  for (unsigned at = 0; at < LOOKED_AT; at++)
+  for (unsigned at = 0; at < CHECKED; at++)
     changes += granule_of((uintptr_t)blocks[at]) != granule_of((uintptr_t)blocks[at + 1]);
-  return changes >= LOOKED_AT / 4;
+  return changes >= CHECKED / 4;
 }
 
-/* A block of a slab with one slot; found without a look at what may not be in the cache. */
+/* A block of a slab with one slot; found without what may not be in the cache. */
 struct scattered {
   size_t granule, index;
   struct slab *slab;

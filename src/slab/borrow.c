@@ -3,7 +3,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners looked at by one slow path, and queued slabs of one. */
+/* Other owners scanned by one slow path, and queued slabs of one. */
 enum { PROBES = 8, SLABS_A_VISIT = 8 };
 
 /* Whether the owner may have something of the class; then we hold its latch. */
@@ -56,36 +56,12 @@ RESIDENT unsigned borrow_blocks(const struct owner *borrower, unsigned class, vo
   return borrowed;
 }
 
-/* True when it went to the pool. */
-static bool release(struct slab *slab, struct owner *lender) {
-  pending_drain(slab,
-                lender); /* sends it on when it is not the lender's, or releases it by itself */
-  if (load_relaxed(&slab->owner) != lender) return !load_relaxed(&slab->owner);
-  return slab->free_local == slab->capacity && slab_try_release(slab, lender);
-}
-
-/* The others stay queued: for their owner, and for Route P. */
-static bool release_queued_slab(struct owner *lender, unsigned class) {
-  struct slab *kept = NULL, *slab;
-  bool is_released = false;
-  for (unsigned probe = 0; !is_released && probe < SLABS_A_VISIT; probe++) {
-    if (!(slab = pending_next(lender, class))) break;
-    if (load_relaxed(&slab->owner) != lender || slab_is_wholly_free(slab)) {
-      is_released = release(slab, lender);
-    } else {
-      pending_set_aside(slab, &kept);
-    }
-  }
-  pending_put_back_all(kept, lender);
-  return is_released;
-}
-
 RESIDENT void borrow_release_slab(const struct owner *borrower, unsigned class) {
   struct owner *lender = owner_after(borrower);
   bool is_released = false;
   for (unsigned probe = 0; lender != borrower && !is_released && probe < PROBES; probe++) {
     if (visit(lender, class)) {
-      is_released = release_queued_slab(lender, class);
+      is_released = pending_release(lender, class, SLABS_A_VISIT, 1);
       latch_give(lender);
     }
     lender = owner_after(lender);

@@ -6,7 +6,7 @@ ATOMIC(struct owner *) all_owners;
 
 /* ---- laws ---------------------------------------------------------------------------------------------- */
 
-/* Slabs of a list that are looked at: enough to find what the last change broke. */
+/* Slabs of a list that are checked: enough to find what the last change broke. */
 enum { LAW_PROBES = 3 };
 
 static bool is_listed_rightly(const struct slab *slab, const struct slab *before) {

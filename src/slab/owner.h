@@ -34,11 +34,11 @@ enum owner_state {
 struct bin {
   struct slab *current; /* serves refills; not listed */
   struct slab *partial; /* others with free blocks, doubly linked, last freed into first */
-  struct slab *taken;   /* popped off the pending queue, not looked at yet */
+  struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;
   uint32_t
       free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
-  /* Slabs of the class that the owner owns: single writer; its thread looks without the latch. */
+  /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
   bool has_served; /* blocks were taken since its thread gave up what rested: cache/flush.h */
 };
@@ -63,7 +63,7 @@ struct owner {
   ATOMIC(int64_t)
   bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
   struct counters counters;
-  /* Where the next look for free pages begins (slab/pages.h): NULL where the class's list does. */
+  /* Where the next scan for free pages begins (slab/pages.h): NULL where the class's list does. */
   struct slab *page_cursor;
   uint32_t page_class;
   uint32_t
@@ -144,7 +144,7 @@ extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
 INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
-/* The next one in the list of all owners, in a circle: each begins with another, so that not all look at the
+/* The next one in the list of all owners, in a circle: each begins with another, so that not all scan the
  * same few. */
 INLINE struct owner *owner_after(const struct owner *owner) {
   return owner->next_of_all ? owner->next_of_all : owners_first();
@@ -159,7 +159,7 @@ extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
   /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_from_ended, which
-   * clears it before it looks. */
+   * clears it before it scans. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }
 

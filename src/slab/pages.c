@@ -41,8 +41,8 @@ static void check_laws(const struct slab *slab) {
   (void)slab;
 }
 
-/* What a look at an owner's slabs may still do. */
-struct look {
+/* What a scan of an owner's slabs may still do. */
+struct scan {
   struct purge *purge;
   uint32_t age_ms; /* of pages that are seen free for the first time */
   size_t slabs, calls;
@@ -50,12 +50,12 @@ struct look {
 
 /* Neighbours in one call, those between them that were given before included.  What the system does not take, as it is
  * locked, say, is not offered again before it has been in use.  False when the calls were used up before. */
-static bool give(struct slab *slab, struct look *look) {
+static bool give(struct slab *slab, struct scan *scan) {
   uint64_t rest = slab->waiting_pages;
   while (rest) {
-    if (!look->calls) return false;
-    look->calls--;
-    purge_note_call(look->purge);
+    if (!scan->calls) return false;
+    scan->calls--;
+    purge_note_call(scan->purge);
     unsigned first = lowest_bit(rest);
     unsigned run = count_low_ones((slab->waiting_pages | slab->given_pages) >> first);
     uint64_t pages = rest & bits_between(first, first + run - 1);
@@ -67,21 +67,21 @@ static bool give(struct slab *slab, struct look *look) {
     superslab_refuse_huge(superslab_of_granule(granule_of(slab->base)));
     if (!os_purge((void *)(slab->base + ((uintptr_t)first << page_shift())), span)) continue;
     fetch_add_relaxed(&totals.given_page_bytes, bytes);
-    purge_account(look->purge, bytes);
+    purge_account(scan->purge, bytes);
   }
   return true;
 }
 
-static bool look_at(struct slab *slab, struct look *look) {
+static bool scan_slab(struct slab *slab, struct scan *scan) {
   bool is_done = true;
   if (!slab->waiting_pages && (size_t)slab->free_local * slab->block_bytes >= os_page_bytes()) {
     slab->waiting_pages = free_pages(slab) & ~slab->given_pages;
-    slab->waiting_since_ms = look->purge->now_ms - look->age_ms;
+    slab->waiting_since_ms = scan->purge->now_ms - scan->age_ms;
     slab->has_free_pages |= slab->waiting_pages != 0;
   }
   if (slab->waiting_pages &&
-      purge_is_due_after(look->purge, slab->waiting_since_ms, look->purge->page_decay_ms))
-    is_done = give(slab, look);
+      purge_is_due_after(scan->purge, slab->waiting_since_ms, scan->purge->page_decay_ms))
+    is_done = give(slab, scan);
   check_laws(slab);
   return is_done;
 }
@@ -103,39 +103,33 @@ void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_cou
   check_laws(slab);
 }
 
-/* Nothing is taken again by that. */
-void pages_forget(struct slab *slab) {
-  slab->given_pages = slab->waiting_pages = 0;
-  slab->has_free_pages = false;
-}
-
 /* ---- an owner's slabs -------------------------------------------------------------------------------- */
 
 /* From the cursor to the end of the class's list; false when slabs or calls were used up before. */
-static bool look_at_class(struct owner *owner, struct look *look) {
+static bool scan_class(struct owner *owner, struct scan *scan) {
   const struct bin *bin = &owner->bins[owner->page_class];
   struct slab *slab = owner->page_cursor;
   if (!slab) {
-    if (bin->current && !look_at(bin->current, look)) return false;
+    if (bin->current && !scan_slab(bin->current, scan)) return false;
     slab = bin->partial;
   }
-  for (; slab; slab = slab->next, look->slabs--) {
+  for (; slab; slab = slab->next, scan->slabs--) {
     owner->page_cursor = slab;
-    if (!look->slabs || !look->calls || !look_at(slab, look)) return false;
+    if (!scan->slabs || !scan->calls || !scan_slab(slab, scan)) return false;
   }
   owner->page_cursor = NULL;
   return true;
 }
 
 /* The class in which it begins is the last one too, from its beginning. */
-bool pages_look(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max) {
-  size_t calls = purge->calls_left < PAGE_CALLS_A_LOOK ? purge->calls_left : PAGE_CALLS_A_LOOK;
-  struct look look = {purge, age_ms, slabs_max, calls};
+bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max) {
+  size_t calls = purge->calls_left < PAGE_CALLS_A_SCAN ? purge->calls_left : PAGE_CALLS_A_SCAN;
+  struct scan scan = {purge, age_ms, slabs_max, calls};
   for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {
-    if (!look_at_class(owner, &look)) {
+    if (!scan_class(owner, &scan)) {
       purge->work_remains = true;
-      purge->is_cut |= look.slabs != 0;
-      return !look.slabs;
+      purge->is_cut |= scan.slabs != 0;
+      return !scan.slabs;
     }
     owner->page_class = (owner->page_class + 1) % SLAB_CLASS_COUNT;
   }

@@ -2,7 +2,7 @@
  *
  * One block in a hundred that survives pins nearly every slab of its class, but few of their pages.
  *
- *      in use ──all blocks free at a look──▶ waiting ──a decay time later──▶ given ──▶ in use
+ *      in use ──all blocks free at a scan──▶ waiting ──a decay time later──▶ given ──▶ in use
  *         ▲                                     │          madvise             block taken
  *         └────── a block of the slab taken ────┘
  *
@@ -17,17 +17,15 @@
 
 /* All under the latch. */
 
-/* Most system calls in one look: its thread may have come and wait for the latch.  About a millisecond. */
-enum { PAGE_CALLS_A_LOOK = 128 };
+/* Most system calls in one scan: its thread may have come and wait for the latch.  About a millisecond. */
+enum { PAGE_CALLS_A_SCAN = 128 };
 
-/* Looks at up to `slabs_max` of the owner's slabs that have free blocks, going on where the last look ended: free
+/* Scans up to `slabs_max` of the owner's slabs that have free blocks, going on where the last scan ended: free
  * pages begin to wait, as if they had been free for `age_ms`, and old ones go back.  Work remains when some are left;
  * false when that is because the calls were used up: there is more to be given back at once. */
-bool pages_look(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max);
+bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max);
 
 /* Blocks of a slab with free pages were taken. */
 COLD void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count);
-/* A slab with free pages goes to the pool, where all of it counts as resident. */
-COLD void pages_forget(struct slab *slab);
 
 #endif

@@ -11,7 +11,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
   struct slab *first = load_relaxed(&owner->pending[class]);
   do {
     store_relaxed(&slab->pending_next, first);
-    /* seq: the slab is in the queue before we look at the mask and at the owner's state; pairs with
+    /* seq: the slab is in the queue before we read the mask and the owner's state; pairs with
      * pending_next, which clears the bit before it takes the queue. */
   } while (!cas_weak_seq(&owner->pending[class], &first, slab));
   fetch_add_relaxed(&owner->pending_count[class], 1);
@@ -41,7 +41,7 @@ RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
 
 RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
                                struct counters *counters) {
-  /* seq: the bit before the look at `queued`; pairs with the clearing of `queued` before the exchange
+  /* seq: the bit before `queued` is read; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
   count_add(counters, COUNT_remote_freed_blocks, count_bits(bits));
@@ -52,8 +52,8 @@ RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
 
 RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   struct bin *bin = &owner->bins[class];
-  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this look; pairs with push,
-   * which looks at the mask after it queued. */
+  /* seq: a thread that found nothing anywhere has cleared its bit of orphan_mask before this check; pairs with push,
+   * which reads the mask after it queued. */
   if (!bin->taken && load_seq(&owner->pending[class])) {
     fetch_and_seq(&owner->ready_mask, ~class_bit(class));
     /* acquire (seq): the slabs' links; pairs with push. */
@@ -68,18 +68,13 @@ RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   return slab;
 }
 
-RESIDENT void pending_put_back(struct slab *slab, struct owner *owner) {
-  struct bin *bin = &owner->bins[slab->class];
-  store_relaxed(&slab->pending_next, bin->taken);
-  bin->taken = slab;
-  fetch_add_relaxed(&owner->pending_count[slab->class], 1);
-  fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
-}
-
 RESIDENT void pending_put_back_all(struct slab *aside, struct owner *owner) {
-  for (struct slab *next; aside; aside = next) {
-    next = load_relaxed(&aside->pending_next);
-    pending_put_back(aside, owner);
+  for (struct slab *slab; (slab = aside);) {
+    aside = load_relaxed(&slab->pending_next);
+    struct bin *bin = &owner->bins[slab->class];
+    pending_set_aside(slab, &bin->taken);
+    fetch_add_relaxed(&owner->pending_count[slab->class], 1);
+    fetch_or_relaxed(&owner->ready_mask, class_bit(slab->class));
   }
 }
 
@@ -93,6 +88,24 @@ RESIDENT bool pending_drain(struct slab *slab, struct owner *owner) {
   store_seq(&slab->queued, 0);
   slab_collect(slab, owner);
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
+}
+
+RESIDENT unsigned pending_release(struct owner *owner, unsigned class, unsigned probes,
+                                  unsigned most) {
+  struct slab *kept = NULL, *slab;
+  unsigned drained = 0;
+  for (; probes && drained < most && (slab = pending_next(owner, class)); probes--) {
+    if (load_relaxed(&slab->owner) == owner && !slab_is_wholly_free(slab)) {
+      pending_set_aside(slab, &kept);
+      continue;
+    }
+    pending_drain(slab, owner); /* sends it on when it is another's, and may release it */
+    bool is_kept = load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity;
+    if (is_kept) slab_try_release(slab, owner);
+    drained++;
+  }
+  pending_put_back_all(kept, owner);
+  return drained;
 }
 
 RESIDENT unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget) {

@@ -19,15 +19,16 @@ struct slab *pending_next(struct owner *owner, unsigned class);
  * that belongs to somebody else by now is sent there.  True when it has free blocks for us. */
 bool pending_drain(struct slab *slab, struct owner *owner);
 
-/* Latch.  Puts a slab from pending_next back, undrained. */
-void pending_put_back(struct slab *slab, struct owner *owner);
-
-/* Latch.  While a queue is walked: slabs that stay in it are set aside, and put back together at the end. */
+/* Latch.  While a queue is walked: slabs that stay in it are set aside, and put back undrained at the end. */
 INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
   store_relaxed(&slab->pending_next, *aside);
   *aside = slab;
 }
 void pending_put_back_all(struct slab *aside, struct owner *owner);
+
+/* Latch.  Of up to `probes` queued slabs drains those that are wholly free, `most` at most: they go to the pool.  The others
+ * stay, for Route P and their owner.  How many. */
+unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most);
 
 /* Latch.  Drains up to `budget` slabs of the class; how many have free blocks for us. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);

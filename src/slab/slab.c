@@ -254,7 +254,10 @@ RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
   bin_loses_slab(&owner->bins[slab->class]);
-  if (UNLIKELY(slab->has_free_pages)) pages_forget(slab);
+  if (UNLIKELY(slab->has_free_pages)) { /* in the pool all of it counts as resident */
+    slab->given_pages = slab->waiting_pages = 0;
+    slab->has_free_pages = false;
+  }
   set_map_entries(slab, MAP_TAG_NONE);
   /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that nobody owns
    * the slab, or that somebody does again. */

@@ -58,7 +58,7 @@ INLINE void slab_note_word(struct slab *slab, unsigned word) {
 }
 void slab_place(struct slab *slab, struct owner *owner);
 
-/* The same for one block, number `index` of a slab of the class: without a look at the record's first line.  False,
+/* The same for one block, number `index` of a slab of the class: without the record's first line.  False,
  * and nothing done, when it was free already. */
 INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
   const struct slab_shape *shape = &slab_shapes[class];

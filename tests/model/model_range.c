@@ -4,6 +4,7 @@
 #include "large/big.h"
 #include "large/large.h"
 #include "large/range_cache.h"
+#include "map/metadata.h"
 #include "model.h"
 #include "os.h"
 #include "os/os.h"
@@ -31,7 +32,7 @@ static size_t take_live(size_t granules) {
 }
 
 static void set_up(void) {
-  MODEL_REQUIRE(window_init(UINT64_C(64) << 20));
+  MODEL_REQUIRE(window_init(UINT64_C(64) << 20) && metadata_allocate(1));
   options.big_cache_bytes = UINT64_C(1) << 30;
   left = take_live(GRANULES);
   right = take_live(GRANULES);

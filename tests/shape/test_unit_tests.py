@@ -79,7 +79,7 @@ ELSEWHERE = {
         ],
         "tests/unit/test_guarded.c": ["cache/divert.c", "cache/guard_sampler.c"],
         "tests/misuse/test_soon.py": ["cache/glance.c"],
-        "tests/unit/test_free_blocks.c": ["cache/class_figures.c", "observe/report_glibc.c"],
+        "tests/unit/test_report_glibc.c": ["cache/class_figures.c"],
         "tests/unit/test_resize.c": ["heap/ask.c", "heap/reallocate.c"],
         "tests/unit/test_range.c": [
             "pool/arena.c",

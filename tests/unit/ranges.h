@@ -4,12 +4,13 @@
 
 #include "child.h"
 #include "fake/os_fake.h"
+#include "map/metadata.h"
 #include "map/window.h"
 #include "pool/range.h"
 
 static struct counters counters;
 
-static inline void ranges_set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+static inline void ranges_set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
 /* One of fresh memory, as of now. */
 static inline size_t ranges_fresh(size_t granules) {

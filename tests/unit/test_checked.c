@@ -204,25 +204,26 @@ static void test_a_neighbour_tells(void **state) {
 }
 
 /* At the lower level the first frees of a thread look at what lies beside their blocks, and some of the later ones. */
-static int looks_become_rare(const void *unused) {
+static int checks_become_rare(const void *unused) {
   (void)unused;
-  enum { FREES = 1000 * LOOK_PERIOD };
+  enum { FREES = 1000 * CHECK_PERIOD };
   start_hardened(1);
   hak_free(must_malloc(1));
   struct quarantine *quarantine = heap_of_thread->quarantine;
-  while (quarantine->looks < FIRST_LOOKS) REQUIRE(quarantine_is_time_to_look(quarantine));
-  unsigned looks = 0;
-  for (unsigned round = 0; round < FREES; round++) looks += quarantine_is_time_to_look(quarantine);
-  REQUIRE(looks > 800 && looks < 1200); /* 1,000 and six times the spread */
+  while (quarantine->checks < FIRST_CHECKS) REQUIRE(quarantine_is_time_to_check(quarantine));
+  unsigned checks = 0;
+  for (unsigned round = 0; round < FREES; round++)
+    checks += quarantine_is_time_to_check(quarantine);
+  REQUIRE(checks > 800 && checks < 1200); /* 1,000 and six times the spread */
   return 0;
 }
 
-static int looks_do_not_become_rare(const void *unused) {
+static int checks_do_not_become_rare(const void *unused) {
   (void)unused;
   start_hardened(2);
   hak_free(must_malloc(1));
-  for (unsigned round = 0; round < 10 * FIRST_LOOKS; round++)
-    REQUIRE(quarantine_is_time_to_look(heap_of_thread->quarantine));
+  for (unsigned round = 0; round < 10 * FIRST_CHECKS; round++)
+    REQUIRE(quarantine_is_time_to_check(heap_of_thread->quarantine));
   return 0;
 }
 
@@ -280,7 +281,7 @@ static int figures_know_them(const void *unused) {
   for (unsigned index = 0; index < BLOCKS / 2; index++) hak_free(blocks[index]);
   glibc_figures_take(&figures);
   REQUIRE(figures.in_use_bytes == BLOCKS / 2 * class_bytes(CLASS_64));
-  REQUIRE(figures.blocks.in_caches[CLASS_64] >= BLOCKS / 2); /* others are ready */
+  REQUIRE(figures.cached_blocks >= BLOCKS / 2); /* others are ready */
   return 0;
 }
 
@@ -296,8 +297,8 @@ CHILD_TEST(ranges_wait_and_go)
 CHILD_TEST(alignment_is_kept)
 CHILD_TEST(resizing_notes_the_size)
 CHILD_TEST(figures_know_them)
-CHILD_TEST(looks_become_rare)
-CHILD_TEST(looks_do_not_become_rare)
+CHILD_TEST(checks_become_rare)
+CHILD_TEST(checks_do_not_become_rare)
 CHILD_TEST(who_is_on_its_way_is_left_alone)
 CHILD_TEST(others_large_blocks_are_ready)
 
@@ -316,8 +317,8 @@ int main(void) {
       cmocka_unit_test(test_resizing_notes_the_size),
       cmocka_unit_test(test_a_neighbour_tells),
       cmocka_unit_test(test_figures_know_them),
-      cmocka_unit_test(test_looks_become_rare),
-      cmocka_unit_test(test_looks_do_not_become_rare),
+      cmocka_unit_test(test_checks_become_rare),
+      cmocka_unit_test(test_checks_do_not_become_rare),
       cmocka_unit_test(test_who_is_on_its_way_is_left_alone),
       cmocka_unit_test(test_others_large_blocks_are_ready),
   };

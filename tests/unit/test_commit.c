@@ -412,7 +412,7 @@ static const char *const used_tree[] = {"/proc/self/cgroup",
 
 static uint64_t decay_with(unsigned used_mib) {
   snprintf(used_text, sizeof used_text, "%llu\n", (unsigned long long)used_mib * MIB);
-  limits_look();
+  limits_poll();
   return limits_decay_ms(1000);
 }
 
@@ -437,7 +437,7 @@ static int follow_the_quota(const void *unused) {
   os_fake.files = tree;
   os_fake.processor_count = 2;
   REQUIRE(limits_budget(1000) == 1000);
-  limits_look();
+  limits_poll();
   REQUIRE(limits_budget(1000) == 500); /* one of two */
   REQUIRE(limits_budget(64 * MIB) == 100 * MIB / 16 + 1);
   return 0;
@@ -447,7 +447,7 @@ static int keep_a_quarter(const void *unused) {
   (void)unused;
   os_fake.files = tree;
   os_fake.processor_count = 64;
-  limits_look();
+  limits_poll();
   REQUIRE(limits_budget(1000) == 250);
   return 0;
 }
@@ -456,7 +456,7 @@ static int ignore_a_quota_of_more(const void *unused) {
   (void)unused;
   os_fake.files = tree;
   os_fake.processor_count = 1;
-  limits_look();
+  limits_poll();
   REQUIRE(limits_budget(1000) == 1000);
   return 0;
 }
@@ -465,7 +465,7 @@ static int ignore_a_quota_of_more(const void *unused) {
 static int take_three_quarters(const void *unused) {
   (void)unused;
   os_fake.files = tree;
-  limits_look();
+  limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 75 * MIB);
   return 0;
 }
@@ -474,7 +474,7 @@ static int prefer_the_option(const void *unused) {
   (void)unused;
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_SOFT=90M"}, NULL);
-  limits_look();
+  limits_poll();
   REQUIRE(load_relaxed(&limits.soft_bytes) == 90 * MIB);
   return 0;
 }

@@ -3,13 +3,14 @@
 
 #include "child.h"
 #include "fake/os_fake.h"
+#include "map/metadata.h"
 
 enum { DENSITY_PARTS = 256 };
 
 static struct counters counters;
 
 static size_t set_up(void) {
-  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1));
   return range_take_fresh(&(struct range_request){4, 1, 0, FROM_ANY}, &counters);
 }
 

@@ -17,7 +17,7 @@ static int each_has_an_address_of_its_own(const void *unused) {
     uintptr_t address = nothing_take(16);
     REQUIRE(address && nothing_covers(address) && address % 16 == 0);
     REQUIRE(address != before);
-    REQUIRE(nothing_ask(address, "realloc"));
+    REQUIRE(nothing_check(address, "realloc", false));
     before = address;
   }
   return 0;
@@ -39,13 +39,13 @@ static int freed_ones_are_told(const void *unused) {
   start_window();
   misuse_action = MISUSE_WARN;
   uintptr_t address = nothing_take(16);
-  nothing_give(address, "free");
+  nothing_check(address, "free", true);
   REQUIRE(os_fake.written_bytes == 0);
   REQUIRE(nothing_take(16) != address);
-  REQUIRE(!nothing_ask(address, "realloc"));
+  REQUIRE(!nothing_check(address, "realloc", false));
   REQUIRE(strstr(os_fake.written, "realloc of 0x"));
   os_fake_forget_written();
-  nothing_give(address, "free");
+  nothing_check(address, "free", true);
   REQUIRE(strstr(os_fake.written, "free of 0x"));
   return 0;
 }

@@ -21,7 +21,7 @@ static bool look_within(size_t slabs, size_t most_calls) {
                         .page_decay_ms = DECAY,
                         .bytes_left = SIZE_MAX,
                         .calls_left = most_calls};
-  pages_look(&mine, &purge, 0, slabs);
+  pages_scan(&mine, &purge, 0, slabs);
   return purge.work_remains;
 }
 static bool look(void) { return look_within(SIZE_MAX, SIZE_MAX); }

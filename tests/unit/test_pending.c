@@ -54,7 +54,8 @@ static int put_back(const void *unused) {
   free_remotely(full_slab(&mine, CLASS_64), 3);
   free_remotely(full_slab(&mine, CLASS_64), 3);
   struct slab *slab = pending_next(&mine, CLASS_64);
-  pending_put_back(slab, &mine);
+  store_relaxed(&slab->pending_next, NULL);
+  pending_put_back_all(slab, &mine);
   REQUIRE(queued_in(&mine) == 2 && is_ready(&mine) && load_relaxed(&slab->queued) == 1);
   REQUIRE(pending_drain_class(&mine, CLASS_64, 9) == 2);
   return 0;

@@ -8,10 +8,11 @@
 #include "child.h"
 #include "config/options.h"
 #include "fake/os_fake.h"
+#include "map/metadata.h"
 
 static struct counters counters;
 
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
 /* What has been used first, as the tiers above do. */
 static size_t take_from(size_t granules, size_t alignment_granules, unsigned home) {

@@ -7,6 +7,7 @@
 
 #include "fake/os_fake.h"
 #include "heaps.h"
+#include "map/metadata.h"
 #include "large/large.h"
 #include "report/report.h"
 
@@ -23,7 +24,7 @@ static size_t fresh_of(size_t granules, uint32_t site) {
 }
 static size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
 
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
 static uint64_t dirty_granules(void) {
   struct range_sizes sizes;

@@ -43,7 +43,7 @@ static void test_every_byte_behind_counts(void **state) {
 /* Of a long slack the first bytes, and the trailer behind the rest. */
 static void test_the_first_bytes_of_a_long_slack_count(void **state) {
   (void)state;
-  enum { REQUESTED = 21, LOOKED_AT_END = REQUESTED + SLACK_LOOKED_AT_BYTES };
+  enum { REQUESTED = 21, LOOKED_AT_END = REQUESTED + SLACK_CHECKED_BYTES };
   options.harden = 1;
   for (size_t at = REQUESTED; at < CAPACITY_BYTES - TRAILER_BYTES; at++) {
     memset(memory, 0, sizeof memory);

@@ -11,13 +11,17 @@
 
 #define GIB ((uint64_t)1 << 30)
 
+static size_t grow(size_t count, size_t guard_count) {
+  return window_grow((struct window_piece){count, guard_count, 0});
+}
+
 static int refuse_every_address_before(const void *argument) {
   (void)argument;
   int on_the_stack;
   REQUIRE(!is_in_window((uintptr_t)&on_the_stack));
   REQUIRE(owner_map_entry((uintptr_t)&on_the_stack) == 0);
   REQUIRE(owner_map_entry(0) == 0);
-  REQUIRE(window_grow(1, 0) == NO_CHUNK);
+  REQUIRE(grow(1, 0) == NO_CHUNK);
   return 0;
 }
 
@@ -47,7 +51,7 @@ static int place_beside_others(const void *argument) {
   os_fake.random = 1;
   REQUIRE(window_init(64 * GIB));
   store_relaxed(&os_fake.occupied_places, 4); /* of the first chunk */
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   REQUIRE(os_fake.random == 6);                     /* the fifth draw */
   memset((void *)chunk_address(0), 1, CHUNK_BYTES); /* it is there */
   return 0;
@@ -59,10 +63,10 @@ static int draw_again_until_a_chunk_is_there(const void *unused) {
   REQUIRE(window_init(64 * GIB));
   uintptr_t drawn = window.base;
   store_relaxed(&os_fake.occupied_places, 100); /* more than one attempt draws */
-  REQUIRE(window_grow(1, 0) != NO_CHUNK && window.base != drawn);
+  REQUIRE(grow(1, 0) != NO_CHUNK && window.base != drawn);
   drawn = window.base;
   store_relaxed(&os_fake.occupied_places, 1);
-  REQUIRE(window_grow(1, 0) != NO_CHUNK && window.base == drawn); /* from then on it stays */
+  REQUIRE(grow(1, 0) != NO_CHUNK && window.base == drawn); /* from then on it stays */
   return 0;
 }
 
@@ -115,11 +119,11 @@ static void test_not_even_the_smallest_fits(void **state) {
   assert_child_succeeds(give_up, NULL);
 }
 
-static int grow(const void *argument) {
+static int grow_in_turn(const void *argument) {
   (void)argument;
   REQUIRE(window_init(GIB));
-  size_t first = window_grow(1, 0), next = window_grow(3, 0);
-  REQUIRE(first == 0 && next == 1 && window_grow(1, 0) == 4);
+  size_t first = grow(1, 0), next = grow(3, 0);
+  REQUIRE(first == 0 && next == 1 && grow(1, 0) == 4);
   memset((void *)chunk_address(next), 1, 3 * CHUNK_BYTES); /* it is there */
   REQUIRE(owner_map_entry(chunk_address(2)) == 0);
   size_t granule = granule_of(chunk_address(2) + GRANULE_BYTES);
@@ -134,21 +138,21 @@ static int grow(const void *argument) {
 
 static void test_growing(void **state) {
   (void)state;
-  assert_child_succeeds(grow, NULL);
+  assert_child_succeeds(grow_in_turn, NULL);
 }
 
 static int grow_when_refused(const void *argument) {
   (void)argument;
   REQUIRE(window_init(GIB));
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, 1);
-  REQUIRE(window_grow(2, 0) == NO_CHUNK);
-  REQUIRE(window_grow(2, 0) == 1); /* the addresses were put back */
+  REQUIRE(grow(2, 0) == NO_CHUNK);
+  REQUIRE(grow(2, 0) == 1); /* the addresses were put back */
   store_relaxed(&os_fake.occupied_places, 2);
-  REQUIRE(window_grow(1, 0) == 7); /* past what belongs to somebody else, with a step as wide */
+  REQUIRE(grow(1, 0) == 7); /* past what belongs to somebody else, with a step as wide */
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 1);
-  REQUIRE(window_grow(64, 0) == NO_CHUNK);
-  REQUIRE(window_grow(64, 0) == 8);
+  REQUIRE(grow(64, 0) == NO_CHUNK);
+  REQUIRE(grow(64, 0) == 8);
   return 0;
 }
 
@@ -160,9 +164,9 @@ static void test_growing_when_refused(void **state) {
 static int grow_to_the_end(const void *argument) {
   (void)argument;
   REQUIRE(window_init(64 << 20));
-  for (size_t chunk = 0; chunk < 32; chunk++) REQUIRE(window_grow(1, 0) == chunk);
-  REQUIRE(window_grow(1, 0) == NO_CHUNK);
-  REQUIRE(window_grow(SIZE_MAX, 0) == NO_CHUNK);
+  for (size_t chunk = 0; chunk < 32; chunk++) REQUIRE(grow(1, 0) == chunk);
+  REQUIRE(grow(1, 0) == NO_CHUNK);
+  REQUIRE(grow(SIZE_MAX, 0) == NO_CHUNK);
   REQUIRE(load_relaxed(&window.granule_count) == 32 * GRANULES_PER_CHUNK);
   return 0;
 }
@@ -194,10 +198,10 @@ static void check_entries(size_t chunk) {
 static int pass_walls(const void *argument) {
   uint64_t window_bytes = *(const uint64_t *)argument;
   REQUIRE(window_init(window_bytes));
-  size_t chunk = window_grow(3, 0) + 2;
+  size_t chunk = grow(3, 0) + 2;
   for (unsigned wall = 1; wall <= 4; wall++) {
     map_foreign(chunk_address(chunk + 1), wall * TIB);
-    size_t behind = window_grow(2, 0);
+    size_t behind = grow(2, 0);
     REQUIRE(behind != NO_CHUNK && chunk_address(behind) >= chunk_address(chunk + 1) + wall * TIB);
     REQUIRE(chunk_address(behind) <= chunk_address(chunk + 1) + 3 * wall * TIB);
     memset((void *)chunk_address(behind), 1, 2 * CHUNK_BYTES);
@@ -206,7 +210,7 @@ static int pass_walls(const void *argument) {
     REQUIRE(owner_map_entry(chunk_address(chunk + 1)) == 0 && !chunk_metadata(chunk + 1));
     REQUIRE(owner_map_entry(chunk_address(behind) - 1) == 0 && !chunk_metadata(behind - 1));
     for (chunk = behind + 2; chunk < behind + 9; chunk++) {
-      REQUIRE(window_grow(1, 0) == chunk); /* side by side again */
+      REQUIRE(grow(1, 0) == chunk); /* side by side again */
       check_entries(chunk);
     }
     chunk--;
@@ -236,8 +240,8 @@ static int use_all_of_it(const void *unused) {
   size_t seen = 0;
   for (size_t chunk = 0; chunk < 60; chunk += chunk % 7 + 1)
     map_foreign(chunk_address(chunk) + chunk * 4096, 4096), seen++;
-  for (unsigned index = 0; index < 32; index++) check_entries(window_grow(1, 0));
-  REQUIRE(window_grow(1, 0) == NO_CHUNK && seen > 10);
+  for (unsigned index = 0; index < 32; index++) check_entries(grow(1, 0));
+  REQUIRE(grow(1, 0) == NO_CHUNK && seen > 10);
   return 0;
 }
 CHILD_TEST(use_all_of_it)
@@ -248,12 +252,12 @@ static int maps_walled_in(const void *unused) {
   REQUIRE(window_init(64 << 20));
   uintptr_t map_end = (uintptr_t)window.owner_map + 32 * GRANULES_PER_CHUNK * sizeof(uint32_t);
   map_foreign(round_up(map_end, 4096), 4096);
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   map_foreign(chunk_address(1), 16 * CHUNK_BYTES);
   size_t served = 0;
-  while (window_grow(1, 0) != NO_CHUNK) served++;
+  while (grow(1, 0) != NO_CHUNK) served++;
   REQUIRE(served > 0 && served < 16);
-  for (unsigned attempt = 0; attempt < 1000; attempt++) REQUIRE(window_grow(1, 0) == NO_CHUNK);
+  for (unsigned attempt = 0; attempt < 1000; attempt++) REQUIRE(grow(1, 0) == NO_CHUNK);
   REQUIRE(munmap((void *)round_up(map_end, 4096), 4096) == 0);
   return 0;
 }
@@ -263,18 +267,18 @@ CHILD_TEST(maps_walled_in)
 static int maps_refused(const void *unused) {
   (void)unused;
   REQUIRE(window_init(64 << 20));
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   map_foreign(chunk_address(1), GIB);
   for (unsigned part = 1; part <= 2; part++) {
     uint64_t address_bytes = load_relaxed(&os_fake.address_bytes);
     os_fake_fail(1u << OS_CALL_RESERVE, part, part);
-    REQUIRE(window_grow(1, 0) == NO_CHUNK);
+    REQUIRE(grow(1, 0) == NO_CHUNK);
     REQUIRE(load_relaxed(&os_fake.address_bytes) == address_bytes);
   }
   os_fake_fail(1u << OS_CALL_COMMIT, 1, 2);
-  REQUIRE(window_grow(1, 0) == NO_CHUNK && window_grow(1, 0) == NO_CHUNK);
+  REQUIRE(grow(1, 0) == NO_CHUNK && grow(1, 0) == NO_CHUNK);
   os_fake_fail_none();
-  size_t chunk = window_grow(1, 0);
+  size_t chunk = grow(1, 0);
   check_entries(chunk);
   return 0;
 }
@@ -285,7 +289,7 @@ static size_t grown[THREADS][CHUNKS_EACH];
 
 static void *grow_beside_others(void *row) {
   for (size_t index = 0; index < CHUNKS_EACH; index++) {
-    size_t chunk = window_grow(1, 0);
+    size_t chunk = grow(1, 0);
     REQUIRE(chunk != NO_CHUNK);
     memset((void *)chunk_address(chunk), 1, 4096);
     owner_map_set((chunk + 1) * GRANULES_PER_CHUNK - 1, (uint32_t)chunk + 1);
@@ -296,7 +300,7 @@ static void *grow_beside_others(void *row) {
 }
 
 static void *ask_in_vain(void *unused) {
-  for (unsigned attempt = 0; attempt < 20000; attempt++) REQUIRE(window_grow(1, 0) == NO_CHUNK);
+  for (unsigned attempt = 0; attempt < 20000; attempt++) REQUIRE(grow(1, 0) == NO_CHUNK);
   return unused;
 }
 
@@ -304,7 +308,7 @@ static void *ask_in_vain(void *unused) {
 static int refusals_take_nothing(const void *unused) {
   (void)unused;
   REQUIRE(window_init(64 << 20));
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   os_fake_fail(1u << OS_CALL_MAP_AT, 1, UINT64_MAX);
   pthread_t threads[THREADS];
   for (size_t thread = 0; thread < THREADS; thread++)
@@ -312,7 +316,7 @@ static int refusals_take_nothing(const void *unused) {
   for (size_t thread = 0; thread < THREADS; thread++)
     REQUIRE(pthread_join(threads[thread], NULL) == 0);
   os_fake_fail_none();
-  for (unsigned index = 1; index < 32; index++) check_entries(window_grow(1, 0));
+  for (unsigned index = 1; index < 32; index++) check_entries(grow(1, 0));
   return 0;
 }
 CHILD_TEST(refusals_take_nothing)
@@ -322,11 +326,12 @@ static int refused_records_take_nothing(const void *unused) {
   (void)unused;
   REQUIRE(window_init(64 << 20));
   for (unsigned attempt = 0; attempt < 1000; attempt++) {
-    size_t chunk = window_grow(4, 0);
+    size_t chunk = grow(4, 0);
     REQUIRE(chunk == 0);
-    window_give_back(chunk, 4, 0);
-    REQUIRE((chunk = window_grow_for_records()) == 0);
-    window_give_back_records(chunk);
+    window_give_back(chunk, (struct window_piece){4, 0, 0});
+    const struct window_piece records = {1, 0, RECORD_MARGIN_BYTES};
+    REQUIRE((chunk = window_grow(records)) == 0);
+    window_give_back(chunk, records);
   }
   return 0;
 }
@@ -334,7 +339,7 @@ CHILD_TEST(refused_records_take_nothing)
 
 /* What two threads take at once is guarded, too. */
 static void *grow_guarded(void *row) {
-  for (size_t index = 0; index < CHUNKS_EACH; index++) ((size_t *)row)[index] = window_grow(2, 1);
+  for (size_t index = 0; index < CHUNKS_EACH; index++) ((size_t *)row)[index] = grow(2, 1);
   return NULL;
 }
 
@@ -396,14 +401,14 @@ static int keep_records_apart(const void *unused) {
   (void)unused;
   REQUIRE(window_init(GIB));
   uintptr_t lowest = UINTPTR_MAX, highest = 0;
-  REQUIRE(window_grow(1, 0) == 0);
+  REQUIRE(grow(1, 0) == 0);
   for (size_t bytes = 0; bytes + 1000 < RECORD_CHUNK_BYTES; bytes += 1024) {
     uintptr_t record = (uintptr_t)metadata_allocate(1000);
     REQUIRE(granule_of(record) / GRANULES_PER_CHUNK == 1);
     if (record < lowest) lowest = record;
     if (record + 1024 > highest) highest = record + 1024;
   }
-  REQUIRE(window_grow(1, 0) == 2);
+  REQUIRE(grow(1, 0) == 2);
   REQUIRE(lowest == chunk_address(1) + RECORD_MARGIN_BYTES);
   REQUIRE(highest == chunk_address(2) - RECORD_MARGIN_BYTES);
   for (size_t at = 0; at < RECORD_MARGIN_BYTES; at += 4096)

@@ -52,7 +52,6 @@ static void obey(const struct model_rule *rule, struct operation *operation) {
   switch (rule->action) {
     case MODEL_WEAKEN: operation->is_seq = operation->acquires = operation->releases = false; break;
     case MODEL_WRITE: operation->operand = rule->value; break;
-    case MODEL_UNTAG: operation->is_untagged = true; break;
     case MODEL_SPLIT:
     case MODEL_NOTHING: break;
   }

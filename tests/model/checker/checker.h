@@ -48,7 +48,7 @@ enum rmw { RMW_SET, RMW_ADD, RMW_SUB, RMW_OR, RMW_AND };
 struct operation {
   enum kind kind;
   enum rmw rmw;
-  bool is_seq, acquires, releases, is_untagged;
+  bool is_seq, acquires, releases;
   unsigned size;
   unsigned location_count;
   uint16_t locations[WATCHED_MAX];

@@ -18,7 +18,6 @@ enum model_action {
   MODEL_SPLIT,      /* a read-modify-write is no longer atomic: a load, then a store */
   MODEL_NOTHING,    /* has no effect; what it returns is `value` */
   MODEL_WRITE,      /* writes `value` instead */
-  MODEL_UNTAG,      /* compares and swaps the lower half only */
 };
 
 /* A broken variant of the sources: operations found by the function they stand in, their name ("load",

@@ -84,9 +84,7 @@ static uint64_t make_rmw(struct step *step, struct thread *thread) {
   if (operation->acquires) learn(thread, old);
   desired = changed(operation, value);
   if (operation->kind == OP_CAS) {
-    bool is_equal =
-        operation->is_untagged ? (uint32_t)value == (uint32_t)expected : value == expected;
-    if (!is_equal) {
+    if (value != expected) {
       watch(thread, index, (uint16_t)(location->count - 1));
       note_step(step, thread, old);
       return value;

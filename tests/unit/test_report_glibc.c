@@ -1,4 +1,4 @@
-/* src/observe/free_blocks, the figures that glibc's questions get of it, and src/cache/class_figures. */
+/* src/observe/report_glibc and src/cache/class_figures. */
 #include "cache/heap.h"
 #include "observe/report_glibc.h"
 
@@ -9,13 +9,11 @@ enum { CLASS_64 = 4, CLASS_96 = 6, BLOCKS = 1000 };
 static struct glibc_figures figures; /* too large for a stack */
 
 /* Blocks of one slab class are all that the program has: each is live, cached or free. */
-static void require(unsigned class, uint64_t live_blocks) {
+static uint64_t require(unsigned class, uint64_t live_blocks) {
   glibc_figures_take(&figures);
-  const struct free_blocks *found = &figures.blocks;
   REQUIRE(figures.in_use_bytes == live_blocks * class_bytes(class));
-  REQUIRE(found->slab_bytes_out == (live_blocks + found->in_caches[class]) * class_bytes(class));
-  uint64_t free_blocks = found->in_slabs[class] + found->in_caches[class];
-  REQUIRE(figures.free_blocks + figures.cached_blocks == free_blocks + figures.ranges.ranges);
+  REQUIRE(figures.cached_bytes == figures.cached_blocks * class_bytes(class));
+  return figures.free_blocks + figures.cached_blocks;
 }
 
 static int count_free_blocks(const void *unused) {
@@ -23,33 +21,29 @@ static int count_free_blocks(const void *unused) {
   void *blocks[BLOCKS];
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(60);
-  require(CLASS_64, BLOCKS);
-  uint64_t capacity =
-      BLOCKS + figures.blocks.in_slabs[CLASS_64] + figures.blocks.in_caches[CLASS_64];
-  REQUIRE(capacity >= BLOCKS && capacity <= GRANULE_BYTES / 64); /* of one slab */
+  uint64_t free_blocks = require(CLASS_64, BLOCKS);
+  REQUIRE(BLOCKS + free_blocks <= GRANULE_BYTES / 64); /* of one slab */
   for (unsigned index = 0; index < BLOCKS; index += 2) hak_free(blocks[index]);
-  require(CLASS_64, BLOCKS / 2);
-  REQUIRE(figures.blocks.in_slabs[CLASS_64] + figures.blocks.in_caches[CLASS_64] ==
-          capacity - BLOCKS / 2);
+  REQUIRE(require(CLASS_64, BLOCKS / 2) == free_blocks + BLOCKS / 2);
   for (unsigned index = 1; index < BLOCKS; index += 2) hak_free(blocks[index]);
-  require(CLASS_64, 0);
+  REQUIRE(require(CLASS_64, 0) == free_blocks + BLOCKS);
   return 0;
 }
 
 static int count_large_blocks(const void *unused) {
   (void)unused;
   start_library();
-  unsigned class = class_of_size(100000);
   void *one = must_malloc(100000), *other = must_malloc(90000);
   glibc_figures_take(&figures);
-  REQUIRE(figures.in_use_bytes == class_bytes(class) + class_bytes(class_of_size(90000)));
+  REQUIRE(figures.in_use_bytes ==
+          class_bytes(class_of_size(100000)) + class_bytes(class_of_size(90000)));
   hak_free(one);
   glibc_figures_take(&figures);
   REQUIRE(figures.in_use_bytes == class_bytes(class_of_size(90000)));
   hak_free(other);
   hak_purge(true);
   glibc_figures_take(&figures);
-  REQUIRE(figures.in_use_bytes == 0 && figures.blocks.in_caches[class] == 0);
+  REQUIRE(figures.in_use_bytes == 0 && figures.cached_blocks == 0);
   return 0;
 }
 
