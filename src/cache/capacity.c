@@ -38,10 +38,10 @@ RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
 
 /* What the threads hold of slab blocks, each its share: some of the heaps that follow in the list. */
 static int64_t share_of_all(const struct owner *own) {
-  enum { LOOKED_AT = 16 };
+  enum { HEAPS_MAX = 16 };
   int64_t bytes = 0, threads = 0;
   const struct owner *owner = own;
-  for (unsigned look = 0; look < LOOKED_AT; look++) {
+  for (unsigned heaps = 0; heaps < HEAPS_MAX; heaps++) {
     bytes += load_relaxed(&owner->bytes_out);
     threads += load_relaxed(&owner->state) == OWNER_RUNNING;
     owner = owner_after(owner);
@@ -161,7 +161,7 @@ static void note_streak(struct heap *heap, unsigned class) {
   if (is_cheap(heap, class, magazine_capacity(magazine) * 2)) grow(heap, class);
 }
 
-RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
+RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss) {
   struct magazine *magazine = &heap->magazines[class];
   bool is_bounce = magazine->last_event != MAGAZINE_IDLE && magazine->last_event != miss;
   magazine->last_event = (uint8_t)miss;
@@ -169,14 +169,6 @@ RESIDENT static void note_miss(struct heap *heap, unsigned class, enum magazine_
     note_bounce(heap, class);
   else
     note_streak(heap, class);
-}
-
-RESIDENT void capacity_note_refill(struct heap *heap, unsigned class) {
-  note_miss(heap, class, MAGAZINE_REFILLED);
-}
-
-RESIDENT void capacity_note_flush(struct heap *heap, unsigned class) {
-  note_miss(heap, class, MAGAZINE_FLUSHED);
 }
 
 LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {

@@ -5,7 +5,7 @@
  * may hold no more than the program has in blocks of this heap.  A row of refills without a flush (or of
  * flushes) is growth: then larger batches pay, up to a few dozen blocks, and up to a few hundred where that is
  * little beside the class's slabs.  A magazine that lies
- * still between two looks is emptied and halved. */
+ * still between two checks is emptied and halved. */
 #ifndef HAK_CACHE_CAPACITY_H
 #define HAK_CACHE_CAPACITY_H
 
@@ -17,8 +17,7 @@ int64_t capacity_cached_bytes(const struct heap *heap);
 /* Gives each magazine its first array. */
 void capacity_init(struct heap *heap);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
-void capacity_note_refill(struct heap *heap, unsigned class);
-void capacity_note_flush(struct heap *heap, unsigned class);
+void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);
 /* Halves an empty magazine. */
 void capacity_shrink(struct heap *heap, unsigned class);
 /* True when this magazine is one of those that together hold more than the program's bytes now

@@ -8,9 +8,6 @@
 
 #include "cache/heap.h"
 
-/* Sets memory aside for the first heap's, so that it lies beside the heap's record. */
-void class_figures_init(void);
-
 /* Gives the heap its counters, if it has none; nothing happens without memory. */
 void class_figures_make(struct heap *heap);
 INLINE void class_figures_need(struct heap *heap) {

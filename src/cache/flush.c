@@ -32,7 +32,7 @@ RESIDENT void batch_flush(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   owner_begin_work(&heap->owner);
   if (class < TINY_CLASS_COUNT) reuse_note_flush(&heap->reuse[class], magazine);
-  capacity_note_flush(heap, class);
+  capacity_note_miss(heap, class, MAGAZINE_FLUSHED);
   if (magazine->top == magazine->end) flush_oldest(heap, class, (magazine_count(magazine) + 1) / 2);
   latch_give(&heap->owner);
 }

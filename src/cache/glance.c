@@ -30,7 +30,7 @@ COLD static void drop(struct magazine *magazine, void **wrong) {
   magazine->top--;
 }
 
-static void look_at(struct heap *heap, unsigned class) {
+static void check_youngest(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned count = magazine_count(magazine);
   void **first = magazine->top - (count < GLANCED_AT ? count : GLANCED_AT);
@@ -47,5 +47,5 @@ RESIDENT void glance(struct heap *heap, unsigned class) {
   if (LIKELY(load_relaxed(&heap->owner.counters.value[COUNT_refills]) >= GLANCES_MAX)) return;
   unsigned before = heap->refilled_class;
   heap->refilled_class = (uint8_t) class;
-  if (before != class) look_at(heap, before);
+  if (before != class) check_youngest(heap, before);
 }

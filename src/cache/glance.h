@@ -1,6 +1,6 @@
-/* glance.h: a look at a few blocks that were freed a moment ago.
+/* glance.h: a check of a few blocks that were freed a moment ago.
  *
- * Free's fast path believes what it is given; a flush looks at every block.  Before a heap flushes anything, and in a small
+ * Free's fast path believes what it is given; a flush checks every block.  Before a heap flushes anything, and in a small
  * program that is not before its end, refills glance at the youngest blocks of the magazine that was refilled before
  * theirs: the first GLANCES_MAX of them, so that it costs nothing in the long run. */
 #ifndef HAK_CACHE_GLANCE_H

@@ -45,9 +45,9 @@ struct heap {
   int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
-  uint64_t next_flush_ms;        /* when its own idle caches are looked at again */
+  uint64_t next_flush_ms;        /* when its own idle caches are checked again */
   uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */
-  bool has_waiting_pages;        /* that look left some */
+  bool has_waiting_pages;        /* that scan left some */
   ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
   ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
   ATOMIC(uint32_t)
@@ -76,7 +76,7 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
 }
 
 /* The law of all that a heap keeps in front of its slabs: magazines as magazine.h says, whose capacities add up to what is
- * counted, and a remote-free buffer that holds what it says.  Debug builds look at each end of a slow path. */
+ * counted, and a remote-free buffer that holds what it says.  Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }

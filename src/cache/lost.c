@@ -5,7 +5,7 @@
 #include "os/lock.h"
 #include "slab/adopt.h"
 
-/* In a child, until all heaps were looked at that the parent had. */
+/* In a child, until all heaps were visited that the parent had. */
 static ATOMIC(uint32_t) has_lost_threads;
 static struct lock lost_lock = {.rank = LOCK_RANK_LOST};
 static struct owner *next_owner; /* under the lock */

@@ -4,7 +4,7 @@
 
 #include "cache/heap.h"
 
-/* Looks at `most` heaps, going on where the last look ended, and parks those of such threads.  True when there may be more.
+/* Visits `most` heaps, going on where the last visit ended, and parks those of such threads.  True when there may be more.
  * Cheap when there are none. */
 bool lost_park(size_t most);
 enum { LOST_A_STEP = 16 };

@@ -1,7 +1,26 @@
 #include "cache/parked.h"
 
+#include "cache/capacity.h"
+#include "map/metadata.h"
 #include "os/lock.h"
 #include "slab/adopt.h"
+
+static ATOMIC(uint32_t) heap_numbers; /* given so far; relaxed: each is given once */
+
+RESIDENT struct heap *heap_make(void) {
+  struct heap *heap = metadata_allocate(sizeof *heap);
+  if (!heap) return NULL;
+  uint32_t number = fetch_add_relaxed(&heap_numbers, 1) + 1;
+  heap->owner.tag = number << MAP_TAG_SHIFT;
+  store_relaxed(&heap->tag, heap->owner.tag); /* the heap is nobody's yet */
+  heap->owner.number = number;
+  capacity_init(heap);
+  /* Beside the counters: what is written before it is read costs one page fault, not two. */
+  store_relaxed(&heap->owner.state, OWNER_RUNNING);
+  count(&heap->owner.counters, COUNT_heaps_created);
+  owner_register(&heap->owner);
+  return heap;
+}
 
 static struct lock heaps_lock = {.rank = LOCK_RANK_HEAPS};
 static struct heap *parked_heaps; /* under the lock */

@@ -1,8 +1,12 @@
-/* parked.h: heaps whose threads have ended, and wait for new ones. */
+/* parked.h: heaps that are nobody's: new ones, and those whose threads have ended and that wait for new ones.  They are
+ * never unmapped. */
 #ifndef HAK_CACHE_PARKED_H
 #define HAK_CACHE_PARKED_H
 
 #include "cache/heap.h"
+
+/* A new heap, of nobody yet; NULL without memory. */
+struct heap *heap_make(void);
 
 /* Puts a heap by whose caches are empty. */
 void parked_add(struct heap *heap);

@@ -59,7 +59,7 @@ RESIDENT bool batch_refill(struct heap *heap, unsigned class) {
   owner_begin_work(&heap->owner);
   glance(heap, class);
   if (class < TINY_CLASS_COUNT) reuse_judge(&heap->reuse[class], &heap->magazines[class]);
-  capacity_note_refill(heap, class);
+  capacity_note_miss(heap, class, MAGAZINE_REFILLED);
   taken = fill(heap, class);
   if (taken) note_batch(heap, class, taken);
   latch_give(&heap->owner);

@@ -57,7 +57,7 @@ RESIDENT bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
   struct remote_buffer_place place = remote_buffer_place_at(slab, index);
   struct remote_buffer_word *open = remote_buffer_word_of(buffer, block, place.word);
   /* The free before that of the first block may have been of the same, which was the last of the remote-free buffer before or
-   * went home alone.  No other word is looked at before its bits go home: that finds those that are there. */
+   * went home alone.  No other word is checked before its bits go home: that finds those that are there. */
   if (UNLIKELY(remote_buffer_word_has(open, place) ||
                (!buffer->block_count && has_gone_home(place)))) {
     pointer_fail("free", block);

@@ -1,6 +1,5 @@
 #include "cache/starter.h"
 
-#include "cache/new_heap.h"
 #include "cache/parked.h"
 #include "slab/adopt.h"
 #include "slab/batch_free.h"

@@ -86,50 +86,14 @@ INLINE struct slab *find_route_p(struct supply *supply) {
 
 /* ---- the pool ---------------------------------------------------------------------------------------------- */
 
-/* Other classes' queued slabs drained before a new slab is made: some may be wholly free. */
-enum { OTHER_CLASSES_BUDGET = 8 };
-
-static void drain_other_classes(struct owner *owner) {
-  unsigned budget = OTHER_CLASSES_BUDGET;
-  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready && budget;
-       ready &= ready - 1, budget--)
-    pending_drain_class(owner, lowest_bit(ready), 1);
-}
-
 static struct slab *own(struct supply *supply, struct slab *slab) {
   if (slab) slab_own(slab, supply->owner);
   return slab;
 }
 
-RESIDENT static struct slab *find_touched(struct supply *supply) {
-  drain_other_classes(supply->owner);
+RESIDENT static struct slab *find_pool(struct supply *supply) {
   borrow_release_slab(supply->owner, supply->class);
-  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
-}
-
-/* A wholly free slab that the owner keeps for another class, or NULL: long lists are looked at from their start,
- * where the last freed into are. */
-enum { KEPT_PROBES = 64 };
-RESIDENT static struct slab *choose_kept(const struct owner *owner, unsigned class) {
-  for (unsigned other = 0; other < SLAB_CLASS_COUNT; other++) {
-    const struct bin *bin = &owner->bins[other];
-    if (slots_of_class(other) < slots_of_class(class)) continue;
-    if (bin->current && bin->current->free_local == bin->current->capacity) return bin->current;
-    struct slab *slab = bin->free_count ? bin->partial : NULL;
-    for (unsigned probe = 0; slab && probe < KEPT_PROBES; slab = slab->next, probe++)
-      if (slab->free_local == slab->capacity) return slab;
-  }
-  return NULL;
-}
-
-RESIDENT static struct slab *find_kept(struct supply *supply) {
-  struct slab *kept = choose_kept(supply->owner, supply->class);
-  if (!kept || !slab_try_release(kept, supply->owner)) return NULL;
-  return own(supply, acquire_slab(supply->class, POOL_TOUCHED, &supply->owner->counters));
-}
-
-RESIDENT static struct slab *find_untouched(struct supply *supply) {
-  return own(supply, acquire_slab(supply->class, POOL_FRESH, &supply->owner->counters));
+  return own(supply, acquire_slab(supply->class, POOL_WITHIN, &supply->owner->counters));
 }
 
 /* Before the system is asked.

@@ -31,9 +31,7 @@ enum supply_kind {
   RUNG(route_p, refill_route_p, REUSE, FOR_ALL, true, "a slab of an owner that is alive but idle") \
   RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
   RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
-  RUNG(touched, refill_new, NEW, FOR_ALL, true, "the pool: slots that have been used before")      \
-  RUNG(kept, refill_new, NEW, FOR_ALL, true, "a wholly free slab that is kept for another class")  \
-  RUNG(untouched, refill_new, NEW, FOR_ALL, true, "the pool: clean slots, a SuperSlab of the LRU") \
+  RUNG(pool, refill_new, NEW, FOR_ALL, true, "the pool: slots and SuperSlabs that it has")         \
   RUNG(relieved, reliefs, AGAIN, FOR_MAGAZINE, true, "what rests in the thread's own caches")      \
   RUNG(system, refill_new, NEW, FOR_ALL, true, "a SuperSlab from the system")
 

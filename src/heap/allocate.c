@@ -43,7 +43,7 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
   return block;
 }
 
-/* For a block that grows headroom is looked for before a cached range: to be copied once more costs more than the search. */
+/* For a block that grows headroom is sought before a cached range: to be copied once more costs more than the search. */
 RESIDENT static void *range_allocate(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (allocation->is_growing) block = take_range(heap, allocation, FROM_FREED_WITH_HEADROOM);

@@ -2,9 +2,7 @@
 
 #include "base/scan.h"
 #include "cache/caches.h"
-#include "cache/class_figures.h"
 #include "cache/lost.h"
-#include "cache/new_heap.h"
 #include "cache/parked.h"
 #include "cache/starter.h"
 #include "config/limits.h"
@@ -73,8 +71,6 @@ static bool start_library(void) {
     huge_init();
     if (!window_init(options.window_gib << 30)) return false;
   }
-  if (!new_heap_init()) return false;
-  class_figures_init();
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");

@@ -28,7 +28,7 @@ static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
 MEANT_RACE static void peek(void *target, const void *source, size_t bytes) {
   ASSERT(bytes % sizeof(uintptr_t) == 0);
   for (size_t at = 0; at < bytes; at += sizeof(uintptr_t)) {
-    uintptr_t word = *(const volatile uintptr_t *)((const char *)source + at);
+    uintptr_t word = ((const volatile uintptr_t *)source)[at / sizeof(uintptr_t)];
     memcpy((char *)target + at, &word, sizeof word);
   }
 }

@@ -13,6 +13,12 @@ static struct empty_slabs {
   _Alignas(EMPTY_ALIGNMENT) ATOMIC(uint32_t) places[EMPTY_SLOTS_MAX]; /* granule + 1; 0: none */
 } empty_slabs[SLAB_CLASS_COUNT];
 
+/* Classes that may keep any: a hint, so that most searches read one word.  A thread that clears a bit while another fills a
+ * place hides that slab until its class's next, or the next round. */
+static ATOMIC(uint64_t) kept_classes;
+
+INLINE bool keeps_any(unsigned class) { return load_relaxed(&kept_classes) >> class & 1; }
+
 static unsigned empty_slabs_max(unsigned class) { return EMPTY_SLOTS_MAX / slots_of_class(class); }
 
 RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class) {
@@ -21,12 +27,15 @@ RESIDENT static bool empty_slabs_push(struct slot_run run, unsigned class) {
     ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
     uint32_t none = 0;
     /* release: the slab's content before it can be had; pairs with empty_slabs_pop. */
-    if (!load_relaxed(place) && cas_strong_acq_rel(place, &none, number)) return true;
+    if (load_relaxed(place) || !cas_strong_acq_rel(place, &none, number)) continue;
+    if (!keeps_any(class)) fetch_or_relaxed(&kept_classes, UINT64_C(1) << class);
+    return true;
   }
   return false;
 }
 
 RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
+  if (!keeps_any(class)) return (struct slot_run){0};
   for (unsigned index = empty_slabs_max(class); index-- > 0;) {
     ATOMIC(uint32_t) *place = &empty_slabs[class].places[index];
     uint32_t number = load_relaxed(place), granule = number - 1;
@@ -34,23 +43,25 @@ RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
     if (number && cas_strong_acq_rel(place, &number, 0))
       return (struct slot_run){superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
   }
+  fetch_and_relaxed(&kept_classes, ~(UINT64_C(1) << class));
   return (struct slot_run){0};
 }
 
 /* It ages on where it was. */
-static bool open_one_of_class(unsigned class) {
+RESIDENT static bool open_one_of_class(unsigned class) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
   return run.superslab;
 }
 
 RESIDENT static bool empty_slabs_open_one(unsigned slot_count) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT && load_relaxed(&kept_classes); class ++)
     if (slots_of_class(class) >= slot_count && open_one_of_class(class)) return true;
   return false;
 }
 
 LONG_LIVED void empty_slabs_open_all(void) {
+  store_relaxed(&kept_classes, UINT64_MAX); /* hidden ones, too */
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     for (unsigned slabs = empty_slabs_max(class); slabs; slabs--) open_one_of_class(class);
 }

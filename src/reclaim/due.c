@@ -28,34 +28,19 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
   return cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
-/* A round that was cut goes on in the next slow path, or, where none may come, in the next free; whether the helper has come
- * meanwhile or not. */
-static ATOMIC(bool) was_cut;
-
-static void go_on_soon(struct heap *heap, uint64_t due_ms) {
-  store_relaxed(&was_cut, true);
-  store_relaxed(&next_round_ms, due_ms);
+/* The helper comes, unless it gets no processor.  Since the round fell due no slow path was taken, or it would have been run:
+ * if that is long ago, all that is free has been so for a decay time.  A round that was cut goes on in the next slow path, or,
+ * where none may come, in the next free. */
+NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+  uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
+  bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
+  if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
+  if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
+  store_relaxed(&next_round_ms, was_quiet ? due_ms : now_ms);
   if (heap_is_real(heap) && !options.harden) heap_divert(heap);
 }
 
-/* Since the round fell due no slow path was taken, or it would have been run: if that is long ago,
- * all that is free has been so for a decay time. */
-static void run_step(struct heap *heap, uint64_t now_ms, uint64_t due_ms, uint64_t grace_ms) {
-  bool was_quiet = options.decay_ms && now_ms >= due_ms + grace_ms + reclaim_decay_ms();
-  if (!begin_round(now_ms, due_ms)) return;
-  store_relaxed(&was_cut, false);
-  struct purge purge = reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE);
-  if (purge.is_cut) go_on_soon(heap, was_quiet ? due_ms : now_ms);
-}
-
-/* The helper comes, unless it gets no processor. */
-NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
-  bool is_left = load_relaxed(&purge_has_helper) && !load_relaxed(&was_cut);
-  uint64_t grace_ms = is_left ? reclaim_interval_ms() : 0;
-  if (now_ms >= due_ms + grace_ms) run_step(heap, now_ms, due_ms, grace_ms);
-}
-
-/* Of a round that was cut the helper does so many parts before it looks whether it is still wanted. */
+/* Of a round that was cut the helper does so many parts before it checks whether it is still wanted. */
 enum { PARTS_MAX = 4 };
 
 void reclaim_round_when_due(struct heap *heap) {
@@ -85,8 +70,7 @@ COLD static void give_above_limit(struct heap *heap) {
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
   count(heap_counters(heap), COUNT_limit_soft_hits);
   reclaim(heap, RECLAIM_LIMIT);
-  bool helped = !commit_is_too_much();
-  interval = helped ? 0 : interval * 2;
+  interval = commit_is_too_much() ? interval * 2 : 0;
   store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
 }
 
@@ -103,23 +87,21 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
 }
 
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
-RESIDENT NOINLINE static void look_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
-  reclaim_look_at_limits_once();
+RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
+  reclaim_poll_limits_once();
   if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
   uint64_t due_ms = load_relaxed(&next_round_ms);
-  if (heap_is_real(heap)) {
-    own_scan_when_due(heap, now_ms);
-    excess_look(heap);
-  }
+  if (heap_is_real(heap)) own_scan_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+  if (heap_is_real(heap)) excess_give_when_due(heap);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
   uint32_t state = load_acquire(&purge_state); /* pairs with arm: the time is set */
   if (LIKELY(state == PURGE_NONE)) return;
-  look_what_is_due(heap, state, now_ms);
+  do_what_is_due(heap, state, now_ms);
 }
 
 RESIDENT void reclaim_when_due(struct heap *heap) {

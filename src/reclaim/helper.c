@@ -2,8 +2,8 @@
  *
  *   helper_start_when_worth ─▶ body: rest ─▶ divert_tick, reclaim_round_when_due ─▶ … ─▶ is_over? ─▶ leave
  *
- * It rests on one word, `purge_helper_waits`: it says how it rests, looks once more whether there is a reason not to,
- * and sleeps; a thread that has a reason for it changes its own word first and then looks at this one. */
+ * It rests on one word, `purge_helper_waits`: it says how it rests, checks once more whether there is a reason not to,
+ * and sleeps; a thread that has a reason for it changes its own word first and then reads this one. */
 #include "reclaim/helper.h"
 
 #include "cache/divert.h"
@@ -34,11 +34,11 @@ enum { HELPER_MIN_CHUNKS = 8, HELPER_MAX_SLEEP_MS = 60000 };
 
 static bool gives_back(void) { return options.helper_thread != HELPER_NEVER; }
 
-/* A round says NONE while it looks, and at its end what it has left. */
+/* A round says NONE while it scans, and at its end what it has left. */
 static bool has_work(void) {
   if (!gives_back()) return false;
   if (load_seq(&purge_state) != PURGE_NONE) return true; /* seq: after `rest` announced itself */
-  return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that look */
+  return reclaim_is_running() || load_seq(&purge_state) != PURGE_NONE; /* seq: after that load */
 }
 
 static bool is_over(void) {
@@ -52,7 +52,7 @@ static bool is_over(void) {
 
 /* As `how` says, unless there is a reason not to. */
 static void rest(enum purge_rest how, uint64_t most_ms) {
-  /* seq: announced before the look; pairs with purge_wake_helper and wake. */
+  /* seq: announced before the check; pairs with purge_wake_helper and wake. */
   store_seq(&purge_helper_waits, how);
   bool has_reason = is_over() || (how == PURGE_REST_UNTIL_WANTED && has_work());
   if (!has_reason) os_wait(&purge_helper_waits, how, most_ms);
@@ -64,7 +64,7 @@ static void wake(void) {
   if (load_seq(&purge_helper_waits) != PURGE_REST_NONE) purge_wake();
 }
 
-/* Looks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
+/* Checks as often as rounds may be due, and ticks; sleeps while there is nothing to be given back. */
 static void work_once(void) {
   bool is_ticking = divert_wants_ticks();
   if (!is_ticking && !has_work()) {
@@ -81,7 +81,7 @@ static void work_once(void) {
 static bool may_leave(void) {
   uint32_t none = HELPER_NONE;
   store_relaxed(&purge_has_helper, false);
-  /* seq: nobody counts on it any more, then the look; pairs with a thread that wants something and looks for a helper. */
+  /* seq: nobody counts on it any more, then the check; pairs with a thread that wants something and asks for a helper. */
   store_seq(&helper_state, HELPER_NONE);
   if (is_over() || !cas_strong_seq(&helper_state, &none, HELPER_RUNNING)) return true;
   store_relaxed(&purge_has_helper, gives_back());

@@ -23,7 +23,7 @@ static void call_if_dormant(const struct heap *self, struct heap *heap, const st
   answers_until_ms = now_ms + ANSWER_DECAYS * (uint64_t)purge->decay_ms;
 }
 
-/* Others' frees may have come to owners that were looked at before: so a look in parts is followed by one more. */
+/* Others' frees may have come to owners that were visited before: so a round in parts is followed by one more. */
 void idle_release(const struct heap *self, struct purge *purge, size_t owners_max) {
   uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
   struct owner *owner = next_owner ? next_owner : owners_first();

@@ -10,7 +10,7 @@
 
 /* ---- caches ---------------------------------------------------------------------------------------------- */
 
-/* A magazine that looks the same at two looks is taken for idle; being wrong costs one refill. */
+/* A magazine that is the same at two checks is taken for idle; being wrong costs one refill. */
 static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   struct magazine *magazine = &heap->magazines[class];
   unsigned block_count = magazine_count(magazine);
@@ -43,17 +43,13 @@ RESIDENT void own_flush_when_due(struct heap *heap, uint64_t now_ms) {
   if (has_time) flush(heap, is_idle);
 }
 
-/* What it gives back is worth a second call, when it has had time to fill its magazines with what it does not want; else it is
- * left alone until it has done something. */
-#define CALL_WORTH_BYTES ((int64_t)32 << 10)
+/* It is left alone until it has had time to fill its magazines with what it does not want. */
 enum { SETTLED_SLOW_PATHS = 64 };
 
 NOINLINE static void answer(struct heap *heap) {
   store_relaxed(&heap->is_called, false);
-  int64_t bytes = capacity_cached_bytes(heap);
   flush(heap, true);
-  uint64_t slow_paths = load_relaxed(&heap->owner.slow_paths);
-  store_relaxed(&heap->settled, bytes < CALL_WORTH_BYTES ? slow_paths + SETTLED_SLOW_PATHS : 0);
+  store_relaxed(&heap->settled, load_relaxed(&heap->owner.slow_paths) + SETTLED_SLOW_PATHS);
 }
 
 RESIDENT bool own_answer_call(struct heap *heap) {

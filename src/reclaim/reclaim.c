@@ -28,22 +28,21 @@ static const struct bounds budgets[] = {
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
-enum age { OLD, OLD_PAGES_ONLY, ANY_AGE };
+enum age { OLD, ANY_AGE };
 enum turn { IF_NOBODY_IS_AT_IT, AFTER_OTHERS, BESIDE_OTHERS };
 
 /* What is done, in this order. */
 enum depth {
-  FLUSH_OWN = 1 << 0,   /* the thread's caches */
-  EMPTY_OWN = 1 << 10,  /* the same, and what waits in its quarantine */
-  RELEASE_OWN = 1 << 1, /* its wholly free slabs */
-  RELEASE_KEPT =
-      1 << 8, /* of those the ones that its bins keep ready alone: no walk over all slabs */
-  RELEASE_IDLE = 1 << 2, /* those of owners that do not run; their old pages; calls them to flush */
-  FLUSH_SHARED = 1 << 3, /* caches of Large and Big blocks */
-  PURGE_SLABS = 1 << 4,
-  PURGE_RANGES = 1 << 5,
-  PURGE_OWN_PAGES = 1 << 6, /* of the thread's slabs in use */
-  UNMAP = 1 << 7,           /* addresses too */
+  EMPTY_OWN = 1 << 0,    /* the thread's caches */
+  FLUSH_OWN = 1 << 1,    /* all but what waits in its quarantine */
+  RELEASE_OWN = 1 << 2,  /* its wholly free slabs */
+  RELEASE_KEPT = 1 << 3, /* of those the ones that its bins keep: no walk over all slabs */
+  RELEASE_IDLE = 1 << 4, /* those of owners that do not run; their old pages; calls them to flush */
+  FLUSH_SHARED = 1 << 5, /* caches of Large and Big blocks */
+  PURGE_SLABS = 1 << 6,
+  PURGE_RANGES = 1 << 7,
+  PURGE_OWN_PAGES = 1 << 8, /* of the thread's slabs in use */
+  UNMAP = 1 << 9,           /* addresses too */
 
   OF_ALL = RELEASE_IDLE | FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES,
   OF_OWN = EMPTY_OWN | RELEASE_OWN,
@@ -68,7 +67,7 @@ static const struct row {
                         FLUSH_SHARED | PURGE_SLABS | PURGE_RANGES},
     [RECLAIM_EXCESS_OWN] = {ANY_AGE, STEP, BESIDE_OTHERS, FLUSH_OWN | RELEASE_KEPT},
     [RECLAIM_EXCESS_PAGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
-    [RECLAIM_OWN_PAGES] = {OLD_PAGES_ONLY, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
+    [RECLAIM_OWN_PAGES] = {OLD, STEP, BESIDE_OTHERS, PURGE_OWN_PAGES},
 };
 
 /* ---- ages ------------------------------------------------------------------------------------------------ */
@@ -95,7 +94,7 @@ RESIDENT uint32_t reclaim_page_decay_ms(void) {
 /* The record of a round, as its row says. */
 static struct purge begin_record(const struct row *row) {
   const struct bounds *bounds = &budgets[row->budget];
-  bool is_by_age = row->age == OLD || row->age == OLD_PAGES_ONLY;
+  bool is_by_age = row->age == OLD;
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
                         .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
@@ -108,8 +107,11 @@ static struct purge begin_record(const struct row *row) {
 
 static struct lock round_lock = {.rank = LOCK_RANK_ROUND};
 
-/* seq: between two looks at `purge_state`; pairs with `run_round`, which has set that before the lock is given. */
+/* seq: between two loads of `purge_state`; pairs with `run_round`, which has set that before the lock is given. */
 bool reclaim_is_running(void) { return load_seq(&round_lock.word) != 0; }
+
+/* In a process with one thread it is not taken. */
+#define ASSERT_OUR_TURN() ASSERT(!os_is_multi_threaded() || reclaim_is_running())
 
 static bool take_turn(enum turn turn, struct heap *heap) {
   if (turn == IF_NOBODY_IS_AT_IT) return lock_try(&round_lock);
@@ -125,29 +127,24 @@ void reclaim_after_fork(void) {
 /* ---- the cgroup ----------------------------------------------------------------------------------------------- */
 
 /* A process that has stayed small is not worth the files of its cgroup. */
-enum { LOOK_MIN_CHUNKS = 8 };
-static ATOMIC(bool) has_looked;
-static uint64_t looked_at_ms; /* with the lock */
+enum { POLL_MIN_CHUNKS = 8 };
+static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
 
-/* With the lock.  Once in an interval, of however many steps a round has. */
-static void look_if_large(void) {
+/* Once in an interval, of however many steps a round has. */
+static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
-  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
-  if (load_relaxed(&has_looked) && now_ms - looked_at_ms < reclaim_interval_ms()) return;
-  looked_at_ms = now_ms;
+  ASSERT_OUR_TURN();
+  if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
+  if (now_ms < load_relaxed(&next_poll_ms)) return;
   limits_poll();
-  store_relaxed(&has_looked, true);
+  store_relaxed(&next_poll_ms, now_ms + reclaim_interval_ms());
 }
 
-RESIDENT NOINLINE static void look_for_the_first_time(void) {
-  if (load_relaxed(&window.frontier_chunk) < LOOK_MIN_CHUNKS) return;
-  if (!lock_try(&round_lock)) return;
-  look_if_large();
+RESIDENT void reclaim_poll_limits_once(void) {
+  if (LIKELY(load_relaxed(&next_poll_ms))) return;
+  if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS || !lock_try(&round_lock)) return;
+  poll_limits();
   lock_give(&round_lock);
-}
-
-RESIDENT void reclaim_look_at_limits_once(void) {
-  if (UNLIKELY(!load_relaxed(&has_looked))) look_for_the_first_time();
 }
 
 /* ---- what is done --------------------------------------------------------------------------------------------- */
@@ -182,11 +179,12 @@ static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);
 }
 
-/* All that is free is looked at, so afterwards it is known whether anything remains. */
+/* All that is free is scanned, so afterwards it is known whether anything remains. */
 static void run_round(struct heap *heap, const struct row *row, struct purge *purge) {
+  ASSERT_OUR_TURN();
   count(heap_counters(heap), COUNT_purges);
-  regret_look(purge->now_ms);
-  /* Before the look, so that whoever frees afterwards sets it again. */
+  regret_judge(purge->now_ms);
+  /* Before the scan, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
   purge->work_remains = heap->has_waiting_pages;
   idle_release(heap, purge, budgets[row->budget].owners);
@@ -202,7 +200,7 @@ struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
-  if (row->age == OLD) look_if_large();
+  if (row->depth & RELEASE_IDLE) poll_limits();
   struct purge purge = begin_record(row);
   if (row->depth & RELEASE_IDLE)
     run_round(heap, row, &purge);

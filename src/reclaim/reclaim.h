@@ -24,7 +24,7 @@ enum reclaim_reason {
   RECLAIM_EXCESS, /* much more is held than the program has, and nobody comes later (reclaim/excess.h) */
   RECLAIM_EXCESS_OWN,   /* the same, of what the thread's own caches and bins keep */
   RECLAIM_EXCESS_PAGES, /* the same, of slabs in use */
-  RECLAIM_OWN_PAGES,    /* the thread's own slabs were not looked at for a while */
+  RECLAIM_OWN_PAGES,    /* the thread's own slabs were not scanned for a while */
   RECLAIM_REASONS
 };
 
@@ -43,8 +43,8 @@ uint32_t reclaim_page_decay_ms(void);
 enum { RECLAIM_ROUNDS_PER_DECAY = 4, RECLAIM_MIN_INTERVAL_MS = 10 };
 uint64_t reclaim_interval_ms(void);
 
-/* Looks at the cgroup before caches fill beyond what it allows; once. */
-void reclaim_look_at_limits_once(void);
+/* Reads the cgroup before caches fill beyond what it allows; once. */
+void reclaim_poll_limits_once(void);
 
 /* Whether a thread is at a round now. */
 bool reclaim_is_running(void);

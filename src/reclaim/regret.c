@@ -7,14 +7,14 @@
 #include "pool/purge_credit.h"
 
 /* Soon: within so many decay times.  What is less is not worth a thought. */
-enum { SOON_DECAYS = 8, LEVEL_MAX = 1 };
+enum { SOON_DECAYS = 8 };
 #define WORTH_BYTES ((uint64_t)4 << 20)
 
 /* Relaxed: rounds are one at a time, and what is lost between two of them is learnt from the next. */
 static ATOMIC(uint64_t) given_bytes;   /* since the last judgement */
 static ATOMIC(uint64_t) at_once_bytes; /* of those */
 static ATOMIC(uint64_t) refaulted_before;
-static ATOMIC(uint32_t) given_at_ms;
+static ATOMIC(uint32_t) begun_at_ms; /* the last judgement, or the first that was given since */
 static ATOMIC(uint32_t) level;
 
 RESIDENT unsigned regret_level(void) {
@@ -26,27 +26,26 @@ void regret_note_given(const struct purge *purge, bool at_once) {
   if (!purge->purged_bytes) return;
   if (!load_relaxed(&given_bytes)) {
     store_relaxed(&refaulted_before, load_relaxed(&totals.refaulted_bytes));
-    store_relaxed(&given_at_ms, purge->now_ms);
+    store_relaxed(&begun_at_ms, purge->now_ms);
   }
   fetch_add_relaxed(&given_bytes, purge->purged_bytes);
   if (at_once) fetch_add_relaxed(&at_once_bytes, purge->purged_bytes);
 }
 
-static void begin_anew(uint32_t new_level) {
+static void begin_anew(uint32_t now_ms, uint32_t new_level) {
   store_relaxed(&given_bytes, 0);
   store_relaxed(&at_once_bytes, 0);
+  store_relaxed(&begun_at_ms, now_ms);
   store_relaxed(&level, new_level);
 }
 
-void regret_look(uint32_t now_ms) {
+void regret_judge(uint32_t now_ms) {
   uint64_t given = load_relaxed(&given_bytes), at_once = load_relaxed(&at_once_bytes);
-  if (given < WORTH_BYTES) return;
   uint64_t again = load_relaxed(&totals.refaulted_bytes) - load_relaxed(&refaulted_before);
-  uint32_t before = load_relaxed(&level);
-  if (again >= given / 2) {
+  if (given >= WORTH_BYTES && again >= given / 2) {
     purge_credit_note((again < at_once ? again : at_once) >> GRANULE_SHIFT);
-    begin_anew(before < LEVEL_MAX ? before + 1 : before);
-  } else if (now_ms - load_relaxed(&given_at_ms) > SOON_DECAYS * options.decay_ms) {
-    begin_anew(before ? before - 1 : 0);
+    begin_anew(now_ms, 1);
+  } else if (now_ms - load_relaxed(&begun_at_ms) > SOON_DECAYS * options.decay_ms) {
+    begin_anew(now_ms, 0);
   }
 }

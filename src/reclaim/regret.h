@@ -12,9 +12,9 @@ void regret_note_given(const struct purge *purge, bool at_once);
 
 /* Before something is: has what went back before been taken again?  What went at once then costs credit (pool/purge_credit.h): as
  * much time of the processor as taking it again has cost, and more. */
-void regret_look(uint32_t now_ms);
+void regret_judge(uint32_t now_ms);
 
-/* How often the decay time doubles. */
+/* 1 while the decay time is doubled, else 0. */
 unsigned regret_level(void);
 
 #endif

@@ -107,7 +107,7 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
-/* One that wants to adopt, of whom, what, and when. */
+/* An owner that wants to adopt, another that has slabs, the class, and the time. */
 struct wish {
   struct owner *owner, *candidate;
   unsigned class;

@@ -2,7 +2,7 @@
  * blocks are freed meanwhile. */
 #include "cache/caches.h"
 #include "cache/class_figures.h"
-#include "cache/new_heap.h"
+#include "cache/parked.h"
 #include "cache/refill.h"
 #include "cache/starter.h"
 #include "heap/fast_path.h"

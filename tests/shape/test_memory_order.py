@@ -19,8 +19,8 @@ SOURCES = sorted(path for path in SRC.rglob("*") if path.suffix in {".c", ".h"} 
 # A declaration of an atomic object or of a pointer to atomic objects; pointers with an initialiser are
 # local names for something that is declared elsewhere.
 DECLARATION = re.compile(
-    r"^\s*(?:static )?(?:CACHE_ALIGNED )?ATOMIC\([^()]+\)\s*(?P<star>\*?)\s*(?P<names>[\w\[\], ]+?)"
-    r"(?P<initialiser>\s*=[^;]*)?;",
+    r"^\s*(?:static )?(?:CACHE_ALIGNED |_Alignas\(\w+\) )?ATOMIC\([^()]+\)\s*"
+    r"(?P<star>\*?)\s*(?P<names>[\w\[\], ]+?)(?P<initialiser>\s*=[^;]*)?;",
     re.MULTILINE,
 )
 ORDERED_USE = re.compile(

@@ -68,7 +68,6 @@ ELSEWHERE = {
             "cache/caches.c",
             "cache/heap.c",
             "cache/lost.c",
-            "cache/new_heap.c",
             "cache/parked.c",
             "cache/reuse.c",
         ],
@@ -95,10 +94,8 @@ ELSEWHERE = {
         ],
         "tests/unit/test_reclaim.c": [
             "reclaim/due.c",
-            "reclaim/excess.c",
             "reclaim/idle.c",
             "reclaim/own.c",
-            "reclaim/regret.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
     },

@@ -1,6 +1,6 @@
 /* src/heap/lifecycle: heaps of threads: made, taken over, borrowed, forked. */
 #include "cache/caches.h"
-#include "cache/new_heap.h"
+#include "cache/parked.h"
 #include "heap/lifecycle.h"
 
 #include "heaps.h"

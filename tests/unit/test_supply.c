@@ -4,10 +4,8 @@
 #include "owners.h"
 #include "slab/adopt.h"
 
-enum { CLASS_128 = 8 };
-
-static struct slab *pass_for(unsigned class) {
-  struct supply supply = {.owner = &mine, .class = class, .users = FOR_MAGAZINE};
+static struct slab *pass(void) {
+  struct supply supply = {.owner = &mine, .class = CLASS_64, .users = FOR_MAGAZINE};
   latch_take(&mine);
   struct slab *slab = supply_climb(&supply);
   latch_give(&mine);
@@ -20,7 +18,6 @@ static unsigned fill(struct supply *supply) {
   latch_give(&mine);
   return taken;
 }
-static struct slab *pass(void) { return pass_for(CLASS_64); }
 
 /* Leaves the current slab as a refill that took everything would. */
 static void use_up(struct slab *slab) {
@@ -150,30 +147,6 @@ static void test_ended_before_fresh(void **state) {
   assert_child_succeeds(adopt_first, NULL);
 }
 
-/* Rather than pages that nobody has used: a slab that is kept for another class, where it is listed or current. */
-static int give_up_what_is_kept(const void *unused) {
-  (void)unused;
-  owners_set_up();
-  struct slab *listed = full_slab(&mine, CLASS_128), *current = pass_for(CLASS_128);
-  for (unsigned word = 0; word < listed->word_count; word++)
-    put_bits(listed, &mine, word, ~UINT64_C(0));
-  REQUIRE(listed->is_listed && mine.bins[CLASS_128].free_count == 1);
-  struct slab *first = pass();
-  REQUIRE(first == current && !mine.bins[CLASS_128].current);
-  use_up(first);
-  struct slab *second = pass();
-  REQUIRE(second == listed && !mine.bins[CLASS_128].partial);
-  use_up(second);
-  struct slab *third = pass();
-  REQUIRE(third != first && third != second);
-  return 0;
-}
-
-static void test_kept_before_untouched(void **state) {
-  (void)state;
-  assert_child_succeeds(give_up_what_is_kept, NULL);
-}
-
 /* A queued slab may be the current one itself. */
 static int drain_the_current(const void *unused) {
   (void)unused;
@@ -226,7 +199,6 @@ int main(void) {
       cmocka_unit_test(test_one_thread),
       cmocka_unit_test(test_fresh_blocks_last),
       cmocka_unit_test(test_borrow_before_fresh),
-      cmocka_unit_test(test_kept_before_untouched),
       cmocka_unit_test(test_ended_before_fresh),
       cmocka_unit_test(test_the_current_slab_is_queued),
       cmocka_unit_test(test_budget_of_one_visit),
