@@ -31,37 +31,40 @@ static bool covers(struct range range, uintptr_t address) {
   return address - range.begin < range.end - range.begin;
 }
 
-static bool can_read(uintptr_t address) {
-  uint32_t word;
-  return os_read_safely(&word, (const void *)address, sizeof word);
-}
-
 /* ---- the stack ------------------------------------------------------------------------------------------ */
 
-/* Pages at the end of this thread's stack that were found readable, which they stay as long as it runs: [1] of the one that
- * the process began on. */
-static THREAD_LOCAL uint16_t known_pages[2];
+/* How many pages at the end of this thread's stack were found readable, which they stay as long as it runs; twice that, and
+ * one more for the stack that the process began on. */
+static THREAD_LOCAL uint16_t known_stack;
+enum { KNOWN_PAGES_MAX = UINT16_MAX / 2 };
 
-/* From the lowest page that is known to be readable on; a few more with each call, until it is the stack pointer's. */
+/* More of them, down to the stack pointer's, if it lies there; so many at a time. */
+static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_pointer) {
+  uintptr_t page_bytes = os_page_bytes(), begin = end - pages * page_bytes;
+  for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX && begin > stack_pointer; asked++) {
+    begin -= page_bytes;
+    if (pages == KNOWN_PAGES_MAX || !os_can_read(begin)) break;
+    pages++;
+  }
+  return pages;
+}
+
+/* What is known of it. */
 static struct range own_stack(uintptr_t stack_pointer) {
   uintptr_t thread = thread_pointer(), page_bytes = os_page_bytes();
   bool is_first = stack_pointer > thread; /* its thread's data lies below */
-  struct range stack = {.end = round_down(is_first ? os_first_stack_end() : thread, WORD)};
-  uint16_t *pages = &known_pages[is_first];
-  stack.begin = round_up(stack.end, page_bytes) - *pages * page_bytes;
-  for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX; asked++) {
-    bool is_enough = stack.begin <= stack_pointer || *pages == UINT16_MAX;
-    if (is_enough || !can_read(stack.begin - page_bytes)) break;
-    stack.begin -= page_bytes;
-    (*pages)++;
-  }
-  return stack;
+  uintptr_t end = is_first ? os_first_stack_end() : thread, last = round_up(end, page_bytes);
+  bool is_same = (known_stack & 1) == is_first, is_free = known_stack <= 1;
+  unsigned pages = learn_pages(last, is_same ? known_stack / 2 : 0, stack_pointer);
+  uintptr_t begin = last - pages * page_bytes;
+  if (is_same || is_free || begin <= stack_pointer) known_stack = (uint16_t)(2 * pages + is_first);
+  return (struct range){begin, round_down(end, WORD)};
 }
 
 /* On a stack that the program made: page by page, as far as it is needed. */
 NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
   if (covers(walk->other, address)) return true;
-  if (!walk->unknown_pages || !can_read(address)) return false;
+  if (!walk->unknown_pages || !os_can_read(address)) return false;
   walk->unknown_pages--;
   uintptr_t page = round_down(address, os_page_bytes());
   if (page != walk->other.end) walk->other.begin = page;

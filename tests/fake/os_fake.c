@@ -510,6 +510,11 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
+bool os_can_read(uintptr_t address) {
+  uint32_t word;
+  return os_read_safely(&word, (const void *)round_down(address, sizeof word), sizeof word);
+}
+
 NORETURN void os_abort(void) { abort(); }
 
 /* ---- the C library's own malloc ------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* every_instruction.c: a stretch of code is run instruction by instruction (the processor's trap flag); at each the handler's stack
  * is unwound, which leads through the interrupted frame wherever it was: in a prologue, in the PLT, in the dynamic linker's
- * resolver, in the C library's assembly.
+ * resolver, in the C library's assembly, and in the unwinder itself, which is so called while it writes what it found.
  *
  * Prints how many stacks there were, and how many of them were not as backtrace had them or not complete. */
 #include <math.h>
@@ -31,9 +31,18 @@ static int compare_numbers(const void *left, const void *right) {
   return *(const int *)left - *(const int *)right;
 }
 
+__attribute__((noinline)) static size_t unwind_here(void) {
+  uintptr_t frames[FRAMES_MAX];
+  bool is_complete;
+  size_t count = unwind_stack(frames, FRAMES_MAX, &is_complete);
+  if (!is_complete) abort();
+  return count;
+}
+
 /* Functions that nothing has called before: with lazy binding each goes through the resolver. */
 __attribute__((noinline)) static size_t work(char *text, size_t bytes) {
   wchar_t wide[32];
+  if (unwind_here() != unwind_here()) abort();
   int numbers[] = {3, 1, 2};
   qsort(numbers, 3, sizeof *numbers, compare_numbers);
   snprintf(text, bytes, "%d %.3f %s", numbers[0], 1.5, "some text");
