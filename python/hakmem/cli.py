@@ -89,6 +89,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
-    The process is not restarted: its memory is read, as far as the kernel permits. `profile` and `purge` write
-    a few bytes into hakmem's own control record; only `leaks --freeze` stops the process, for one scan.
+    The process is not restarted: its memory is read, as far as the kernel permits. `profile` and `purge`
+    write a few bytes into hakmem's own control record; only `leaks --freeze` stops it, for one scan.
     """

@@ -1,4 +1,4 @@
-"""hakmem profile: who holds the memory of a running process."""
+"""hakmem profile: which call sites hold the memory of a running process."""
 
 from __future__ import annotations
 

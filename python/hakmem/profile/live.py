@@ -36,7 +36,7 @@ from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
-NO_CLASS = -1  # of what was allocated at a site, in all classes
+NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_profile(
     *,
     with_counts: bool = True,
 ) -> Profile:
-    """The profile that is on, or was: `before` is what was `counted` when it began; None if nobody did.
+    """The profile that is on, or was: `before` is what was `counted` when it began; None if unknown.
     Without counts the sites are not scaled, and there is no row of what is from before."""
     with making_sense(target):
         state = read_state(target)

@@ -3,7 +3,7 @@
     gather(target, plan)    on ── readings ── … ── last reading ── off
 
 What was gathered so far is kept, whatever ends it: the time, Ctrl-C, the process's end, its exec.  A profile
-that was on before stays on: it is somebody else's."""
+that was on before stays on: another user of the tool switched it on."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
 
 
 def last_profile(target: Target, mode: Mode) -> Gathered:
-    """Of a core, or of a profile that somebody left on: nobody knows what was live when it began."""
+    """Of a core, or of a profile that was left on: what was live when it began is not known."""
     if mode is Mode.PEAK:
         raise HakmemError("the peak is only known of a profile that this command makes itself: use --for")
     profile = read_profile(target, mode)
