@@ -5,6 +5,7 @@
 #include "cache/parked.h"
 #include "cache/quarantine.h"
 #include "cache/remote_buffer.h"
+#include "large/range_magazine.h"
 
 RESIDENT void caches_flush(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) batch_flush_whole(heap, class);
@@ -15,6 +16,7 @@ RESIDENT void caches_flush(struct heap *heap) {
 RESIDENT void caches_empty(struct heap *heap) {
   quarantine_empty(heap);
   caches_flush(heap);
+  if (heap->ranges) range_magazines_flush(heap->ranges, &heap->owner.counters);
 }
 
 RESIDENT void caches_park(struct heap *heap) {

@@ -22,7 +22,8 @@ enum { INITIAL_SLOTS_MAX = 160 };
 /* Arrays of magazines that grew, kept for other classes, by log2 of their slots. */
 enum { SPARE_ARRAY_KINDS = 12 };
 
-struct quarantine; /* cache/quarantine.h */
+struct quarantine;      /* cache/quarantine.h */
+struct range_magazines; /* large/range_magazine.h */
 
 /* What makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
 enum { HEAP_POKE = 0xFF };
@@ -55,6 +56,7 @@ struct heap {
   struct remote_buffer remote_buffer;
   int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
+  struct range_magazines *ranges; /* of Large classes; NULL until the first free */
   struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
   uint64_t next_flush_ms;        /* when its own idle caches are checked again */
   uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */

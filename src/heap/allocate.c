@@ -21,10 +21,10 @@ static void *magazine_pop(struct magazine *magazine) {
   return magazine->top == magazine_base(magazine) ? NULL : *--magazine->top;
 }
 
-static void note_large(struct heap *heap, const struct allocation *allocation) {
+static void note_large(struct heap *heap, const struct allocation *allocation, unsigned refilled) {
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   class_figures_need(heap);
-  class_figures_refilled(heap, class, 1);
+  class_figures_refilled(heap, class, refilled);
   class_figures_sampled(heap, class, allocation->size);
 }
 
@@ -37,10 +37,12 @@ RESIDENT static void *take_range(struct heap *heap, struct allocation *allocatio
       .tag = heap->owner.tag,
       .home = heap->owner.number,
       .source = source,
+      .magazines = heap->ranges,
   };
   void *block = (void *)large_take(&request, &heap->owner.counters);
   allocation->is_zero = request.is_zero;
-  if (block && !large_is_big(allocation->size, allocation->alignment)) note_large(heap, allocation);
+  if (block && !large_is_big(allocation->size, allocation->alignment))
+    note_large(heap, allocation, request.refilled);
   return block;
 }
 
@@ -149,12 +151,10 @@ RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
 
 RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
-  bool may_be_cached =
-      size <= LARGE_MAX_BYTES && heap_is_real(heap) && !options.guard && !sampling_wants_all(heap);
-  void *block = may_be_cached
-                    ? (void *)large_take_cached(heap->owner.number, large_class_of_size(size),
-                                                site_of_caller(CALLER_ADDRESS()), heap->owner.tag)
-                    : NULL;
+  void *block = NULL;
+  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES) && !sampling_wants_all(heap))
+    block = (void *)large_take_own(heap->ranges, large_class_of_size(size),
+                                   site_of_caller(CALLER_ADDRESS()), heap->owner.tag);
   return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
 }
 

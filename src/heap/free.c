@@ -100,15 +100,39 @@ static void free_block(uint32_t entry, void *block) {
     free_into_magazine(heap, entry, block);
 }
 
+RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
+  if (heap_is_real(heap) && !options.guard) heap->ranges = range_magazines_make();
+  return heap->ranges;
+}
+
+/* Not with a hard limit, which counts as much of a range as was asked for. */
+RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block) {
+  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
+  if (UNLIKELY(range_info(granule_of((uintptr_t)block))->is_sampled)) return false;
+  if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
+  return large_keep_own(heap->ranges, (uintptr_t)block, entry);
+}
+
+/* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
+static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
+  unsigned class = entry & MAP_CLASS_MASK;
+  if (class >= CLASS_COUNT || !heap->ranges || heap_is_diverted(heap)) return false;
+  unsigned half = range_magazine_slots(class) / 2;
+  class_figures_flushed(heap, class,
+                        range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));
+  return owner_map_entry((uintptr_t)block) == entry && keep_large(heap, entry, block);
+}
+
 RESIDENT static void free_range(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
   if (LIKELY(is_block)) sampling_note_freed_range((uintptr_t)block);
   if (heap) heap_enter(heap);
-  if (UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
+  bool is_kept = is_block && heap && keep_after_flush(heap, entry, block);
+  if (!is_kept && UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
     pointer_fail("free", (uintptr_t)block);
-  else if (heap && class < CLASS_COUNT)
+  else if (!is_kept && heap && class < CLASS_COUNT)
     class_figures_flushed(heap, class, 1);
   if (heap) leave_heap(heap, class);
 }
@@ -178,13 +202,6 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   if (!push_for_reuse(heap, class, block)) return false;
   reuse_spend(reuse);
   return true;
-}
-
-/* Not with a hard limit, which counts as much of a range as was asked for. */
-static bool keep_large(const struct heap *heap, uint32_t entry, void *block) {
-  return (entry & MAP_CLASS_MASK) < CLASS_COUNT && !limits.hard_bytes && heap_is_real(heap) &&
-         LIKELY(!range_info(granule_of((uintptr_t)block))->is_sampled) &&
-         large_give_cached((uintptr_t)block, entry, heap->owner.number);
 }
 
 /* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in

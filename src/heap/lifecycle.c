@@ -9,7 +9,7 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "hardened/checked.h"
-#include "large/range_cache.h"
+#include "large/range_magazine.h"
 #include "map/huge.h"
 #include "os/lock.h"
 #include "pool/arena.h"
@@ -164,7 +164,7 @@ static void after_fork_in_child(void) {
   slab_pool_after_fork();
   sampled_slabs_after_fork();
   samples_after_fork();
-  range_cache_after_fork();
+  range_magazines_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

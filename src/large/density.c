@@ -2,8 +2,9 @@
 
 #include "os/os.h"
 
-/* A look is a system call; what was seen before counts seven times as much. */
-enum { LOOK_EVERY = 16, WEIGHT_DIVISOR = 8 };
+/* A look is a system call: the first few come soon, as ranges that were merged meanwhile stay touched, then few are enough.
+ * What was seen before counts seven times as much. */
+enum { LOOK_EVERY_AT_FIRST = 4, LOOK_EVERY = 64, WEIGHT_DIVISOR = 8 };
 /* Low when as many looks say less than an eighth, and until they say half: ranges that stay whole fill up slowly, as
  * no two blocks of a class are of one size. */
 enum { DENSITY_PARTS = 256 };
@@ -21,14 +22,15 @@ static uint32_t parts_of(size_t granule) {
                     bytes);
 }
 
-void density_note(size_t granule) {
+RESIDENT void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
-  if ((ranges + 1) % LOOK_EVERY) return; /* not at the first: a short process is not worth a look */
+  uint32_t every = ranges < LOOKS_MIN * LOOK_EVERY_AT_FIRST ? LOOK_EVERY_AT_FIRST : LOOK_EVERY;
+  if ((ranges + 1) % every) return; /* not at the first: a short process is not worth a look */
   uint32_t before = load_relaxed(&parts_resident), parts = parts_of(granule);
   if (before) parts = (before * (WEIGHT_DIVISOR - 1) + parts) / WEIGHT_DIVISOR;
   store_relaxed(&parts_resident, parts ? parts : 1);
   if (parts >= HIGH_PARTS)
     store_relaxed(&is_low, false);
-  else if (parts < LOW_PARTS && ranges >= LOOKS_MIN * LOOK_EVERY)
+  else if (parts < LOW_PARTS && ranges + 1 >= LOOKS_MIN * LOOK_EVERY_AT_FIRST)
     store_relaxed(&is_low, true);
 }

@@ -3,23 +3,26 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "large/big.h"
-#include "large/density.h"
-#include "large/range_cache.h"
 #include "map/colour.h"
 #include "os/os.h"
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
-static size_t take_cached(const struct large_request *request, const struct range_request *range,
-                          struct counters *counters) {
+RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
+                                   struct counters *counters) {
   bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
   if (!is_plain || range->granules > LARGE_CLASS_COUNT || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);
-  size_t granule = range_cache_take(request->home, class, request->site);
-  if (granule == NO_GRANULE) return NO_GRANULE;
-  if (load_relaxed(&range_info(granule)->site) == request->site)
+  size_t granules[RANGE_MAGAZINE_SLOTS];
+  unsigned taken =
+      range_cache_take(class, request->site, granules,
+                       request->magazines ? range_magazine_slots(class) / 2 : 1, counters);
+  if (!taken) return NO_GRANULE;
+  request->refilled = taken;
+  if (load_relaxed(&range_info(granules[0])->site) == request->site)
     count(counters, COUNT_large_site_hits);
   count(counters, COUNT_large_cache_hits);
-  return granule;
+  if (taken > 1) range_magazine_fill(request->magazines, class, granules + 1, taken - 1, counters);
+  return granules[0];
 }
 
 static size_t take_fresh(const struct range_request *request, struct counters *counters) {
@@ -29,40 +32,40 @@ static size_t take_fresh(const struct range_request *request, struct counters *c
   return granule;
 }
 
-/* Before the process grows, what is cached merges. */
-RESIDENT static size_t take_range(const struct range_request *request, struct counters *counters) {
-  size_t granule = range_take_used(request, counters);
-  if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
-  if (range_cache_merge(request->home, counters)) granule = range_take_used(request, counters);
-  return granule != NO_GRANULE ? granule : take_fresh(request, counters);
+RESIDENT static size_t take_freed(struct large_request *request, const struct range_request *range,
+                                  struct counters *counters) {
+  size_t granule = take_cached(request, range, counters);
+  return granule != NO_GRANULE ? granule : range_take_used(range, counters);
 }
 
+/* Before the process grows, what is cached merges. */
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
   struct range_request range = {.granules = request->bytes ? granules_of_size(request->bytes) : 1,
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
                                 .home = request->home,
                                 .source = request->source};
   if (range.granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NO_GRANULE;
-  size_t granule = take_cached(request, &range, counters);
-  if (granule != NO_GRANULE) return granule;
-  granule = take_range(&range, counters);
-  if (granule == NO_GRANULE) return NO_GRANULE;
-  request->is_zero = range_info(granule)->is_zero;
-  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
-  return granule;
+  size_t granule = take_freed(request, &range, counters);
+  if (granule != NO_GRANULE || request->source != FROM_ANY) return granule;
+  if (range_magazines_merge(request->magazines, counters))
+    granule = take_freed(request, &range, counters);
+  return granule != NO_GRANULE ? granule : take_fresh(&range, counters);
 }
 
 static void note_taken(size_t granule, uint32_t tag, struct counters *counters) {
   unsigned class = large_class_of_granules(range_info(granule)->granules);
   count(counters, COUNT_large_allocs);
-  large_own(granule, class, tag);
+  fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
+  owner_map_set(granule, tag | class);
 }
 
 RESIDENT uintptr_t large_take(struct large_request *request, struct counters *counters) {
-  request->is_zero = false;
+  request->refilled = 1;
   size_t granule = take_granule(request, counters);
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);
+  request->is_zero = info->is_zero;
+  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
   store_relaxed(&info->site, request->site);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   if (large_is_big(request->bytes, request->alignment_bytes))
@@ -73,9 +76,11 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 }
 
 static bool note_freed(size_t granule, uint32_t entry) {
-  if (!map_entry_is_live(entry) || !large_disown(granule, entry)) return false;
+  /* acq_rel: of two that do it one is told so; orders nothing else. */
+  if (!map_entry_is_live(entry) ||
+      !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
+    return false;
   fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));
-  density_note(granule);
   return true;
 }
 
@@ -88,6 +93,9 @@ bool large_give(uintptr_t block, struct counters *counters) {
   if (UNLIKELY(!is_freed)) return false;
   info->stamp_ms = (uint32_t)os_now_coarse_ms();
   info->is_zero = false;
-  range_give(granule, info->stamp_ms, counters);
+  if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes)
+    range_give(granule, info->stamp_ms, counters);
+  else
+    range_cache_give(granule, entry & MAP_CLASS_MASK, counters);
   return true;
 }

@@ -3,119 +3,104 @@
 #include "config/limits.h"
 #include "large/density.h"
 
-/* What a row may hold, but one block at least; where blocks are mostly untouched all its slots. */
+enum { ROW_SLOTS = 512, SITE_PROBES = 8 };
+/* What a row may hold; where blocks are mostly untouched as many as it has slots. */
 #define ROW_BYTES ((uint64_t)1 << 20)
 
-struct range_cache_shard range_cache_shards[RANGE_CACHE_SHARDS];
-static ATOMIC(uint64_t) nonempty; /* bit per shard; a hint */
+static struct row {
+  CACHE_ALIGNED struct lock lock;
+  ATOMIC(uint32_t) count; /* under the lock; read without it as a hint */
+  uint64_t words[ROW_SLOTS];
+} rows[LARGE_CLASS_COUNT];
 
-static uint64_t slot_word(size_t granule) {
-  return (uint64_t)load_relaxed(&range_info(granule)->site) << 32 | (uint32_t)(granule + 1);
+static struct row *row_of(unsigned class) { return &rows[class - SLAB_CLASS_COUNT]; }
+
+static uint64_t extract(struct row *row, uint32_t at) {
+  uint32_t last = load_relaxed(&row->count) - 1;
+  uint64_t word = row->words[at];
+  row->words[at] = row->words[last];
+  store_relaxed(&row->count, last);
+  return word;
 }
 
-static uint64_t bit_of(unsigned shard) { return UINT64_C(1) << shard % RANGE_CACHE_SHARDS; }
-
-/* seq: the slot was filled before; pairs with purge_shard, which clears the bit before it looks at the slots. */
-static void note_nonempty(unsigned shard) {
-  if (UNLIKELY(!(load_seq(&nonempty) & bit_of(shard)))) fetch_or_seq(&nonempty, bit_of(shard));
+/* Of the youngest few the first that the call site had before, else the youngest. */
+static uint32_t place_of(const struct row *row, uint32_t site) {
+  uint32_t count = load_relaxed(&row->count);
+  uint32_t end = count > SITE_PROBES ? count - SITE_PROBES : 0;
+  for (uint32_t at = count; at-- > end;)
+    if (row->words[at] >> 32 == site) return at;
+  return count - 1;
 }
 
-RESIDENT size_t range_cache_take(unsigned home, unsigned class, uint32_t site) {
-  uint64_t shards = load_relaxed(&nonempty);
-  for (unsigned step = 0; shards && step < RANGE_CACHE_SHARDS; step++) {
-    bool may_have = shards & bit_of(home + step);
-    size_t granule = may_have ? range_cache_take_from(home + step, class, site) : NO_GRANULE;
-    if (granule != NO_GRANULE) return granule;
-  }
-  return NO_GRANULE;
+RESIDENT unsigned range_cache_take(unsigned class, uint32_t site, size_t *granules, unsigned most,
+                                   struct counters *counters) {
+  struct row *row = row_of(class);
+  unsigned taken = 0;
+  if (!load_relaxed(&row->count)) return 0;
+  lock_take(&row->lock, counters);
+  while (taken < most && load_relaxed(&row->count))
+    granules[taken++] = (uint32_t)extract(row, place_of(row, site));
+  lock_give(&row->lock);
+  return taken;
 }
 
-static unsigned slots_of(unsigned class) {
-  uint64_t slots = limits_budget(ROW_BYTES) / class_bytes(class);
-  return slots > RANGE_CACHE_SLOTS ? RANGE_CACHE_SLOTS : slots ? (unsigned)slots : 1;
+static uint32_t slots_of(unsigned class) {
+  return density_is_low() ? ROW_SLOTS : (uint32_t)(limits_budget(ROW_BYTES) / class_bytes(class));
 }
 
-static bool put_into(unsigned shard, unsigned class, unsigned slots, uint64_t word) {
-  ATOMIC(uint64_t) *row =
-      range_cache_shards[shard % RANGE_CACHE_SHARDS].rows[class - SLAB_CLASS_COUNT];
-  for (ATOMIC(uint64_t) *slot = row; slot < row + slots; slot++) {
-    uint64_t empty = 0;
-    /* release: the range's record before the range can be found; pairs with range_cache_take_from.  seq: note_nonempty. */
-    if (load_relaxed(slot) || !cas_strong_seq(slot, &empty, word)) continue;
-    note_nonempty(shard);
-    return true;
-  }
-  return false;
+RESIDENT static bool put(size_t granule, unsigned class, struct counters *counters) {
+  struct row *row = row_of(class);
+  uint64_t word = (uint64_t)load_relaxed(&range_info(granule)->site) << 32 | granule;
+  if (load_relaxed(&row->count) >= slots_of(class)) return false;
+  lock_take(&row->lock, counters);
+  uint32_t count = load_relaxed(&row->count);
+  bool has_room = count < ROW_SLOTS;
+  if (has_room) row->words[count] = word;
+  if (has_room) store_relaxed(&row->count, count + 1);
+  lock_give(&row->lock);
+  return has_room;
 }
 
-/* What is mostly untouched takes less memory than addresses, and all of it is kept, in whatever shard has room. */
-RESIDENT bool range_cache_put(size_t granule, unsigned home, unsigned class) {
-  bool is_sparse = density_is_low();
-  unsigned slots = is_sparse ? RANGE_CACHE_SLOTS : slots_of(class);
-  uint64_t word = slot_word(granule);
-  for (unsigned step = 0; step < (is_sparse ? RANGE_CACHE_SHARDS : 1); step++)
-    if (put_into(home + step, class, slots, word)) return true;
-  return false;
+RESIDENT void range_cache_give(size_t granule, unsigned class, struct counters *counters) {
+  density_note(granule);
+  if (put(granule, class, counters))
+    purge_want(); /* last: a round that begins from here on finds the range */
+  else
+    range_give(granule, range_info(granule)->stamp_ms, counters);
 }
 
 /* ---- emptying -------------------------------------------------------------------------------------------------- */
 
-static bool purge_slot(ATOMIC(uint64_t) *slot, struct purge *purge, struct counters *counters) {
-  uint64_t word = load_seq(slot), empty = 0; /* seq: note_nonempty */
-  /* acquire: as in range_cache_take_from. */
-  if (!word || !cas_strong_acq_rel(slot, &word, 0)) return false;
-  size_t granule = range_cache_granule(word);
-  uint32_t stamp_ms = range_info(granule)->stamp_ms;
-  /* release, and seq: as in put_into. */
-  if (!purge_is_due(purge, stamp_ms) && cas_strong_seq(slot, &empty, word)) return true;
-  range_give(granule, stamp_ms, counters);
-  return false;
+enum { PURGE_BATCH = 32 };
+
+static unsigned collect_due(struct row *row, struct purge *purge, size_t batch[PURGE_BATCH]) {
+  unsigned found = 0;
+  for (uint32_t at = load_relaxed(&row->count); at-- && found < PURGE_BATCH;)
+    if (purge_is_due(purge, range_info((uint32_t)row->words[at])->stamp_ms))
+      batch[found++] = (uint32_t)extract(row, at);
+  return found;
 }
 
-static void purge_shard(unsigned shard, struct purge *purge, struct counters *counters) {
-  bool is_left = false;
-  fetch_and_seq(&nonempty,
-                ~bit_of(shard)); /* seq: whoever fills a slot from here on sets it again */
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
-      is_left |= purge_slot(&range_cache_shards[shard].rows[class - SLAB_CLASS_COUNT][slot], purge,
-                            counters);
-  if (is_left) note_nonempty(shard);
+static void purge_row(struct row *row, struct purge *purge, struct counters *counters) {
+  size_t batch[PURGE_BATCH];
+  unsigned found = PURGE_BATCH;
+  while (load_relaxed(&row->count) && found == PURGE_BATCH) {
+    lock_take(&row->lock, counters);
+    found = collect_due(row, purge, batch);
+    lock_give(&row->lock);
+    for (unsigned index = 0; index < found; index++)
+      range_give(batch[index], range_info(batch[index])->stamp_ms, counters);
+  }
 }
 
-static bool purge_shards(uint64_t shards, struct purge *purge, struct counters *counters) {
-  shards &= load_relaxed(&nonempty);
-  for (uint64_t left = shards; left; left &= left - 1)
-    purge_shard(lowest_bit(left), purge, counters);
-  return shards != 0;
-}
-
-LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters) {
-  purge_shards(UINT64_MAX, purge, counters);
-}
-
-/* Other threads have use for what they cache, and lose it once in a tick of the clock at most. */
-RESIDENT bool range_cache_merge(unsigned home, struct counters *counters) {
-  static ATOMIC(uint32_t) merged_ms;
-  struct purge everything = PURGE_EVERYTHING;
-  uint32_t now_ms, before_ms = load_relaxed(&merged_ms);
-  if (density_is_low() || !load_relaxed(&nonempty)) return false;
-  now_ms = (uint32_t)os_now_coarse_ms();
-  /* acq_rel: orders nothing; one thread does it. */
-  bool is_for_all = before_ms != now_ms && cas_strong_acq_rel(&merged_ms, &before_ms, now_ms);
-  return purge_shards(is_for_all ? UINT64_MAX : bit_of(home), &everything, counters);
+RESIDENT void range_cache_purge(struct purge *purge, struct counters *counters) {
+  for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
+    purge_row(row, purge, counters);
 }
 
 /* ---- fork -------------------------------------------------------------------------------------------------------- */
 
-static bool holds_any(unsigned shard) {
-  for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++)
-    for (unsigned slot = 0; slot < RANGE_CACHE_SLOTS; slot++)
-      if (load_relaxed(&range_cache_shards[shard].rows[row][slot])) return true;
-  return false;
-}
-
 void range_cache_after_fork(void) {
-  for (unsigned shard = 0; shard < RANGE_CACHE_SHARDS; shard++)
-    if (!(load_relaxed(&nonempty) & bit_of(shard)) && holds_any(shard)) note_nonempty(shard);
+  for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
+    if (lock_reset_in_child(&row->lock)) store_relaxed(&row->count, 0);
 }

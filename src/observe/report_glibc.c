@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "cache/heap.h"
 #include "cache/quarantine.h"
+#include "large/range_magazine.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "pool/range.h"
@@ -42,6 +43,12 @@ static void add_magazines(struct blocks *found, const struct heap *heap) {
     if (magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end)
       add_cached(found, class, magazine_count(magazine));
   }
+}
+
+static void add_ranges(struct blocks *found, const struct heap *heap) {
+  const struct range_magazines *magazines;
+  peek(&magazines, &heap->ranges, sizeof magazines);
+  if (magazines) found->cached_bytes += load_relaxed(&magazines->bytes);
 }
 
 static void add_remote_buffer(struct blocks *found, const struct heap *heap) {
@@ -108,6 +115,7 @@ static void count_blocks(struct blocks *found) {
   }
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct heap *heap = heap_of_owner(owner);
+    add_ranges(found, heap);
     add_magazines(found, heap);
     add_remote_buffer(found, heap);
     add_quarantine(found, heap);

@@ -126,6 +126,9 @@ uint64_t os_now_coarse_ms(void);
 /* Processor time of the whole process; a system call. */
 uint64_t os_processor_ms(void);
 void os_yield(void);
+/* Before it returns each other thread of the process has passed a full memory barrier.  False when the kernel cannot; it is
+ * asked to get ready for it by the first call. */
+bool os_fence_other_threads(void);
 void os_sleep_ms(uint64_t milliseconds);
 
 /* ---- waiting ---------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -165,6 +166,15 @@ static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_
 static void sleep_ns(uint64_t ns) {
   static ATOMIC(uint32_t) nobody_wakes;
   wait_ns(&nobody_wakes, 0, ns);
+}
+
+static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+RESIDENT bool os_fence_other_threads(void) {
+  KEEP_ERRNO();
+  return !os_is_confined() && (fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+                               (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                                fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED)));
 }
 
 void os_yield(void) { sleep_ns(1); }

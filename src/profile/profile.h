@@ -7,7 +7,7 @@
  *     heap.poke of each heap := 0xFF                  heap.profile_generation := what it has seen
  *
  * The tool writes bytes, through /proc/PID/mem; nothing is executed that is not here anyway.  Law: whatever stands in the
- * control record, the process works: each field is read once for a use, and bounded there.  docs/decisions/0032. */
+ * control record, the process works: each field is read once for a use, and bounded there.  docs/decisions/0035. */
 #ifndef HAK_PROFILE_PROFILE_H
 #define HAK_PROFILE_PROFILE_H
 

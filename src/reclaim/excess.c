@@ -3,6 +3,7 @@
 #include "cache/capacity.h"
 #include "cache/divert.h"
 #include "config/options.h"
+#include "large/range_magazine.h"
 #include "os/os.h"
 #include "pool/purge_credit.h"
 #include "reclaim/reclaim.h"
@@ -46,6 +47,7 @@ static uint64_t live_bytes(void) {
     if (++heaps > HEAPS_MAX) return UINT64_MAX;
     bytes += load_relaxed(&owner->bytes_out);
   }
+  bytes -= (int64_t)range_magazines_bytes();
   return bytes > 0 ? (uint64_t)bytes : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "cache/quarantine.h"
 #include "config/limits.h"
 #include "large/big.h"
+#include "large/range_magazine.h"
 #include "pool/slab_pool.h"
 
 /* What a Big request needs in one piece: a range is found by its size and alignment together. */
@@ -42,7 +43,7 @@ static uint64_t bytes_out_of_reach(const struct heap *heap) {
   int64_t bytes =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes) -
                 load_relaxed(&totals.uncounted_bytes)) -
-      own_cached_bytes(heap);
+      own_cached_bytes(heap) - (int64_t)range_magazines_bytes();
   for (const struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     bytes += load_relaxed(&owner->bytes_out);
   return bytes > 0 ? (uint64_t)bytes : 0;

@@ -5,7 +5,7 @@
 #include "cache/lost.h"
 #include "config/limits.h"
 #include "config/options.h"
-#include "large/range_cache.h"
+#include "large/range_magazine.h"
 #include "map/window.h"
 #include "os/lock.h"
 #include "pool/range.h"
@@ -213,7 +213,7 @@ static void purge_own_pages(struct heap *heap, struct purge *purge) {
 
 static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
-  if (depth & FLUSH_SHARED) range_cache_purge(purge, counters);
+  if (depth & FLUSH_SHARED) range_magazines_purge(purge, counters);
   if (depth & PURGE_SLABS) slab_pool_purge(purge);
   if (depth & PURGE_RANGES) range_purge(purge, counters);
   if (depth & PURGE_OWN_PAGES) purge_own_pages(heap, purge);

@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -414,6 +416,10 @@ bool os_is_multi_threaded(void) { return os_fake.is_multi_threaded; }
 
 void os_confine(void) { os_fake.is_confined = true; }
 bool os_is_confined(void) { return os_fake.is_confined; }
+/* Of the whole machine: no process needs to announce that it wants it. */
+bool os_fence_other_threads(void) {
+  return !os_fake.is_confined && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
 void os_note_prctl(int option) { (void)option; }
 
 /* ---- time ----------------------------------------------------------------------------------------- */

@@ -183,30 +183,37 @@ static void free_block(void) { large_give(block, mine()); }
 
 static void check_freed_once(void) {
   require_laws();
-  MODEL_REQUIRE(dirty_granules() == block_granules && load_relaxed(&totals.large_live_bytes) == 0);
+  size_t cached[2];
+  unsigned class = large_class_of_granules(block_granules);
+  MODEL_REQUIRE(range_cache_take(class, SITE, cached, 2, mine()) == 1);
+  MODEL_REQUIRE(cached[0] == granule_of(block) && dirty_granules() == 0);
+  MODEL_REQUIRE(load_relaxed(&totals.large_live_bytes) == 0);
 }
 
 static const struct model_mutant twice_mutants[] = {
-    {"freed in two steps", {{"large_disown", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"freed in two steps", {{"note_freed", "cas", "owner_map", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
 enum { CLASS = SLAB_CLASS_COUNT - 1 + GRANULES };
-static bool is_kept;
+
+static size_t find_one(void) {
+  size_t found;
+  return range_cache_take(CLASS, SITE, &found, 1, mine()) ? found : NO_GRANULE;
+}
 
 static void keep(void) {
   range_info(left)->stamp_ms = 1;
-  is_kept = range_cache_put(left, 0, CLASS);
-  if (!is_kept) hold(left);
+  range_cache_give(left, CLASS, mine());
 }
 static void find(void) {
-  size_t found = range_cache_take_from(0, CLASS, SITE);
+  size_t found = find_one();
   hold(found);
   if (found != NO_GRANULE) range_info(found)->stamp_ms = 2;
 }
 static void purge_old(void) {
   struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
-  range_cache_purge(&old, mine());
+  range_magazines_purge(&old, mine());
 }
 static void purge_young(void) {
   struct purge young = {
@@ -217,16 +224,48 @@ static void purge_young(void) {
 /* It is with one thread, in the cache, where it is looked for, or in the arena. */
 static void check_cache(void) {
   require_laws();
-  size_t found = range_cache_take(1, CLASS, SITE);
+  size_t found = find_one();
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
 }
 
-static const struct model_mutant cache_mutants[] = {
-    {"kept without release", {{"put_into", "cas", "slot", MODEL_WEAKEN, 0}}},
-    {"taken without acquire", {{"range_cache_take_from", "cas", "found", MODEL_WEAKEN, 0}}},
-    {"taken in two steps", {{"range_cache_take_from", "cas", "found", MODEL_SPLIT, 0}}},
-    {"given back in two steps", {{"purge_slot", "cas", "slot", MODEL_SPLIT, 0}}},
+/* ---- a thread's magazine: kept and taken by the thread, emptied by others ----------------------------------------- */
+
+static struct range_magazines *own;
+
+static void set_up_magazines(void) {
+  set_up();
+  own = range_magazines_make();
+  MODEL_REQUIRE(own);
+}
+
+static void keep_own(void) {
+  range_info(left)->stamp_ms = 1;
+  if (!range_magazine_keep(own, CLASS, left)) hold(left);
+}
+static void keep_and_take(void) {
+  keep_own();
+  size_t found = range_magazine_take(own, CLASS);
+  if (found == NO_GRANULE) return;
+  hold(found);
+  range_info(found)->stamp_ms = 2;
+}
+
+/* With one thread, in the magazine, or in the arena. */
+static void check_magazine(void) {
+  require_laws();
+  MODEL_REQUIRE(!load_relaxed(&own->is_used) && !load_relaxed(&own->is_closed));
+  size_t found = range_magazine_take(own, CLASS);
+  MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
+}
+
+static const struct model_mutant magazine_mutants[] = {
+    {"entered in two steps", {{"range_magazines_enter", "exchange", "is_used", MODEL_WEAKEN, 0}}},
+    {"left before the change", {{"range_magazines_leave", "store", "is_used", MODEL_WEAKEN, 0}}},
+    {"opened before the change", {{"empty_some", "store", "is_closed", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
+
+static const struct model_mutant two_mutants[] = {
+    {"closed in two steps", {{"close_some", "cas", "is_closed", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 int main(int count, char **arguments) {
   static const struct model_scenario scenarios[] = {{.name = "range-merge",
@@ -264,13 +303,25 @@ int main(int count, char **arguments) {
                                                      .threads = {keep, find, purge_old},
                                                      .check = check_cache,
                                                      .always = no_spinning,
-                                                     .mutants = cache_mutants},
+                                                     .mutants = lock_mutants},
+                                                    {.name = "range-magazine",
+                                                     .set_up = set_up_magazines,
+                                                     .threads = {keep_and_take, purge_old},
+                                                     .check = check_magazine,
+                                                     .always = no_spinning,
+                                                     .mutants = magazine_mutants},
+                                                    {.name = "range-magazine-two",
+                                                     .set_up = set_up_magazines,
+                                                     .threads = {keep_own, purge_old, purge_old},
+                                                     .check = check_magazine,
+                                                     .always = no_spinning,
+                                                     .mutants = two_mutants},
                                                     {.name = "range-cache-young",
                                                      .set_up = set_up,
                                                      .threads = {keep, find, purge_young},
                                                      .check = check_cache,
                                                      .always = no_spinning,
-                                                     .mutants = cache_mutants},
+                                                     .mutants = lock_mutants},
                                                     {0}};
   return model_main(count, arguments, scenarios);
 }

@@ -133,6 +133,7 @@ uint64_t os_now_ns(void) { return model_os.now_ns; }
 uint64_t os_now_coarse_ms(void) { return model_os.now_ns / 1000000; }
 uint64_t os_processor_ms(void) { return 0; }
 void os_yield(void) { model_pause(); }
+bool os_fence_other_threads(void) { return false; }
 void os_sleep_ms(uint64_t milliseconds) {
   (void)milliseconds;
   if (model_self() >= 0) model_end_thread(); /* a thread that would sleep for long is done */

@@ -1,0 +1,172 @@
+#include "large/range_magazine.h"
+
+#include "large/density.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "report/report.h"
+
+/* Closed, and emptied, at a time; a step of a round ends with them. */
+enum { CLOSED_AT_ONCE = 64 };
+
+ATOMIC(bool) range_magazines_have_barrier;
+static ATOMIC(struct range_magazines *) all;
+static ATOMIC(struct range_magazines *) next_to_empty; /* relaxed: a hint; NULL: the first */
+
+RESIDENT struct range_magazines *range_magazines_make(void) {
+  struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
+  struct range_magazines *head = load_relaxed(&all);
+  if (!magazines) return NULL;
+  if (!head) store_relaxed(&range_magazines_have_barrier, os_fence_other_threads());
+  do magazines->next = head;
+  /* release: what it holds; pairs with close_some. */
+  while (!cas_weak_acq_rel(&all, &head, magazines));
+  return magazines;
+}
+
+COLD void range_magazine_found_another(size_t granule, unsigned class) {
+  struct block_description block = {.base = range_block(granule),
+                                    .block_bytes = class_bytes(class),
+                                    .tier = class_tier_name(class),
+                                    .class_number = class};
+  report_double_free("free", block.base, &block);
+}
+
+RESIDENT uint64_t range_magazines_bytes(void) {
+  uint64_t bytes = 0;
+  /* acquire: pairs with range_magazines_make. */
+  for (struct range_magazines *at = load_acquire(&all); at; at = at->next)
+    bytes += load_relaxed(&at->bytes);
+  return bytes;
+}
+
+/* Two threads may have freed it at once: one of them gives it back. */
+static bool leave_magazine(size_t granule, unsigned class) {
+  uint32_t entry = MAP_TAG_NONE | class;
+  /* acq_rel: of two that do it one is told so; orders nothing else. */
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | MAP_CLASS_BIG)) {
+    range_magazine_found_another(granule, class);
+    return false;
+  }
+  fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(class));
+  return true;
+}
+
+RESIDENT static unsigned empty_row(struct range_magazines *magazines, unsigned class, unsigned most,
+                                   struct purge *purge, struct counters *counters) {
+  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
+  unsigned ranges = 0;
+  for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS && ranges < most; slot++) {
+    size_t granule = (size_t)*slot - 1;
+    if (!*slot || !purge_is_due(purge, range_info(granule)->stamp_ms)) continue;
+    *slot = 0;
+    add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
+    if (leave_magazine(granule, class)) range_cache_give(granule, class, counters);
+    ranges++;
+  }
+  return ranges;
+}
+
+RESIDENT static void empty_rows(struct range_magazines *magazines, struct purge *purge,
+                                struct counters *counters) {
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    empty_row(magazines, class, RANGE_MAGAZINE_SLOTS, purge, counters);
+}
+
+unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
+                              struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!range_magazines_enter(magazines)) return 0;
+  unsigned ranges = empty_row(magazines, class, most, &everything, counters);
+  range_magazines_leave(magazines);
+  return ranges;
+}
+
+RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!range_magazines_enter(magazines)) return;
+  empty_rows(magazines, &everything, counters);
+  range_magazines_leave(magazines);
+}
+
+void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
+                         unsigned ranges, struct counters *counters) {
+  for (; ranges--; granules++) {
+    if (range_magazine_keep(magazines, class, *granules))
+      fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
+    else
+      range_cache_give(*granules, class, counters);
+  }
+}
+
+/* ---- emptying others' ------------------------------------------------------------------------------------------ */
+
+static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
+  struct range_magazines *at = load_relaxed(&next_to_empty);
+  unsigned count = 0;
+  if (!at) at = load_acquire(&all); /* pairs with range_magazines_make */
+  for (; at && count < CLOSED_AT_ONCE; at = at->next) {
+    uint32_t open = 0;
+    /* seq: before is_used is read; pairs with range_magazines_enter. */
+    if (load_relaxed(&at->bytes) && cas_strong_seq(&at->is_closed, &open, 1)) closed[count++] = at;
+  }
+  store_relaxed(&next_to_empty, at);
+  return count;
+}
+
+/* Whether all threads have seen that they are closed.  In a program that is confined since, those that enter pay for it from
+ * now on; who has entered meanwhile will have left when the next round comes. */
+static bool is_seen_by_all(void) {
+  if (!os_is_multi_threaded() || !load_relaxed(&range_magazines_have_barrier)) return true;
+  bool is_seen = os_fence_other_threads();
+  if (!is_seen) store_relaxed(&range_magazines_have_barrier, false);
+  return is_seen;
+}
+
+static void empty_some(struct purge *purge, struct counters *counters) {
+  struct range_magazines *closed[CLOSED_AT_ONCE];
+  unsigned count = close_some(closed);
+  bool is_seen = count && is_seen_by_all();
+  for (unsigned index = 0; index < count; index++) {
+    /* seq: after is_closed was written.  acquire: what its thread changed. */
+    if (is_seen && !load_seq(&closed[index]->is_used))
+      empty_rows(closed[index], purge, counters);
+    else
+      purge->work_remains = true;
+    /* release: what is left; pairs with range_magazines_enter. */
+    store_release(&closed[index]->is_closed, 0);
+  }
+}
+
+LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
+  do empty_some(purge, counters);
+  while (load_relaxed(&next_to_empty) && purge->calls_left == SIZE_MAX);
+  if (load_relaxed(&next_to_empty)) purge->work_remains = purge->is_cut = true;
+  range_cache_purge(purge, counters);
+}
+
+/* Other threads have use for what they keep, and lose it once in a tick of the clock at most. */
+static bool is_turn_of_others(void) {
+  static ATOMIC(uint32_t) gathered_ms;
+  uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&gathered_ms);
+  /* acq_rel: orders nothing; one thread does it. */
+  return before_ms != now_ms && cas_strong_acq_rel(&gathered_ms, &before_ms, now_ms);
+}
+
+RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
+  struct purge everything = PURGE_EVERYTHING;
+  if (!load_relaxed(&all)) return false; /* nobody has ever freed a Large block */
+  bool is_for_all = is_turn_of_others();
+  if (is_for_all) empty_some(&everything, counters);
+  if (density_is_low()) return is_for_all;
+  if (own) range_magazines_flush(own, counters);
+  range_cache_purge(&everything, counters);
+  return true;
+}
+
+void range_magazines_after_fork(void) {
+  range_cache_after_fork();
+  for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
+    store_relaxed(&at->is_used, 0);
+    store_relaxed(&at->is_closed, 0);
+  }
+}

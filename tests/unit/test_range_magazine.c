@@ -1,0 +1,316 @@
+/* src/large/range_magazine: a thread's own freed Large ranges, which others can empty. */
+#include "large/range_magazine.h"
+
+#include <sched.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "cache/divert.h"
+#include "fake/os_fake.h"
+#include "heaps.h"
+#include "large/large.h"
+#include "map/metadata.h"
+#include "report/report.h"
+
+enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
+
+static struct counters counters;
+
+static size_t fresh_of(size_t granules, uint32_t site) {
+  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
+  REQUIRE(granule != NO_GRANULE);
+  range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
+  range_info(granule)->site = site;
+  return granule;
+}
+static size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
+
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
+
+static uint64_t dirty_granules(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes.dirty_bytes >> GRANULE_SHIFT;
+}
+
+static size_t take(unsigned class, uint32_t site) {
+  size_t granule;
+  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
+}
+
+/* Before the process grows: the cache and the own magazines; those of others, but not again in the same tick. */
+static int merge_before_growth(const void *unused) {
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make(), *others = range_magazines_make();
+  os_fake_advance_ms(10);
+  for (unsigned turn = 0; turn < 2; turn++) {
+    range_cache_give(fresh(7), CLASS, &counters);
+    REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
+    REQUIRE(range_magazine_keep(others, CLASS, fresh(7)));
+    REQUIRE(range_magazines_merge(own, &counters));
+    REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
+    REQUIRE((range_magazine_take(others, CLASS) == NO_GRANULE) == (turn == 0));
+  }
+  return 0;
+}
+
+/* ---- magazines ---------------------------------------------------------------------------------------------------- */
+
+static int keep_in_a_magazine(const void *unused) {
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
+    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    while (range_magazine_keep(own, class, fresh_of(granules, 7))) kept++;
+    REQUIRE(kept == range_magazine_slots(class) && kept <= RANGE_MAGAZINE_SLOTS);
+    REQUIRE(kept == 2 || kept * class_bytes(class) <= 2 << 20);
+    while (range_magazine_take(own, class) != NO_GRANULE) kept--;
+    REQUIRE(kept == 0);
+  }
+  REQUIRE(load_relaxed(&own->bytes) == 0);
+  return 0;
+}
+
+/* While another thread is at them, or they are closed. */
+static int leave_alone_what_is_in_use(const void *unused) {
+  struct purge everything = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  REQUIRE(range_magazine_keep(own, CLASS, fresh(7)) && range_magazines_enter(own));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(everything.work_remains && dirty_granules() == 0);
+  range_magazines_leave(own);
+  store_relaxed(&own->is_closed, 1);
+  REQUIRE(range_magazine_take(own, CLASS) == NO_GRANULE && !load_relaxed(&own->is_used));
+  REQUIRE(!range_magazine_keep(own, CLASS, fresh(7)));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 0);
+  store_relaxed(&own->is_closed, 0);
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == GRANULES && load_relaxed(&own->bytes) == 0);
+  return 0;
+}
+
+/* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
+static int empty_many(const void *unused) {
+  enum { MANY = 100 };
+  struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  step.calls_left = 96;
+  struct range_magazines *all[MANY];
+  for (unsigned index = 0; index < MANY; index++) {
+    REQUIRE((all[index] = range_magazines_make()));
+    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+  }
+  range_magazines_purge(&step, &counters);
+  REQUIRE(step.is_cut && dirty_granules() < MANY * GRANULES);
+  range_magazines_purge(&step, &counters);
+  REQUIRE(dirty_granules() == MANY * GRANULES);
+  for (unsigned index = 0; index < MANY; index++)
+    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
+  return 0;
+}
+
+/* ---- as malloc and free come by --------------------------------------------------------------------------------- */
+
+static int serve_whoever_asks(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(must_malloc(200000)); /* the thread has its magazines */
+  void *block = must_malloc(200000);
+  hak_free(block);
+  uint64_t allocs = counted(COUNT_large_allocs);
+  REQUIRE(must_malloc(200000) == block && counted(COUNT_large_allocs) == allocs);
+  return 0;
+}
+
+/* A thread that was called gives back what it frees: excess waits for it. */
+static int keep_nothing_once_called(const void *unused) {
+  (void)unused;
+  start_library();
+  hak_free(must_malloc(200000));
+  REQUIRE(range_magazines_bytes() == class_bytes(class_of_size(200000)));
+  void *block = must_malloc(200000);
+  heap_divert(heap_of_thread);
+  hak_free(block);
+  REQUIRE(range_magazines_bytes() == 0 && !heap_is_diverted(heap_of_thread));
+  return 0;
+}
+
+static void *free_and_end(void *block) {
+  hak_free(block);
+  return NULL;
+}
+
+static int serve_after_a_thread_ended(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = must_malloc(200000);
+  on_a_thread(free_and_end, block);
+  REQUIRE(must_malloc(200000) == block);
+  return 0;
+}
+
+/* Blocks of one class that are cached, side by side, become one of another before the process grows. */
+static int merge_for_another_class(const void *unused) {
+  enum { BLOCKS = 64, TURNS = 8 };
+  void *blocks[BLOCKS];
+  (void)unused;
+  start_library();
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(100 << 10);
+    for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  }
+  uint64_t before = look().committed_bytes;
+  unsigned count = 0;
+  while (look().committed_bytes == before && count < BLOCKS)
+    blocks[count++] = must_malloc(500 << 10);
+  REQUIRE(count >= 12 && count < BLOCKS); /* of 64 times 128 KiB */
+  REQUIRE(take(CLASS, 7) == NO_GRANULE);
+  return 0;
+}
+
+/* A freed block is nobody's until it is taken again: no free of it goes unnoticed. */
+static int notice_a_second_free(const void *unused) {
+  (void)unused;
+  start_library();
+  void *blocks[3];
+  for (unsigned index = 0; index < 3; index++) blocks[index] = must_malloc(100000);
+  for (unsigned index = 0; index < 3; index++) {
+    hak_free(blocks[index]);
+    REQUIRE(!map_entry_is_live(owner_map_entry((uintptr_t)blocks[index])));
+  }
+  return 0;
+}
+
+static ATOMIC(void *) shared;
+static ATOMIC(unsigned) turn, turns_done;
+
+static void *free_each_too(void *turns) {
+  hak_free(must_malloc(100000)); /* its heap is made */
+  for (unsigned at = 1; at <= *(const unsigned *)turns; at++) {
+    while (load_acquire(&turn) != at) sched_yield();
+    hak_free(load_relaxed(&shared));
+    store_release(&turns_done, at);
+  }
+  return NULL;
+}
+
+static void free_both(unsigned at) {
+  void *block = must_malloc(100000);
+  store_relaxed(&shared, block);
+  store_release(&turn, at);
+  for (ATOMIC(unsigned) rest = at % 97; rest; rest--) {
+  }
+  hak_free(block);
+  while (load_acquire(&turns_done) != at) sched_yield();
+}
+
+/* Of two threads that free a block at once one is told so: it is not given out twice. */
+static int free_at_once(const void *unused) {
+  (void)unused;
+  unsigned turns = 20000;
+  pthread_t thread;
+  start_library();
+  misuse_action = MISUSE_IGNORE;
+  REQUIRE(pthread_create(&thread, NULL, free_each_too, &turns) == 0);
+  for (unsigned at = 1; at <= turns; at++) {
+    free_both(at);
+    void *first = must_malloc(100000), *second = must_malloc(100000);
+    REQUIRE(first != second);
+    hak_free(first);
+    hak_free(second);
+  }
+  return pthread_join(thread, NULL);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+static sem_t is_cut_off;
+
+static void stop_here(int signal_number) {
+  (void)signal_number;
+  sem_post(&is_cut_off);
+  for (;;) pause();
+}
+
+static void *purge_until_stopped(void *unused) {
+  (void)unused;
+  struct purge everything = PURGE_EVERYTHING;
+  range_cache_purge(&everything, &counters);
+  return NULL;
+}
+
+static void protect_record(size_t granule, int protection) {
+  uintptr_t record = (uintptr_t)range_info(granule), page_bytes = os_page_bytes();
+  REQUIRE(mprotect((void *)(record - record % page_bytes), page_bytes, protection) == 0);
+}
+
+static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
+  signal(SIGSEGV, SIG_DFL);
+  protect_record(lost, PROT_READ | PROT_WRITE);
+  range_magazines_after_fork();
+  REQUIRE(take(CLASS, 7) == NO_GRANULE);
+  range_cache_give(fresh(7), CLASS, &counters);
+  REQUIRE(take(CLASS, 7) != NO_GRANULE);
+  REQUIRE(range_magazine_take(used, CLASS) != NO_GRANULE);
+  return 0;
+}
+
+/* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
+static int go_on_in_a_child(const void *unused) {
+  (void)unused;
+  pthread_t thread;
+  int status;
+  set_up();
+  os_fake.is_multi_threaded = true;
+  struct range_magazines *used = range_magazines_make();
+  REQUIRE(range_magazine_keep(used, CLASS, fresh(7)) && range_magazines_enter(used));
+  fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
+  size_t lost = fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
+  range_cache_give(lost, CLASS, &counters);
+  REQUIRE(sem_init(&is_cut_off, 0, 0) == 0 && signal(SIGSEGV, stop_here) != SIG_ERR);
+  protect_record(lost, PROT_NONE);
+  REQUIRE(pthread_create(&thread, NULL, purge_until_stopped, NULL) == 0);
+  REQUIRE(sem_wait(&is_cut_off) == 0);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(go_on_in_the_child(lost, used));
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+CHILD_TEST(merge_before_growth)
+CHILD_TEST(keep_in_a_magazine)
+CHILD_TEST(leave_alone_what_is_in_use)
+CHILD_TEST(empty_many)
+CHILD_TEST(serve_whoever_asks)
+CHILD_TEST(keep_nothing_once_called)
+CHILD_TEST(serve_after_a_thread_ended)
+CHILD_TEST(merge_for_another_class)
+CHILD_TEST(notice_a_second_free)
+CHILD_TEST(free_at_once)
+CHILD_TEST(go_on_in_a_child)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_merge_before_growth),
+      cmocka_unit_test(test_keep_in_a_magazine),
+      cmocka_unit_test(test_leave_alone_what_is_in_use),
+      cmocka_unit_test(test_empty_many),
+      cmocka_unit_test(test_serve_whoever_asks),
+      cmocka_unit_test(test_keep_nothing_once_called),
+      cmocka_unit_test(test_serve_after_a_thread_ended),
+      cmocka_unit_test(test_merge_for_another_class),
+      cmocka_unit_test(test_notice_a_second_free),
+      cmocka_unit_test(test_free_at_once),
+      cmocka_unit_test(test_go_on_in_a_child),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
