@@ -203,6 +203,7 @@ void *sampled_slabs_take(unsigned class, struct counters *counters) {
     open_slab(slab);
   }
   leave();
+  if (block) fetch_add_relaxed(&totals.sampled_live_bytes, class_bytes(class));
   return block;
 }
 
@@ -212,6 +213,7 @@ bool sampled_slabs_give(void *block, struct counters *counters) {
   if (UNLIKELY(index == NO_BLOCK)) return false;
   enter();
   bool is_given = give_to(slab, index);
+  if (is_given) fetch_sub_relaxed(&totals.sampled_live_bytes, class_bytes(slab->class));
   if (is_given) settle(slab, counters);
   look_at_waiting(counters);
   leave();

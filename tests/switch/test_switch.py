@@ -57,7 +57,9 @@ def test_a_census_counts_samples_as_what_they_are(start: Start) -> None:
     worker = start("steps", env={"HAKMEM_PROFILE": "64"})
     worker.say(f"take {BLOCKS} {BYTES}")
     with outside(worker.pid) as process:
-        by_class = {item.block_bytes: item.live_blocks for item in take(process.target).classes}
+        full, brief = take(process.target), take(process.target, "counters")
+        assert brief.memory.live_bytes == full.memory.live_bytes
+        by_class = {item.block_bytes: item.live_blocks for item in full.classes}
         assert by_class[CLASS_BYTES] == BLOCKS
         assert len(process.samples()[0]) > BLOCKS * 0.99
         worker.say("give")
