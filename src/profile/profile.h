@@ -51,7 +51,7 @@ INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(
 enum {
   PROFILE_RATE = 1000,
   PROFILE_DEPTH_MAX = 128,
-  PROFILE_PERIOD_FIRST = 65536,  /* bytes: of a period that adapts, until it has */
+  PROFILE_PERIOD_FIRST = 524288, /* bytes: of a period that adapts, until it has */
   PROFILE_PERIOD_PROBES = 524288 /* bytes: when tracers alone want samples, as OpenTelemetry says */
 };
 #define PROFILE_PERIOD_MIN UINT64_C(64)

