@@ -108,7 +108,6 @@ RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
 /* Not with a hard limit, which counts as much of a range as was asked for. */
 RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block) {
   if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
-  if (UNLIKELY(range_info(granule_of((uintptr_t)block))->is_sampled)) return false;
   if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
   return large_keep_own(heap->ranges, (uintptr_t)block, entry);
 }

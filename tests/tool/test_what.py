@@ -25,7 +25,7 @@ from hakmem.blocks.what import what_lives
 from hakmem.census.census import count
 from hakmem.census.reading import read_full
 from hakmem.layout.memory import Memory
-from hakmem.target.demangle import demangled
+from hakmem.target.demangle import cxx_name
 from hakmem.target.target import Target, open_process
 from tool.conftest import Stepper, Tool
 from tool.processes import hakmem, hakmem_json, running, wait_until
@@ -454,12 +454,12 @@ def test_text(data: bytes, is_text: bool) -> None:
 
 
 def test_demangling() -> None:
-    if demangled("_ZTVN4shop5OrderE") is None:
+    if cxx_name("_ZTVN4shop5OrderE") is None:
         pytest.skip("no C++ library is installed")
-    assert demangled("_ZTVN4shop5OrderE") == "vtable for shop::Order"
-    assert demangled("main") is None
-    assert demangled("\0") is None
-    assert demangled("ü") is None
+    assert cxx_name("_ZTVN4shop5OrderE") == "vtable for shop::Order"
+    assert cxx_name("main") is None
+    assert cxx_name("\0") is None
+    assert cxx_name("ü") is None
 
 
 def test_a_signal_to_the_tool_ends_it(contents: subprocess.Popen[str], tool: Tool) -> None:

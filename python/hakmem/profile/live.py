@@ -1,7 +1,7 @@
 """The sampler's tables, of a process or a core, as a profile.
 
-    before = counted(take(target))                 just before the switch, if it can be had
-    profile = read_profile(target, Mode.LIVE, before)
+    start = read_start(target)                      just before the switch, if it can be had
+    profile = read_profile(target, Mode.LIVE, start)
 
 Nothing is stopped: a sample that changes while it is read is one sample more or less.  Segments are never
 moved or given back, so that every pointer stays good."""
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hakmem.census.figures import Snapshot
-from hakmem.census.snapshot import take
+from hakmem.census.reading import Reading, read_quick
+from hakmem.census.snapshot import read_counters, take
 from hakmem.layout.schema import Schema
 from hakmem.profile.model import (
     ClassCount,
@@ -36,6 +37,7 @@ from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
+WEIGHTS = ("bytes", "requested", "blocks", "variance")
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -62,48 +64,76 @@ def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
     return found
 
 
+@dataclass(frozen=True)
+class Start:
+    """What there was when a profile began: live blocks by class; and what earlier ones had counted."""
+
+    live: dict[int, tuple[int, int]]
+    allocated: dict[int, tuple[float, ...]]  # by site, as WEIGHTS
+    profiled: tuple[int, int]  # blocks, bytes
+
+
+def read_start(target: Target) -> Start:
+    with making_sense(target):
+        sites = {number: weights_of(row) for number, row in enumerate(_site_rows(target, read_state(target)))}
+        return Start(counted(take(target), target.schema), sites, _profiled(read_quick(target)))
+
+
 def read_profile(
     target: Target,
     mode: Mode = Mode.LIVE,
-    before: dict[int, tuple[int, int]] | None = None,
+    start: Start | None = None,
     *,
     with_counts: bool = True,
 ) -> Profile:
-    """The profile that is on, or was: `before` is what was `counted` when it began; None if unknown.
-    Without counts the sites are not scaled, and there is no row of what is from before."""
+    """The profile that is on, or was; without `start` what is from before is not known.  Without counts the
+    sites are not scaled, and there is no row of what is from before."""
     with making_sense(target):
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
         stacks, weights = _read_sites(target, state, maps)
         samples = list(_read_samples(target, state, stacks))
         profile = Profile(_header(target, state, mode), _mappings(target, maps), samples)
-        profile.allocated = [
-            _allocated(stacks[number], row) for number, row in weights.items() if row["blocks"] > 0
-        ]
-        profile.classes = class_counts(target, before) if with_counts else []
+        profile.allocated = list(_allocated(stacks, weights, start))
+        profile.classes = class_counts(target, start) if with_counts else []
     target.check_same()
     return profile
 
 
-def class_counts(target: Target, before: dict[int, tuple[int, int]] | None) -> list[ClassCount]:
-    """Exact; without `before` all that lives now may be from then."""
+def class_counts(target: Target, start: Start | None) -> list[ClassCount]:
+    """Exact; without `start` all that lives now may be from then."""
     snapshot = take(target)
-    now, sizes = (
-        counted(snapshot, target.schema),
-        {item.number: item.block_bytes for item in snapshot.classes},
-    )
-    return [
+    now = counted(snapshot, target.schema)
+    before = start.live if start else now
+    sizes = {item.number: item.block_bytes for item in snapshot.classes}
+    found = [
         ClassCount(
             class_number=number,
             block_bytes=sizes.get(number, 0),
             live_blocks=blocks,
             live_bytes=size,
-            before_blocks=blocks if before is None else before.get(number, (0, 0))[0],
-            before_bytes=size if before is None else before.get(number, (0, 0))[1],
+            before_blocks=before.get(number, (0, 0))[0],
+            before_bytes=before.get(number, (0, 0))[1],
         )
         for number, (blocks, size) in now.items()
-        if blocks or (before or {}).get(number, (0, 0))[0]
+        if blocks or before.get(number, (0, 0))[0]
     ]
+    blocks, size = _profiled(read_quick(target))
+    earlier = start.profiled if start else (0, 0)
+    found.append(
+        ClassCount(NO_CLASS, 0, allocated_blocks=blocks - earlier[0], allocated_bytes=size - earlier[1])
+    )
+    return found
+
+
+def _profiled(reading: Reading) -> tuple[int, int]:
+    """Blocks and bytes that were allocated while profiles were on; Big ones by what was asked for."""
+    counters = read_counters(reading)
+    big = counters.get("profiled_big_blocks", 0), counters.get("profiled_big_bytes", 0)
+    by_class = reading.class_counters.get("profiled_blocks")
+    if by_class is None:
+        return big
+    return big[0] + int(by_class.sum()), big[1] + int((by_class * reading.class_bytes).sum())
 
 
 # ---- samples --------------------------------------------------------------------------------------------
@@ -148,11 +178,10 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, np.void]]:
+) -> tuple[dict[int, Stack], dict[int, tuple[float, ...]]]:
     """The stacks, and what was allocated at each, by the site's number."""
     schema = target.schema
-    count = int(state["site_count"])
-    rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]][:count]
+    rows = _site_rows(target, state)
     used = {number: row for number, row in enumerate(rows) if row["frame_count"]}
     depth = schema.constant("profile_depth_max")
     sizes = [min(int(row["frame_count"]), depth) * 8 for row in used.values()]
@@ -165,8 +194,19 @@ def _read_sites(
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
-    weights = {number: row["allocated"] for number, row in enumerate(rows) if number in stacks}
+    weights = {number: weights_of(row) for number, row in enumerate(rows) if number in stacks}
     return stacks, weights
+
+
+def _site_rows(target: Target, state: np.void) -> list[np.void]:
+    """The records of all sites, by number."""
+    rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]]
+    return rows[: int(state["site_count"])]
+
+
+def weights_of(site: np.void) -> tuple[float, ...]:
+    """All that was ever allocated at a site."""
+    return tuple(float(site["allocated"][name]) for name in WEIGHTS)
 
 
 def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -191,20 +231,28 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
     return [(m.start, m.end) for m in maps if m.path == block.path]
 
 
-def _allocated(stack: Stack, row: np.void) -> Sample:
-    """All that a site allocated, as one sample of many: so many that the variance is what was counted."""
-    size, blocks, variance = float(row["bytes"]), float(row["blocks"]), float(row["variance"])
-    seen = size * size / (variance + size * size / blocks)
-    return Sample(
-        stack=calls_of(stack.frames),
-        class_number=NO_CLASS,
-        block_bytes=round(size / blocks),
-        requested_bytes=round(float(row["requested"]) / blocks),
-        weight_bytes=size,
-        weight_blocks=blocks,
-        samples=max(1, round(seen)),
-        is_complete=stack.is_complete,
-    )
+def _allocated(
+    stacks: dict[int, Stack], weights: dict[int, tuple[float, ...]], start: Start | None
+) -> Iterator[Sample]:
+    """What each site allocated since the start, as one sample of so many that the variance is as counted."""
+    for number, now in weights.items():
+        earlier = start.allocated.get(number, (0.0,) * len(WEIGHTS)) if start else (0.0,) * len(WEIGHTS)
+        size, requested, blocks, variance = (
+            after - before for after, before in zip(now, earlier, strict=True)
+        )
+        if blocks <= 0 or size <= 0:
+            continue
+        seen = size * size / (max(0.0, variance) + size * size / blocks)
+        yield Sample(
+            stack=calls_of(stacks[number].frames),
+            class_number=NO_CLASS,
+            block_bytes=round(size / blocks),
+            requested_bytes=round(requested / blocks),
+            weight_bytes=size,
+            weight_blocks=blocks,
+            samples=max(1, round(seen)),
+            is_complete=stacks[number].is_complete,
+        )
 
 
 # ---- whose it is ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
-from hakmem.profile.live import counted, is_known, read_profile
+from hakmem.profile.live import Start, is_known, read_profile, read_start
 from hakmem.profile.model import Mode, Profile
 from hakmem.target.switch import Settings, Switch, read_state
 from hakmem.target.target import Target
@@ -57,10 +57,10 @@ def require_profiles(target: Target) -> None:
 def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> Gathered:
     """Switches the profile on, reads it for the plan's time, and switches it off."""
     require_profiles(target)
-    before = counted(take(target), target.schema)
+    start = read_start(target)
     with Switch(target) as switch:
         was_on = is_on(target)
-        readings = _Readings(target, plan.mode, None if was_on else before)
+        readings = _Readings(target, plan.mode, None if was_on else start)
         try:
             with stoppable():
                 gathered = _while_on(switch, plan, readings, progress, was_on=was_on)
@@ -103,7 +103,7 @@ class _Readings:
 
     target: Target
     mode: Mode
-    before: dict[int, tuple[int, int]] | None
+    start: Start | None
     last: Profile | None = None
     highest_bytes: float = 0.0
     took_s: float = 0.0
@@ -115,7 +115,7 @@ class _Readings:
         if is_peak and self.last is not None and live_bytes < self.highest_bytes * PEAK_STEP:
             return
         began_s = time.monotonic()
-        self.last = read_profile(self.target, self.mode, self.before, with_counts=is_last or is_peak)
+        self.last = read_profile(self.target, self.mode, self.start, with_counts=is_last or is_peak)
         self.highest_bytes = live_bytes
         self.took_s = time.monotonic() - began_s
 
@@ -142,6 +142,7 @@ def _while_on(
         if readings.last is None:
             raise
         ended, stopped_by = str(error), None
+        notes.append(f"{error}; what was gathered until then is shown")
         readings.last.header.comments.append(f"not whole: {error}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)

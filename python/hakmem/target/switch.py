@@ -92,6 +92,7 @@ class Switch:
     def renew(self, lease_s: float) -> None:
         """The lease ends so many seconds from now; 0: never."""
         self._set("lease_ms", monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0)
+        self._next_generation()
 
     def off(self) -> None:
         self._set("flags", 0)
@@ -143,8 +144,12 @@ class Switch:
 
     def _announce(self) -> None:
         """The generation, and a byte in each heap, for threads that only hit their magazines."""
-        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF)
+        self._next_generation()
         self._poke()
+
+    def _next_generation(self) -> None:
+        """1 to 255."""
+        self._set("generation", int(self._record()["generation"]) % 255 + 1)
 
     def _poke(self) -> None:
         schema = self.target.schema
