@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hakmem.census.snapshot import take
-from profiles.conftest import Worker
+from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
 Start = Callable[..., Worker]
