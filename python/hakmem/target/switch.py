@@ -32,6 +32,7 @@ CONTROL, STATE = "profile_control", "profile_state"
 NS_PER_MS, MS_PER_S = 1_000_000, 1000
 PATIENCE_S = 2.0  # for what the process does at its next slow path
 STEP_S = 0.005
+RENEWAL_MS = 100  # longer than a lease's end and its renewal may cross
 STOPPED = "Tt"
 
 
@@ -85,13 +86,20 @@ class Switch:
         self._set("period_bytes", settings.period_bytes)
         self._set("samples_per_second", settings.samples_per_second)
         self._set("stack_depth", settings.stack_depth)
-        self.renew(settings.lease_s)
+        self._lease(settings.lease_s)
         self._set("flags", self.target.schema.constant("profile_on"))
         self._announce()
 
+    def _lease(self, lease_s: float) -> None:
+        end_ms = monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0
+        self._set("lease_ms", end_ms)
+
     def renew(self, lease_s: float) -> None:
-        """The lease ends so many seconds from now; 0: never."""
-        self._set("lease_ms", monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0)
+        """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
+        now_ms, end_ms = monotonic_ms(self.target.pid), int(self._record()["lease_ms"])
+        self._lease(lease_s)
+        if end_ms and end_ms <= now_ms + RENEWAL_MS:
+            self._announce()
 
     def off(self) -> None:
         self._set("flags", 0)
@@ -142,8 +150,11 @@ class Switch:
     # ---- bytes ----------------------------------------------------------------------------------------
 
     def _announce(self) -> None:
-        """The generation, and a byte in each heap, for threads that only hit their magazines."""
-        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF)
+        """The generation, and a byte in each heap, for threads that only hit their magazines.
+
+        Never 0: a heap that begins has seen that, and would not look.
+        """
+        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF or 1)
         self._poke()
 
     def _poke(self) -> None:
