@@ -16,15 +16,20 @@ void divert_tick(void) {
 
 /* ---- profiles ------------------------------------------------------------------------------------------------ */
 
+/* It says so first, and last that it is not: a forked child may find a thread cut off in between. */
 static void arm(struct heap *heap, bool is_armed) {
+  if (is_armed) store_relaxed(&heap->sampler.is_armed, true);
+  keep_store_order();
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     magazine_arm(&heap->magazines[class], is_armed);
-  store_relaxed(&heap->sampler.is_armed, is_armed);
+  keep_store_order();
+  if (!is_armed) store_relaxed(&heap->sampler.is_armed, false);
 }
 
 void divert_disarm(struct heap *heap) {
   if (load_relaxed(&heap->sampler.is_armed)) arm(heap, false);
   sampler_stop(&heap->sampler);
+  heap->sampler.is_sampling = false; /* a thread that a fork has cut off may have been at it */
   heap->sampler.seen_word = 0;
   store_relaxed(&heap->sampler.generation, 0);
 }
@@ -53,7 +58,8 @@ void divert_look(struct heap *heap) {
 /* ---- tags ------------------------------------------------------------------------------------------------------ */
 
 void divert_end(struct heap *heap, unsigned class) {
-  store_relaxed(&heap->tag, heap->owner.tag);
+  /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
+  exchange_seq(&heap->tag, heap->owner.tag);
   if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
   if (!options.guard) return;
   if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);

@@ -75,10 +75,12 @@ static uintptr_t address_of(const void *block) {
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
-/* A slab block that is none of a slab of samples would not be found again: there was no memory for one. */
+/* A slab block that is none of a slab of samples would not be found again: there was no memory for one.  Nor would a guarded
+ * one, or what malloc(0) gives in hardened mode: they lie outside, and no free of theirs asks. */
 static bool is_found_again(const void *block) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (options.harden || map_entry_is_sampled(entry)) return true;
+  if (options.harden) return is_in_window((uintptr_t)block);
+  if (map_entry_is_sampled(entry)) return true;
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) return false;
   range_info(granule_of((uintptr_t)block))->is_sampled = true;
   return true;

@@ -31,7 +31,8 @@ from hakmem.target.target import Target
 CONTROL, STATE = "profile_control", "profile_state"
 NS_PER_MS, MS_PER_S = 1_000_000, 1000
 PATIENCE_S = 2.0  # for what the process does at its next slow path
-STEP_S = 0.005
+STEP_S = 0.02
+RENEWAL_MS = 100  # longer than a lease's end and its renewal may cross
 STOPPED = "Tt"
 
 
@@ -85,14 +86,26 @@ class Switch:
         self._set("period_bytes", settings.period_bytes)
         self._set("samples_per_second", settings.samples_per_second)
         self._set("stack_depth", settings.stack_depth)
-        self.renew(settings.lease_s)
+        self._lease(settings.lease_s)
         self._set("flags", self.target.schema.constant("profile_on"))
         self._announce()
 
+    def _lease(self, lease_s: float) -> None:
+        end_ms = monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0
+        self._set("lease_ms", end_ms)
+
     def renew(self, lease_s: float) -> None:
+<<<<<<< HEAD
         """The lease ends so many seconds from now; 0: never."""
         self._set("lease_ms", monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0)
         self._next_generation()
+=======
+        """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
+        now_ms, end_ms = monotonic_ms(self.target.pid), int(self._record()["lease_ms"])
+        self._lease(lease_s)
+        if end_ms and end_ms <= now_ms + RENEWAL_MS:
+            self._announce()
+>>>>>>> revp
 
     def off(self) -> None:
         self._set("flags", 0)
@@ -127,8 +140,16 @@ class Switch:
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
 
     def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:
-        """Until all running threads have, or for so long: a thread that does not allocate follows later."""
-        self._wait(lambda: self.followed().is_all, patience_s)
+        """Until all running threads have, or for so long: a thread that does not allocate follows later.
+        Those that have not are poked again: they may have been in the middle of another call of theirs."""
+
+        def is_all() -> bool:
+            if self.followed().is_all:
+                return True
+            self._poke()
+            return False
+
+        self._wait(is_all, patience_s)
         return self.followed()
 
     def wait_purged(self, number: int, patience_s: float) -> bool:
@@ -143,8 +164,16 @@ class Switch:
     # ---- bytes ----------------------------------------------------------------------------------------
 
     def _announce(self) -> None:
+<<<<<<< HEAD
         """The generation, and a byte in each heap, for threads that only hit their magazines."""
         self._next_generation()
+=======
+        """The generation, and a byte in each heap, for threads that only hit their magazines.
+
+        Never 0: a heap that begins has seen that, and would not look.
+        """
+        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF or 1)
+>>>>>>> revp
         self._poke()
 
     def _next_generation(self) -> None:
