@@ -95,17 +95,11 @@ class Switch:
         self._set("lease_ms", end_ms)
 
     def renew(self, lease_s: float) -> None:
-<<<<<<< HEAD
-        """The lease ends so many seconds from now; 0: never."""
-        self._set("lease_ms", monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0)
-        self._next_generation()
-=======
         """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
         now_ms, end_ms = monotonic_ms(self.target.pid), int(self._record()["lease_ms"])
         self._lease(lease_s)
         if end_ms and end_ms <= now_ms + RENEWAL_MS:
             self._announce()
->>>>>>> revp
 
     def off(self) -> None:
         self._set("flags", 0)
@@ -164,21 +158,12 @@ class Switch:
     # ---- bytes ----------------------------------------------------------------------------------------
 
     def _announce(self) -> None:
-<<<<<<< HEAD
-        """The generation, and a byte in each heap, for threads that only hit their magazines."""
-        self._next_generation()
-=======
         """The generation, and a byte in each heap, for threads that only hit their magazines.
 
         Never 0: a heap that begins has seen that, and would not look.
         """
         self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF or 1)
->>>>>>> revp
         self._poke()
-
-    def _next_generation(self) -> None:
-        """1 to 255."""
-        self._set("generation", int(self._record()["generation"]) % 255 + 1)
 
     def _poke(self) -> None:
         schema = self.target.schema
