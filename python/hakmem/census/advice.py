@@ -22,7 +22,7 @@ HUGE, METADATA = "huge-page fill", "hakmem's metadata"
 ADVICE = {
     LIVE: (
         "Memory that the program requested and has not freed.",
-        "A heap profiler shows which code allocated it.",
+        "`hakmem profile` shows which code allocates it, `hakmem what` what it is.",
     ),
     ROUNDING: (
         "Requests are rounded up to the next size class; sizes just above a class waste most.",
