@@ -185,6 +185,25 @@ static int serve_whoever_asks(const void *unused) {
   return 0;
 }
 
+/* A program with one thread whose requests all come from its magazines gives back by age all the same. */
+static int give_back_without_a_slow_path(const void *unused) {
+  enum { BLOCKS = 24, TURNS = 40 }; /* too little to be excess */
+  void *blocks[BLOCKS];
+  (void)unused;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  hak_free(must_malloc(100000));
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(500 << 10);
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  uint64_t before = look().committed_bytes;
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    os_fake_advance_ms(options.decay_ms / 8);
+    hak_free(must_malloc(100000));
+  }
+  REQUIRE(look().committed_bytes < before - (BLOCKS / 2) * (500 << 10));
+  return 0;
+}
+
 /* A thread that was called gives back what it frees: excess waits for it. */
 static int keep_nothing_once_called(const void *unused) {
   (void)unused;
@@ -363,6 +382,7 @@ CHILD_TEST(empty_many)
 CHILD_TEST(empty_all_from_the_middle)
 CHILD_TEST(tell_of_what_the_first_part_left)
 CHILD_TEST(serve_whoever_asks)
+CHILD_TEST(give_back_without_a_slow_path)
 CHILD_TEST(keep_nothing_once_called)
 CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
@@ -380,6 +400,7 @@ int main(void) {
       cmocka_unit_test(test_empty_all_from_the_middle),
       cmocka_unit_test(test_tell_of_what_the_first_part_left),
       cmocka_unit_test(test_serve_whoever_asks),
+      cmocka_unit_test(test_give_back_without_a_slow_path),
       cmocka_unit_test(test_keep_nothing_once_called),
       cmocka_unit_test(test_serve_after_a_thread_ended),
       cmocka_unit_test(test_merge_for_another_class),
