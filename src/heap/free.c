@@ -106,10 +106,10 @@ RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
 }
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
-RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block) {
+RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, uint64_t now_ms) {
   if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
   if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
-  return large_keep_own(heap->ranges, (uintptr_t)block, entry);
+  return large_keep_own(heap->ranges, (uintptr_t)block, entry, now_ms);
 }
 
 /* Half of the magazine's ranges go.  The block may have been among them: then it has been freed by two threads at once. */
@@ -119,7 +119,8 @@ static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned half = range_magazine_slots(class) / 2;
   class_figures_flushed(heap, class,
                         range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));
-  return owner_map_entry((uintptr_t)block) == entry && keep_large(heap, entry, block);
+  return owner_map_entry((uintptr_t)block) == entry &&
+         keep_large(heap, entry, block, os_now_coarse_ms());
 }
 
 RESIDENT static void free_range(uint32_t entry, void *block) {
@@ -203,13 +204,21 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
+/* A program whose requests all come from its magazines takes no other way by here. */
+RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void *block) {
+  uint64_t now_ms = os_now_coarse_ms();
+  if (!keep_large(heap, entry, block, now_ms)) return false;
+  if (UNLIKELY(reclaim_is_due(now_ms))) reclaim_when_due(heap);
+  return true;
+}
+
 /* Another heap's block that goes no further than this thread's caches: most of them.  Here, and not in
  * the fast path, because only blocks that changed threads come this way.  (And an own one when its
  * magazine is full.) */
 static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (!map_entry_is_live(entry) || heap_is_diverted(heap)) return false;
-  if (class >= SLAB_CLASS_COUNT) return keep_large(heap, entry, block);
+  if (class >= SLAB_CLASS_COUNT) return keep_large_for_now(heap, entry, block);
   if (class >= TINY_CLASS_COUNT) return push_for_reuse(heap, class, block);
   return (entry & ~MAP_CLASS_MASK) != heap->owner.tag && keep_tiny(heap, class, block);
 }

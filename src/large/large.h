@@ -42,12 +42,13 @@ INLINE uintptr_t large_take_own(struct range_magazines *magazines, unsigned clas
   return range_block(granule);
 }
 
-/* Frees a live Large block into it; false when it has no room, or it is no block. */
-INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, uint32_t entry) {
+/* Frees a live Large block into it, at this time; false when it has no room, or it is no block. */
+INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, uint32_t entry,
+                           uint64_t now_ms) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
   if (UNLIKELY(!range_block_begins_at(block) || info->is_sampled)) return false;
-  info->stamp_ms = (uint32_t)os_now_coarse_ms();
+  info->stamp_ms = (uint32_t)now_ms;
   info->is_zero = false;
   if (!range_magazine_keep(magazines, entry & MAP_CLASS_MASK, granule)) return false;
   purge_want(); /* last: a round that begins from here on finds the range */

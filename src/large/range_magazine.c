@@ -100,8 +100,10 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
 
 /* ---- emptying others' ------------------------------------------------------------------------------------------ */
 
-static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
-  struct range_magazines *at = load_relaxed(&next_to_empty);
+/* From `*from` on, NULL: the first; which then is where to go on. */
+static unsigned close_some(struct range_magazines **from,
+                           struct range_magazines *closed[CLOSED_AT_ONCE]) {
+  struct range_magazines *at = *from;
   unsigned count = 0;
   if (!at) at = load_acquire(&all); /* pairs with range_magazines_make */
   for (; at && count < CLOSED_AT_ONCE; at = at->next) {
@@ -109,7 +111,7 @@ static unsigned close_some(struct range_magazines *closed[CLOSED_AT_ONCE]) {
     /* seq: before is_used is read; pairs with range_magazines_enter. */
     if (load_relaxed(&at->bytes) && cas_strong_seq(&at->is_closed, &open, 1)) closed[count++] = at;
   }
-  store_relaxed(&next_to_empty, at);
+  *from = at;
   return count;
 }
 
@@ -122,9 +124,11 @@ static bool is_seen_by_all(void) {
   return is_seen;
 }
 
-static void empty_some(struct purge *purge, struct counters *counters) {
+/* From there on; where to go on, NULL after the last. */
+static struct range_magazines *empty_some(struct range_magazines *from, struct purge *purge,
+                                          struct counters *counters) {
   struct range_magazines *closed[CLOSED_AT_ONCE];
-  unsigned count = close_some(closed);
+  unsigned count = close_some(&from, closed);
   bool is_seen = count && is_seen_by_all();
   for (unsigned index = 0; index < count; index++) {
     /* seq: after is_closed was written.  acquire: what its thread changed. */
@@ -135,12 +139,19 @@ static void empty_some(struct purge *purge, struct counters *counters) {
     /* release: what is left; pairs with range_magazines_enter. */
     store_release(&closed[index]->is_closed, 0);
   }
+  return from;
 }
 
+/* A round without bounds begins with the first, wherever others are.  One in parts is followed by one more: what was too
+ * young in the parts before is known to nobody else. */
 LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
-  do empty_some(purge, counters);
-  while (load_relaxed(&next_to_empty) && purge->calls_left == SIZE_MAX);
-  if (load_relaxed(&next_to_empty)) purge->work_remains = purge->is_cut = true;
+  bool is_bounded = purge_is_bounded(purge);
+  struct range_magazines *at = is_bounded ? load_relaxed(&next_to_empty) : NULL;
+  purge->work_remains |= at != NULL;
+  do at = empty_some(at, purge, counters);
+  while (at && !is_bounded);
+  store_relaxed(&next_to_empty, at);
+  if (at) purge->work_remains = purge->is_cut = true;
   range_cache_purge(purge, counters);
 }
 
@@ -156,11 +167,21 @@ RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters
   struct purge everything = PURGE_EVERYTHING;
   if (!load_relaxed(&all)) return false; /* nobody has ever freed a Large block */
   bool is_for_all = is_turn_of_others();
-  if (is_for_all) empty_some(&everything, counters);
+  if (is_for_all)
+    store_relaxed(&next_to_empty, empty_some(load_relaxed(&next_to_empty), &everything, counters));
   if (density_is_low()) return is_for_all;
   if (own) range_magazines_flush(own, counters);
   range_cache_purge(&everything, counters);
   return true;
+}
+
+/* A thread that was cut off had written one of the two. */
+static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
+  uint64_t bytes = 0;
+  for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++)
+    for (unsigned slot = 0; slot < RANGE_MAGAZINE_SLOTS; slot++)
+      if (magazines->slots[row][slot]) bytes += class_bytes(SLAB_CLASS_COUNT + row);
+  return bytes;
 }
 
 void range_magazines_after_fork(void) {
@@ -168,5 +189,6 @@ void range_magazines_after_fork(void) {
   for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
     store_relaxed(&at->is_used, 0);
     store_relaxed(&at->is_closed, 0);
+    store_relaxed(&at->bytes, bytes_in_rows(at));
   }
 }

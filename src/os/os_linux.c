@@ -172,9 +172,10 @@ static bool fence(int command) { return syscall(SYS_membarrier, command, 0, 0) =
 
 RESIDENT bool os_fence_other_threads(void) {
   KEEP_ERRNO();
-  return !os_is_confined() && (fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
-                               (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-                                fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED)));
+  if (os_is_confined() || os_is_filtered()) return false; /* it may kill the caller */
+  return fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+         (fence(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+          fence(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
 void os_yield(void) { sleep_ns(1); }

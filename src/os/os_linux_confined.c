@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/scan.h"
 #include "os/os.h"
 #include "os/os_linux.h"
 
@@ -24,6 +25,23 @@ void os_note_prctl(int option) {
   if (thread_id && thread_id != (uint32_t)syscall(SYS_gettid)) return;
   os_confine();
   os_await_threads();
+}
+
+/* Of "Seccomp:<tab>0" in the lines of the status; true too when it cannot be read. */
+static bool find_filter(void) {
+  char status[4096];
+  os_read_file("/proc/self/status", status, sizeof status);
+  for (const char *line = status; line; line = scan_for(line, '\n')) {
+    if (*line == '\n') line++;
+    const char *mode = scan_past(line, "Seccomp:\t");
+    if (mode) return *mode != '0';
+  }
+  return true;
+}
+
+bool os_is_filtered(void) {
+  static ATOMIC(char) known;
+  return os_known(&known, find_filter);
 }
 
 /* From a file with a word for each page; -1 when it does not tell. */

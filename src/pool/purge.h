@@ -30,6 +30,9 @@ INLINE bool purge_may_go_on(const struct purge *purge) {
   return purge->bytes_left && purge->calls_left;
 }
 
+/* Whether it may leave something for the next one.  (Each call of one without bounds is counted, too.) */
+INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
+
 /* True when something that was freed at `stamp_ms` is old enough, and may still go; notes what stays. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
   uint32_t age_ms = purge->now_ms - stamp_ms;

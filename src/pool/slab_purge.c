@@ -89,7 +89,7 @@ enum { SCANS_A_ROUND = 1024 };
 
 LONG_LIVED void slab_pool_purge(struct purge *purge) {
   unsigned kinds = KIND_DIRTY_RUN | KIND_KEPT | (purge->give_addresses ? KIND_CLEAN : 0);
-  size_t scans = purge->calls_left == SIZE_MAX ? SIZE_MAX : SCANS_A_ROUND;
+  size_t scans = purge_is_bounded(purge) ? SCANS_A_ROUND : SIZE_MAX;
   if (!pass.below || scans == SIZE_MAX) {
     pass.below = load_relaxed(&window.frontier_chunk);
     pass.was_found = false;

@@ -13,22 +13,22 @@
 
 /* ---- rounds by age ------------------------------------------------------------------------------------------ */
 
-static ATOMIC(uint64_t) next_round_ms;
+ATOMIC(uint64_t) reclaim_next_round_ms;
 
 /* The first slow path after memory was freed sets the time of the next round: at once where nothing is to wait,
  * unless the last one was just now. */
 RESIDENT static void arm(uint64_t now_ms) {
   uint32_t wanted = PURGE_WANTED;
   if (options.decay_ms)
-    store_relaxed(&next_round_ms, now_ms + reclaim_interval_ms());
-  else if (load_relaxed(&next_round_ms) < now_ms)
-    store_relaxed(&next_round_ms, now_ms);
+    store_relaxed(&reclaim_next_round_ms, now_ms + reclaim_interval_ms());
+  else if (load_relaxed(&reclaim_next_round_ms) < now_ms)
+    store_relaxed(&reclaim_next_round_ms, now_ms);
   cas_strong_acq_rel(&purge_state, &wanted, PURGE_ARMED);
 }
 
 /* Whoever moves the time of the next round on begins this one. */
 static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
-  return cas_strong_acq_rel(&next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
+  return cas_strong_acq_rel(&reclaim_next_round_ms, &due_ms, now_ms + reclaim_interval_ms());
 }
 
 /* The helper comes, unless it gets no processor.  Since the round fell due no slow path was taken, or it would have been run:
@@ -39,7 +39,7 @@ NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t d
   bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
   if (!reclaim(heap, was_quiet ? RECLAIM_QUIET : RECLAIM_AGE).is_cut) return;
-  store_relaxed(&next_round_ms, was_quiet ? due_ms : now_ms);
+  store_relaxed(&reclaim_next_round_ms, was_quiet ? due_ms : now_ms);
   if (heap_is_real(heap) && !options.harden) heap_divert(heap);
 }
 
@@ -49,7 +49,7 @@ enum { PARTS_MAX = 4 };
 void reclaim_round_when_due(struct heap *heap) {
   uint64_t now_ms = os_now_coarse_ms();
   if (load_acquire(&purge_state) == PURGE_WANTED) arm(now_ms);
-  uint64_t due_ms = load_relaxed(&next_round_ms);
+  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
   if (now_ms < due_ms || !begin_round(now_ms, due_ms)) return;
   bool is_cut = true;
   for (unsigned part = 0; is_cut && part < PARTS_MAX; part++)
@@ -167,7 +167,7 @@ RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, 
   if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  uint64_t due_ms = load_relaxed(&next_round_ms);
+  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
   if (heap_is_real(heap)) scan_when_due(heap, now_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
   if (heap_is_real(heap)) excess_give_when_due(heap);

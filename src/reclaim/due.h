@@ -4,6 +4,16 @@
 #define HAK_RECLAIM_DUE_H
 
 #include "cache/heap.h"
+#include "pool/purge.h"
+
+extern ATOMIC(uint64_t) reclaim_next_round_ms;
+
+/* Whether a round by age is the calling thread's, as there is no helper, or its time is to be set. */
+INLINE bool reclaim_is_due(uint64_t now_ms) {
+  uint32_t state = load_relaxed(&purge_state);
+  if (state == PURGE_NONE || load_relaxed(&purge_has_helper)) return false;
+  return state == PURGE_WANTED || now_ms >= load_relaxed(&reclaim_next_round_ms); /* a hint */
+}
 
 /* At the end of slow paths, outside the latch: what is due is done, a step of it. */
 void reclaim_when_due(struct heap *heap);

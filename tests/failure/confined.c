@@ -42,6 +42,7 @@ static const struct call {
     CALL(futex),
     CALL(brk),
     CALL(getrandom),
+    CALL(membarrier),
     CALL(mincore),
     CALL(process_vm_readv),
     CALL(sched_yield),
@@ -121,7 +122,7 @@ static void confine(const char *action, const char *how, const char *allowed, bo
 /* As a service manager does it: what services are not thought to need ends the process; then the program begins. */
 static void run_under_filter(char **arguments) {
   struct sock_fprog program = begin_filter();
-  add_calls("mincore,process_vm_readv,sched_yield", action_of(arguments[1]));
+  add_calls("membarrier,mincore,process_vm_readv,sched_yield", action_of(arguments[1]));
   add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   program.len = (unsigned short)filter_count;
   CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);

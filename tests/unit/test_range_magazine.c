@@ -117,6 +117,61 @@ static int empty_many(const void *unused) {
   return 0;
 }
 
+static struct range_magazines *make_with_one(uint32_t age_ms) {
+  struct range_magazines *made = range_magazines_make();
+  size_t granule = fresh(7);
+  REQUIRE(made != NULL);
+  range_info(granule)->stamp_ms -= age_ms;
+  REQUIRE(range_magazine_keep(made, CLASS, granule));
+  return made;
+}
+
+/* A round without bounds comes to all, wherever others have stopped, and however many calls it has done before. */
+static int empty_all_from_the_middle(const void *unused) {
+  enum { MANY = 200 };
+  struct purge everything = PURGE_EVERYTHING, step = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  step.calls_left = 96;
+  struct range_magazines *all[MANY];
+  for (unsigned index = 0; index < MANY; index++) all[index] = make_with_one(0);
+  range_magazines_purge(&step, &counters);
+  REQUIRE(step.is_cut);
+  for (unsigned index = 0; index < MANY; index++)
+    if (!load_relaxed(&all[index]->bytes))
+      REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+  purge_note_call(&everything);
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(range_magazines_bytes() == 0 && !everything.is_cut && !everything.work_remains);
+  return 0;
+}
+
+/* Of a round in parts the first finds what is too young, the last one nothing of the kind: there is something left. */
+static int tell_of_what_the_first_part_left(const void *unused) {
+  enum { OLD = 10, YOUNG = 64, AGE_MS = 1000 };
+  (void)unused;
+  set_up();
+  for (unsigned index = 0; index < OLD; index++) make_with_one(AGE_MS);
+  for (unsigned index = 0; index < YOUNG; index++) make_with_one(0); /* the first in the list */
+  struct purge part = {.now_ms = (uint32_t)os_now_coarse_ms(),
+                       .decay_ms = AGE_MS,
+                       .bytes_left = SIZE_MAX,
+                       .calls_left = 96};
+  do {
+    part.is_cut = part.work_remains = false;
+    range_magazines_purge(&part, &counters);
+  } while (part.is_cut);
+  REQUIRE(range_magazines_bytes() == YOUNG * class_bytes(CLASS) && part.work_remains);
+  part.now_ms += AGE_MS;
+  for (unsigned rounds = 0; part.work_remains; rounds++) {
+    REQUIRE(rounds < 8);
+    part.is_cut = part.work_remains = false;
+    range_magazines_purge(&part, &counters);
+  }
+  REQUIRE(range_magazines_bytes() == 0);
+  return 0;
+}
+
 /* ---- as malloc and free come by --------------------------------------------------------------------------------- */
 
 static int serve_whoever_asks(const void *unused) {
@@ -127,6 +182,25 @@ static int serve_whoever_asks(const void *unused) {
   hak_free(block);
   uint64_t allocs = counted(COUNT_large_allocs);
   REQUIRE(must_malloc(200000) == block && counted(COUNT_large_allocs) == allocs);
+  return 0;
+}
+
+/* A program with one thread whose requests all come from its magazines gives back by age all the same. */
+static int give_back_without_a_slow_path(const void *unused) {
+  enum { BLOCKS = 24, TURNS = 40 }; /* too little to be excess */
+  void *blocks[BLOCKS];
+  (void)unused;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  hak_free(must_malloc(100000));
+  for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(500 << 10);
+  for (unsigned index = 0; index < BLOCKS; index++) hak_free(blocks[index]);
+  uint64_t before = look().committed_bytes;
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    os_fake_advance_ms(options.decay_ms / 8);
+    hak_free(must_malloc(100000));
+  }
+  REQUIRE(look().committed_bytes < before - (BLOCKS / 2) * (500 << 10));
   return 0;
 }
 
@@ -263,6 +337,21 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
   return 0;
 }
 
+/* A thread is cut off after it has filled a slot, or emptied one. */
+static int count_anew_in_a_child(const void *unused) {
+  struct purge everything = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  struct range_magazines *one = make_with_one(0), *other = make_with_one(0);
+  store_relaxed(&one->bytes, 0);
+  store_relaxed(&other->bytes, 2 * class_bytes(CLASS));
+  range_magazines_after_fork();
+  REQUIRE(range_magazines_bytes() == 2 * class_bytes(CLASS));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == 2 * GRANULES && range_magazines_bytes() == 0);
+  return 0;
+}
+
 /* In the child a thread is cut off while it has a row, and another while it is at its magazines. */
 static int go_on_in_a_child(const void *unused) {
   (void)unused;
@@ -290,12 +379,16 @@ CHILD_TEST(merge_before_growth)
 CHILD_TEST(keep_in_a_magazine)
 CHILD_TEST(leave_alone_what_is_in_use)
 CHILD_TEST(empty_many)
+CHILD_TEST(empty_all_from_the_middle)
+CHILD_TEST(tell_of_what_the_first_part_left)
 CHILD_TEST(serve_whoever_asks)
+CHILD_TEST(give_back_without_a_slow_path)
 CHILD_TEST(keep_nothing_once_called)
 CHILD_TEST(serve_after_a_thread_ended)
 CHILD_TEST(merge_for_another_class)
 CHILD_TEST(notice_a_second_free)
 CHILD_TEST(free_at_once)
+CHILD_TEST(count_anew_in_a_child)
 CHILD_TEST(go_on_in_a_child)
 
 int main(void) {
@@ -304,12 +397,16 @@ int main(void) {
       cmocka_unit_test(test_keep_in_a_magazine),
       cmocka_unit_test(test_leave_alone_what_is_in_use),
       cmocka_unit_test(test_empty_many),
+      cmocka_unit_test(test_empty_all_from_the_middle),
+      cmocka_unit_test(test_tell_of_what_the_first_part_left),
       cmocka_unit_test(test_serve_whoever_asks),
+      cmocka_unit_test(test_give_back_without_a_slow_path),
       cmocka_unit_test(test_keep_nothing_once_called),
       cmocka_unit_test(test_serve_after_a_thread_ended),
       cmocka_unit_test(test_merge_for_another_class),
       cmocka_unit_test(test_notice_a_second_free),
       cmocka_unit_test(test_free_at_once),
+      cmocka_unit_test(test_count_anew_in_a_child),
       cmocka_unit_test(test_go_on_in_a_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
