@@ -1,4 +1,4 @@
-"""Where a profile would be silent or wrong: counts that go round, a tool that slept, blocks outside the window."""
+"""Where a profile would fall silent: counts that go round, a tool that slept, blocks outside the window."""
 
 from __future__ import annotations
 
