@@ -28,7 +28,7 @@ void os_note_prctl(int option) {
 }
 
 /* Of "Seccomp:<tab>0" in the lines of the status; true too when it cannot be read. */
-static bool find_filter(void) {
+RESIDENT static bool find_filter(void) {
   char status[4096];
   os_read_file("/proc/self/status", status, sizeof status);
   for (const char *line = status; line; line = scan_for(line, '\n')) {
@@ -39,7 +39,7 @@ static bool find_filter(void) {
   return true;
 }
 
-bool os_is_filtered(void) {
+RESIDENT bool os_is_filtered(void) {
   static ATOMIC(char) known;
   return os_known(&known, find_filter);
 }

@@ -20,7 +20,7 @@ LONG_LIVED void range_put_back(size_t first, enum range_kind kind, struct counte
   arena_unlock(arena);
 }
 
-LONG_LIVED static uint64_t live_bytes(void) {
+RESIDENT static uint64_t live_bytes(void) {
   uint64_t granules = 0;
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
     granules += load_relaxed(&arenas[arena].granules);
@@ -32,7 +32,7 @@ LONG_LIVED static uint64_t live_bytes(void) {
 
 /* What a program frees and takes again is of the order of what it holds, so as much may wait for its
  * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
-LONG_LIVED uint64_t range_excess_bytes(void) {
+RESIDENT uint64_t range_excess_bytes(void) {
   uint64_t dirty = arenas_bytes_of(RANGE_DIRTY);
   uint64_t least = limits_budget(options.big_cache_bytes);
   if (LIKELY(dirty <= least)) return 0;

@@ -38,7 +38,7 @@ static ATOMIC(uint64_t) turns_left;       /* WAITING: slow paths; SCANNING: step
 
 /* Others' blocks are live, too: of threads that have ended, or did not come along in a fork.  Very many are not summed up: then
  * all counts as live. */
-static uint64_t live_bytes(void) {
+RESIDENT static uint64_t live_bytes(void) {
   enum { HEAPS_MAX = 16 };
   int64_t bytes =
       (int64_t)(load_relaxed(&totals.large_live_bytes) + load_relaxed(&totals.big_live_bytes));

@@ -109,8 +109,11 @@ class Outside:
         assert os.pwrite(self.descriptor, data, place) == len(data)
 
     def publish(self) -> int:
-        """The control record is written: slow paths take it up."""
+        """The control record is written: slow paths take it up.  By a generation that no thread saw last."""
+        seen = set(self.running()["profile_generation"].tolist())
         generation = int(self.control["generation"]) % 255 + 1
+        while generation in seen:
+            generation = generation % 255 + 1
         self.write("profile_control", "generation", generation)
         return generation
 
