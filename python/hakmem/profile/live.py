@@ -47,6 +47,31 @@ class Stack:
     is_complete: bool
 
 
+@dataclass(frozen=True)
+class Weights:
+    """What was allocated at a site."""
+
+    bytes: float = 0.0
+    requested: float = 0.0
+    blocks: float = 0.0
+    variance: float = 0.0
+
+    @classmethod
+    def of(cls, row: np.void) -> Weights:
+        return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
+
+    def minus(self, earlier: Weights | None) -> Weights:
+        """Sums of doubles: what is left of nothing new may be less than a block, either way."""
+        if earlier is None or self.blocks - earlier.blocks < 0.5:
+            return self if earlier is None else Weights()
+        return Weights(
+            self.bytes - earlier.bytes,
+            max(0.0, self.requested - earlier.requested),
+            self.blocks - earlier.blocks,
+            max(0.0, self.variance - earlier.variance),
+        )
+
+
 def is_known(schema: Schema) -> bool:
     """Does the library have heap profiles?  Older ones do not."""
     return schema.has(STATE, "site_count") and schema.has("profile_sample", "site")
@@ -67,9 +92,11 @@ def read_profile(
     mode: Mode = Mode.LIVE,
     before: dict[int, tuple[int, int]] | None = None,
     *,
+    earlier: dict[int, Weights] | None = None,
     with_counts: bool = True,
 ) -> Profile:
     """The profile that is on, or was: `before` is what was `counted` when it began; None if unknown.
+    `earlier` is what earlier profiles saw allocated: the sampler's sums go on from one to the next.
     Without counts the sites are not scaled, and there is no row of what is from before."""
     with making_sense(target):
         state = read_state(target)
@@ -77,8 +104,9 @@ def read_profile(
         stacks, weights = _read_sites(target, state, maps)
         samples = list(_read_samples(target, state, stacks))
         profile = Profile(_header(target, state, mode), _mappings(target, maps), samples)
+        since = {number: one.minus((earlier or {}).get(number)) for number, one in weights.items()}
         profile.allocated = [
-            _allocated(stacks[number], row) for number, row in weights.items() if row["blocks"] > 0
+            _allocated(stacks[number], one) for number, one in since.items() if one.blocks > 0
         ]
         profile.classes = class_counts(target, before) if with_counts else []
     target.check_same()
@@ -148,7 +176,7 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, np.void]]:
+) -> tuple[dict[int, Stack], dict[int, Weights]]:
     """The stacks, and what was allocated at each, by the site's number."""
     schema = target.schema
     count = int(state["site_count"])
@@ -165,7 +193,7 @@ def _read_sites(
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
-    weights = {number: row["allocated"] for number, row in enumerate(rows) if number in stacks}
+    weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
     return stacks, weights
 
 
@@ -191,15 +219,22 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
     return [(m.start, m.end) for m in maps if m.path == block.path]
 
 
-def _allocated(stack: Stack, row: np.void) -> Sample:
+def allocated_so_far(target: Target) -> dict[int, Weights]:
+    """At each site, by all profiles of the process."""
+    with making_sense(target):
+        maps = target.process.maps() if target.process else _core_maps(target)
+        return _read_sites(target, read_state(target), maps)[1]
+
+
+def _allocated(stack: Stack, since: Weights) -> Sample:
     """All that a site allocated, as one sample of many: so many that the variance is what was counted."""
-    size, blocks, variance = float(row["bytes"]), float(row["blocks"]), float(row["variance"])
+    size, blocks, variance = since.bytes, since.blocks, since.variance
     seen = size * size / (variance + size * size / blocks)
     return Sample(
         stack=calls_of(stack.frames),
         class_number=NO_CLASS,
         block_bytes=round(size / blocks),
-        requested_bytes=round(float(row["requested"]) / blocks),
+        requested_bytes=round(since.requested / blocks),
         weight_bytes=size,
         weight_blocks=blocks,
         samples=max(1, round(seen)),
@@ -212,19 +247,26 @@ def _allocated(stack: Stack, row: np.void) -> Sample:
 
 def _header(target: Target, state: np.void, mode: Mode) -> Header:
     now_s = time.time() if target.time_s is None else target.time_s
-    length_s = max(0, _now_ms(target, state) - int(state["began_ms"])) / MS_PER_S
+    length_s = _length_ms(target, state) / MS_PER_S
     return Header(
         process_name=target.process.name if target.process else target.command[0].rsplit("/", 1)[-1],
         pid=target.pid,
         version=target.schema.version,
         command=target.command,
         mode=mode,
-        began_s=now_s - length_s if state["began_ms"] else 0.0,
+        began_s=now_s - length_s,
         ended_s=now_s,
         rates=[Rate(0, int(state["period_bytes"]))],
         lost_samples=int(state["lost_samples"]),
         merged_samples=int(state["halvings"]),
     )
+
+
+def _length_ms(target: Target, state: np.void) -> int:
+    """0 until a thread has seen that it is on."""
+    is_on = bool(state["status"] == target.schema.constant("profile_is_on"))
+    end_ms = _now_ms(target, state) if is_on else int(state["ended_ms"])
+    return max(0, end_ms - int(state["began_ms"])) if state["began_ms"] else 0
 
 
 def _now_ms(target: Target, state: np.void) -> int:

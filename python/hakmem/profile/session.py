@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
-from hakmem.profile.live import counted, is_known, read_profile
+from hakmem.profile.live import Weights, allocated_so_far, counted, is_known, read_profile
 from hakmem.profile.model import Mode, Profile
 from hakmem.target.switch import Settings, Switch, read_state
 from hakmem.target.target import Target
@@ -60,7 +60,8 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     before = counted(take(target), target.schema)
     with Switch(target) as switch:
         was_on = is_on(target)
-        readings = _Readings(target, plan.mode, None if was_on else before)
+        earlier = None if was_on else allocated_so_far(target)
+        readings = _Readings(target, plan.mode, None if was_on else before, earlier)
         try:
             with stoppable():
                 gathered = _while_on(switch, plan, readings, progress, was_on=was_on)
@@ -104,6 +105,7 @@ class _Readings:
     target: Target
     mode: Mode
     before: dict[int, tuple[int, int]] | None
+    earlier: dict[int, Weights] | None
     last: Profile | None = None
     highest_bytes: float = 0.0
     took_s: float = 0.0
@@ -115,7 +117,9 @@ class _Readings:
         if is_peak and self.last is not None and live_bytes < self.highest_bytes * PEAK_STEP:
             return
         began_s = time.monotonic()
-        self.last = read_profile(self.target, self.mode, self.before, with_counts=is_last or is_peak)
+        self.last = read_profile(
+            self.target, self.mode, self.before, earlier=self.earlier, with_counts=is_last or is_peak
+        )
         self.highest_bytes = live_bytes
         self.took_s = time.monotonic() - began_s
 
@@ -158,7 +162,11 @@ def _how_it_followed(switch: Switch) -> list[str]:
     if followed.is_all:
         return []
     waiting = followed.heaps - followed.following
-    return [f"{waiting} of {followed.heaps} threads have allocated nothing since; they follow when they do"]
+    if followed.heaps == 1:
+        return ["its thread has allocated and freed nothing since; it is sampled from when it does"]
+    return [
+        f"{waiting} of {followed.heaps} threads have not seen it yet; they follow when they allocate or free"
+    ]
 
 
 def _wait(switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool) -> None:
