@@ -15,7 +15,7 @@ from tool.processes import running
 def test_frees_of_sampled_blocks(
     tool: Tool, compiled: Callable[..., Path], build: str, request: pytest.FixtureRequest
 ) -> None:
-    """No free takes a sample's slab for a Large range, whose number it would file in a magazine that is none."""
+    """No free takes a sample's slab for a Large range, to file it in a magazine that is none."""
     library = request.getfixturevalue(build)
     with running([compiled("frees_of_all_kinds", "-pthread")], library) as process:
         ended = tool("profile", process.pid, "--for", "2s", "--period", "4096", "--allocated", "--json")

@@ -146,6 +146,7 @@ def _while_on(
         if readings.last is None:
             raise
         ended, stopped_by = str(error), None
+        notes.append(f"{error}; this is what was read last")
         readings.last.header.comments.append(f"not whole: {error}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
