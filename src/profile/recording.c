@@ -32,11 +32,19 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   return false;
 }
 
+/* What it took, but no more than a sample can take: a thread that was preempted, or waited for a page, did not use a processor
+ * meanwhile, and R would rise a thousandfold for it on a loaded machine. */
+static uint64_t cost_ns(uint64_t began_ns) {
+  enum { MOST_NS = 20000 };
+  uint64_t elapsed_ns = os_now_ns() - began_ns;
+  return elapsed_ns < MOST_NS ? elapsed_ns : MOST_NS;
+}
+
 bool recording_add(struct sampler *sampler, const struct recorded_block *recorded) {
   uint64_t began_ns = os_now_ns();
   bool is_kept = keep(sampler, recorded);
   fetch_add_relaxed(&profile_state.samples, 1);
-  fetch_add_relaxed(&profile_state.sampling_ns, os_now_ns() - began_ns);
+  fetch_add_relaxed(&profile_state.sampling_ns, cost_ns(began_ns));
   profile_adapt(os_now_coarse_ms());
   sampler_draw(sampler);
   return is_kept;

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Where a profile would be silent or wrong: counts that go round, a tool that slept, other blocks."""
-=======
-"""Where a profile would fall silent: counts that go round, a tool that slept, blocks outside the window."""
->>>>>>> revp
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_live_blocks_are_of_the_site_that_keeps(tool: Tool, sites: subprocess.Po
 
 def test_allocations_are_of_both(tool: Tool, sites: subprocess.Popen[str]) -> None:
     """4 × 208 bytes pass for each 64 that are kept: 13 to 1."""
-    ended = tool("profile", sites.pid, "--for", "3s", "--allocated", "--json")
+    ended = tool("profile", sites.pid, "--for", "3s", "--period", "65536", "--allocated", "--json")
     held = shares(ended.stdout)
     assert 6 < held[PASSES] / held[KEEPS] < 30
 

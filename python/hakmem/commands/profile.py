@@ -107,7 +107,7 @@ def command(
     """
     from hakmem.profile.files import save
     from hakmem.profile.model import Mode
-    from hakmem.profile.push import checked_url, push
+    from hakmem.profile.push import checked_url
     from hakmem.profile.session import is_on, last_profile
     from hakmem.target.switch import Settings
     from hakmem.views.profile_file import writer
@@ -115,6 +115,10 @@ def command(
 
     if switch and (mode or outputs):
         raise click.UsageError(f"--{switch} shows nothing; ask for a table or a file afterwards, without it")
+    if switch == "off" and (for_s or period_bytes or rate or stack_depth):
+        raise click.UsageError(
+            "--off ends a profile: it has no length, rate or depth; leave the other options out"
+        )
     writers = {path: writer(path) for path in outputs}
     if push_url:
         checked_url(push_url)
@@ -135,7 +139,7 @@ def command(
     for path, write in writers.items():
         save(gathered.profile, path, write)
     if push_url:
-        push(gathered.profile, push_url)
+        pushed(gathered.profile, push_url, is_kept=bool(outputs))
     if gathered.stopped_by is not None:
         from hakmem.base.signals import die_of
 
@@ -155,6 +159,20 @@ def open_target(name: str) -> Target:
         raise click.BadParameter(f"{name!r} is neither a PID nor a core file", param_hint="PID|CORE")
     require_profiles(opened)
     return opened
+
+
+def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
+    """Sends it; if that fails and no file has it, it is kept in one, and the error says where."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.profile.files import kept_elsewhere
+    from hakmem.profile.push import push
+
+    try:
+        push(profile, url)
+    except HakmemError as error:
+        if is_kept:
+            raise
+        raise HakmemError(f"{error}; {kept_elsewhere(profile)}") from None
 
 
 def name(target: Target, profile: Profile) -> None:

@@ -37,7 +37,6 @@ from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
-WEIGHTS = ("bytes", "requested", "blocks", "variance")
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -47,6 +46,31 @@ class Stack:
 
     frames: tuple[int, ...]
     is_complete: bool
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What was allocated at a site."""
+
+    bytes: float = 0.0
+    requested: float = 0.0
+    blocks: float = 0.0
+    variance: float = 0.0
+
+    @classmethod
+    def of(cls, row: np.void) -> Weights:
+        return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
+
+    def minus(self, earlier: Weights | None) -> Weights:
+        """Sums of doubles: what is left of nothing new may be less than a block, either way."""
+        if earlier is None or self.blocks - earlier.blocks < 0.5:
+            return self if earlier is None else Weights()
+        return Weights(
+            self.bytes - earlier.bytes,
+            max(0.0, self.requested - earlier.requested),
+            self.blocks - earlier.blocks,
+            max(0.0, self.variance - earlier.variance),
+        )
 
 
 def is_known(schema: Schema) -> bool:
@@ -69,13 +93,14 @@ class Start:
     """What there was when a profile began: live blocks by class; and what earlier ones had counted."""
 
     live: dict[int, tuple[int, int]]
-    allocated: dict[int, tuple[float, ...]]  # by site, as WEIGHTS
+    allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
     profiled: tuple[int, int]  # blocks, bytes
 
 
 def read_start(target: Target) -> Start:
     with making_sense(target):
-        sites = {number: weights_of(row) for number, row in enumerate(_site_rows(target, read_state(target)))}
+        rows = _site_rows(target, read_state(target))
+        sites = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows)}
         return Start(counted(take(target), target.schema), sites, _profiled(read_quick(target)))
 
 
@@ -178,7 +203,7 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, tuple[float, ...]]]:
+) -> tuple[dict[int, Stack], dict[int, Weights]]:
     """The stacks, and what was allocated at each, by the site's number."""
     schema = target.schema
     rows = _site_rows(target, state)
@@ -194,7 +219,7 @@ def _read_sites(
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
     stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
-    weights = {number: weights_of(row) for number, row in enumerate(rows) if number in stacks}
+    weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
     return stacks, weights
 
 
@@ -202,11 +227,6 @@ def _site_rows(target: Target, state: np.void) -> list[np.void]:
     """The records of all sites, by number."""
     rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]]
     return rows[: int(state["site_count"])]
-
-
-def weights_of(site: np.void) -> tuple[float, ...]:
-    """All that was ever allocated at a site."""
-    return tuple(float(site["allocated"][name]) for name in WEIGHTS)
 
 
 def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -232,25 +252,22 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
 
 
 def _allocated(
-    stacks: dict[int, Stack], weights: dict[int, tuple[float, ...]], start: Start | None
+    stacks: dict[int, Stack], weights: dict[int, Weights], start: Start | None
 ) -> Iterator[Sample]:
     """What each site allocated since the start, as one sample of so many that the variance is as counted."""
     for number, now in weights.items():
-        earlier = start.allocated.get(number, (0.0,) * len(WEIGHTS)) if start else (0.0,) * len(WEIGHTS)
-        size, requested, blocks, variance = (
-            after - before for after, before in zip(now, earlier, strict=True)
-        )
-        if blocks <= 0 or size <= 0:
+        since = now.minus(start.allocated.get(number) if start else None)
+        if since.blocks <= 0 or since.bytes <= 0:
             continue
-        seen = size * size / (max(0.0, variance) + size * size / blocks)
+        size, blocks = since.bytes, since.blocks
         yield Sample(
             stack=calls_of(stacks[number].frames),
             class_number=NO_CLASS,
             block_bytes=round(size / blocks),
-            requested_bytes=round(requested / blocks),
+            requested_bytes=round(since.requested / blocks),
             weight_bytes=size,
             weight_blocks=blocks,
-            samples=max(1, round(seen)),
+            samples=max(1, round(size * size / (since.variance + size * size / blocks))),
             is_complete=stacks[number].is_complete,
         )
 
@@ -260,19 +277,26 @@ def _allocated(
 
 def _header(target: Target, state: np.void, mode: Mode) -> Header:
     now_s = time.time() if target.time_s is None else target.time_s
-    length_s = max(0, _now_ms(target, state) - int(state["began_ms"])) / MS_PER_S
+    length_s = _length_ms(target, state) / MS_PER_S
     return Header(
         process_name=target.process.name if target.process else target.command[0].rsplit("/", 1)[-1],
         pid=target.pid,
         version=target.schema.version,
         command=target.command,
         mode=mode,
-        began_s=now_s - length_s if state["began_ms"] else 0.0,
+        began_s=now_s - length_s,
         ended_s=now_s,
         rates=[Rate(0, int(state["period_bytes"]))],
         lost_samples=int(state["lost_samples"]),
         merged_samples=int(state["halvings"]),
     )
+
+
+def _length_ms(target: Target, state: np.void) -> int:
+    """0 until a thread has seen that it is on."""
+    is_on = bool(state["status"] == target.schema.constant("profile_is_on"))
+    end_ms = _now_ms(target, state) if is_on else int(state["ended_ms"])
+    return max(0, end_ms - int(state["began_ms"])) if state["began_ms"] else 0
 
 
 def _now_ms(target: Target, state: np.void) -> int:

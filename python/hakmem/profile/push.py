@@ -48,7 +48,9 @@ def push(profile: Profile, url: str, timeout_s: float = TIMEOUT_S) -> None:
         said = error.read(ANSWER_BYTES_MAX).decode(errors="replace").strip()
         raise HakmemError(f"{url} refused the profile: {error.code} {error.reason}: {said}") from None
     except (OSError, http.client.HTTPException) as error:
-        raise HakmemError(f"cannot send the profile to {url}: {getattr(error, 'reason', error)}") from None
+        reason = getattr(error, "reason", error)
+        why = getattr(reason, "strerror", None) or reason
+        raise HakmemError(f"cannot send the profile to {url}: {why}") from None
 
 
 def pyroscope_request(profile: Profile, url: str, data: bytes) -> urllib.request.Request:

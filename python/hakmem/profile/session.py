@@ -142,7 +142,7 @@ def _while_on(
         if readings.last is None:
             raise
         ended, stopped_by = str(error), None
-        notes.append(f"{error}; what was gathered until then is shown")
+        notes.append(f"{error}; this is what was read last")
         readings.last.header.comments.append(f"not whole: {error}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
@@ -159,7 +159,11 @@ def _how_it_followed(switch: Switch) -> list[str]:
     if followed.is_all:
         return []
     waiting = followed.heaps - followed.following
-    return [f"{waiting} of {followed.heaps} threads have allocated nothing since; they follow when they do"]
+    if followed.heaps == 1:
+        return ["its thread has allocated and freed nothing since; it is sampled from when it does"]
+    return [
+        f"{waiting} of {followed.heaps} threads have not seen it yet; they follow when they allocate or free"
+    ]
 
 
 def _wait(switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool) -> None:

@@ -199,7 +199,7 @@ class Switch:
                 raise refused(self.target.pid) from None
             raise HakmemError(
                 f"writing into process {self.target.pid} failed: {error.strerror}; this kernel may forbid it "
-                "(proc_mem.force_override=never): start the program with `hakmem run --profile` instead"
+                "(proc_mem.force_override=never): start the program with HAKMEM_PROFILE=1 instead"
             ) from None
 
     def _wait(self, is_so: Callable[[], bool], patience_s: float) -> bool:

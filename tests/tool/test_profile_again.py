@@ -1,0 +1,60 @@
+"""A second profile of a process, one of a process that does nothing, a server that is not there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.base.errors import ExitCode
+from hakmem.profile.files import load
+from tool.conftest import Tool
+from tool.processes import running
+
+
+@pytest.fixture
+def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([compiled("sites", "-g")], lib) as process:
+        yield process
+
+
+def allocated_bytes(tool: Tool, pid: int, length: str) -> float:
+    ended = tool("profile", pid, "--for", length, "--allocated", "--json")
+    assert ended.status == 0, ended.stderr
+    return float(json.loads(ended.stdout)["total_bytes"])
+
+
+def test_allocated_counts_from_its_own_beginning(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    """The sampler's sums go on; the second profile is a twentieth as long as the first."""
+    first = allocated_bytes(tool, sites.pid, "4s")
+    assert allocated_bytes(tool, sites.pid, "200ms") < first
+
+
+def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
+    """No thread has seen the profile: it has no length, not one since 1970."""
+    with running(["/bin/sh", "-c", "echo ready; exec sleep 600"], lib) as process:
+        ended = tool("profile", process.pid, "--for", "100ms")
+    assert ended.status == 0, ended.stderr
+    assert not re.search(r"\d h ", ended.stdout), ended.stdout
+
+
+def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    ended = tool("profile", sites.pid, "--off", "--for", "3s")
+    assert ended.status == ExitCode.USAGE
+    assert "--off ends a profile" in ended.stderr
+
+
+def test_what_no_server_took_is_kept(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    ended = tool("profile", sites.pid, "--for", "1s", "--push", "http://127.0.0.1:9")
+    assert ended.status == ExitCode.FAILED
+    said = re.fullmatch(
+        r"hakmem: cannot send the profile to http://\S*: Connection refused; the profile is in (.*)\n",
+        ended.stderr,
+    )
+    assert said, ended.stderr
+    kept = Path(said[1])
+    assert load(kept).samples
+    kept.unlink()
