@@ -4,6 +4,7 @@ include(GNUInstallDirs)
 
 set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
 set(first_script ${PROJECT_SOURCE_DIR}/cmake/first.ld)
+set(whole_script ${PROJECT_SOURCE_DIR}/cmake/whole.ld)
 
 add_library(hakmem SHARED ${shared_sources})
 target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_INTERFACE:hakmem_flags>)
@@ -12,9 +13,9 @@ target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_I
 # nothing (its constructor included), and none of its internal names.
 set(whole_object ${PROJECT_BINARY_DIR}/hakmem-whole.o)
 add_custom_command(OUTPUT ${whole_object}
-  COMMAND ${CMAKE_LINKER} -r -o ${whole_object} $<TARGET_OBJECTS:hakmem_objects>
+  COMMAND ${CMAKE_LINKER} -r -T ${whole_script} -o ${whole_object} $<TARGET_OBJECTS:hakmem_objects>
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${whole_object}
-  DEPENDS hakmem_objects $<TARGET_OBJECTS:hakmem_objects>
+  DEPENDS hakmem_objects ${whole_script} $<TARGET_OBJECTS:hakmem_objects>
   COMMAND_EXPAND_LISTS VERBATIM)
 add_library(hakmem_static STATIC ${whole_object})
 set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static LINKER_LANGUAGE C)

@@ -64,8 +64,12 @@ endforeach()
 add_test(NAME test_concurrency_guarded COMMAND test_concurrency 25000)
 set_tests_properties(test_concurrency_guarded PROPERTIES ENVIRONMENT "HAKMEM_GUARD=1;HAKMEM_GUARD_RATE=1")
 
+# And with a profile on, in which one block in a few is a sample.
+add_test(NAME test_concurrency_profiled COMMAND test_concurrency 25000)
+set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
+
 # Of two tests at a time the long ones come first, longest first: the other processor is not left alone.
-set_tests_properties(test_concurrency test_concurrency_guarded PROPERTIES TIMEOUT 400 COST 8)
+set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled PROPERTIES TIMEOUT 400 COST 8)
 if(NOT HAK_SANITIZE STREQUAL "thread")
   set_tests_properties(test_failure fuzz_sequence test_guarded PROPERTIES COST 9)
 endif()

@@ -16,8 +16,13 @@ COMMANDS = {
     "stat": "Print one snapshot of a process.",
     "top": "Watch one process, or choose among all, live.",
     "why": "Explain RSS in lines that add up to it.",
+    "profile": "Show which call sites hold the memory of a running process.",
+    "purge": "Ask a process to give free memory back.",
+    "what": "Tell what live blocks contain: classes, types, text, pointers …",
+    "leaks": "Find the blocks that a program cannot reach any more.",
     "record": "Record snapshots at an interval into a file.",
     "report": "Turn a recording into a page with charts.",
+    "diff": "Show which sites grew between two heap profiles.",
     "export": "Export metrics of all hakmem processes for Prometheus.",
     "doctor": "Check a machine, a process or a program for what hinders hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",
@@ -84,5 +89,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Shows, from outside and while it runs, where a program's memory is, and why.
 
-    The process is neither changed, restarted nor stopped: its memory is read, as far as the kernel permits.
+    The process is not restarted: its memory is read, as far as the kernel permits. `profile` and `purge`
+    write a few bytes into hakmem's own control record; only `leaks --freeze` stops it, for one scan.
     """

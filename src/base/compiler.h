@@ -39,9 +39,15 @@
 #endif
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
+/* Such a symbol is asked for without its version: of one that the C library got later, the version would keep the library from
+ * being loaded where it is older. */
+#define UNVERSIONED(name) __asm__(".symver " #name "," #name "@")
 
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* Data that begins in the file, as what the kernel is to find there by its offset must, though it is 0. */
+#define IN_FILE_DATA __attribute__((section(".data.in_file")))
 
 /* Constant data among what the dynamic linker writes: a core file has its pages, of plain constants not. */
 #define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))

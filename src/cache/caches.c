@@ -1,5 +1,6 @@
 #include "cache/caches.h"
 
+#include "cache/divert.h"
 #include "cache/flush.h"
 #include "cache/parked.h"
 #include "cache/quarantine.h"
@@ -21,6 +22,7 @@ RESIDENT void caches_empty(struct heap *heap) {
 RESIDENT void caches_park(struct heap *heap) {
   heap_enter(heap);
   caches_empty(heap);
+  divert_disarm(heap);
   heap_leave(heap);
   parked_add(heap);
 }

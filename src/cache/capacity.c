@@ -80,7 +80,8 @@ RESIDENT void capacity_init(struct heap *heap) {
   void **slots = heap->initial_slots + 1; /* the word below: magazine.h */
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
-    magazine->base = magazine->top = slots;
+    magazine_set_base(magazine, slots);
+    magazine->top = slots;
     if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
       magazine->end = slots;
       continue;
@@ -128,9 +129,9 @@ RESIDENT static void grow(struct heap *heap, unsigned class) {
   if (!may_hold(heap, class, new_slots)) return;
   void **array = take_array(heap, lowest_bit(new_slots));
   if (!array) return;
-  for (unsigned index = 0; index < count; index++) array[index] = magazine->base[index];
-  give_array(heap, magazine->base, slots);
-  magazine->base = array;
+  for (unsigned index = 0; index < count; index++) array[index] = magazine_base(magazine)[index];
+  give_array(heap, magazine_base(magazine), slots);
+  magazine_set_base(magazine, array);
   magazine->top = array + count;
   magazine->end = array + new_slots;
   add_capacity(heap, class, new_slots - slots);
@@ -177,8 +178,9 @@ LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
   if (slots <= initial_slots(class) || slots < 2) return;
   void **array = take_array(heap, lowest_bit(slots / 2));
   if (!array) return;
-  give_array(heap, magazine->base, slots);
-  magazine->base = magazine->top = array;
+  give_array(heap, magazine_base(magazine), slots);
+  magazine_set_base(magazine, array);
+  magazine->top = array;
   magazine->end = array + slots / 2;
   magazine->last_event = MAGAZINE_IDLE;
   add_capacity(heap, class, -(int64_t)(slots / 2));

@@ -3,6 +3,8 @@
 #include "cache/flush.h"
 #include "config/options.h"
 #include "guard/guarded.h"
+#include "profile/control.h"
+#include "profile/sampled_slabs.h"
 
 bool divert_wants_ticks(void) { return options.guard && guarded_fits(0, 1); }
 
@@ -12,8 +14,53 @@ void divert_tick(void) {
   if (last && load_relaxed(&last->state) == OWNER_RUNNING) heap_divert(heap_of_owner(last));
 }
 
+/* ---- profiles ------------------------------------------------------------------------------------------------ */
+
+/* It says so first, and last that it is not: a forked child may find a thread cut off in between. */
+static void arm(struct heap *heap, bool is_armed) {
+  if (is_armed) store_relaxed(&heap->sampler.is_armed, true);
+  keep_store_order();
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    magazine_arm(&heap->magazines[class], is_armed);
+  keep_store_order();
+  if (!is_armed) store_relaxed(&heap->sampler.is_armed, false);
+}
+
+void divert_disarm(struct heap *heap) {
+  if (load_relaxed(&heap->sampler.is_armed)) arm(heap, false);
+  sampler_stop(&heap->sampler);
+  heap->sampler.is_sampling = false; /* a thread that a fork has cut off may have been at it */
+  heap->sampler.seen_word = 0;
+  store_relaxed(&heap->sampler.generation, 0);
+}
+
+void divert_look(struct heap *heap) {
+  struct sampler *sampler = &heap->sampler;
+  /* acquire: the rest of the record, which was written before its generation. */
+  uint64_t word = load_acquire(&profile_control.word);
+  uint64_t now_ms = os_now_coarse_ms();
+  bool is_on = profile_look(now_ms);
+  sampler->seen_word = word;
+  if (is_on) profile_adapt(now_ms);
+  if (is_on != load_relaxed(&sampler->is_armed)) {
+    if (is_on)
+      sampler_draw(sampler);
+    else
+      sampler_stop(sampler);
+    arm(heap, is_on);
+  } else if (is_on) {
+    sampler_follow(sampler);
+  }
+  if (!is_on) sampled_slabs_release(&heap->owner.counters);
+  store_relaxed(&sampler->generation, profile_generation_of(word));
+}
+
+/* ---- tags ------------------------------------------------------------------------------------------------------ */
+
 void divert_end(struct heap *heap, unsigned class) {
-  store_relaxed(&heap->tag, heap->owner.tag);
+  /* seq: before the control record is read, or a poke that comes with a change in between would be undone unseen. */
+  exchange_seq(&heap->tag, heap->owner.tag);
+  if (sampler_is_wanted(&heap->sampler)) divert_look(heap);
   if (!options.guard) return;
   if (class < SLAB_CLASS_COUNT) batch_flush_whole(heap, class);
   heap->guard_sampler.countdown = 1;

@@ -1,7 +1,8 @@
 /* divert.h: a thread is made to come the slow way at its next free, wherever it is now.
  *
- * Its tag matches nothing for a while.  Two want that: a round, of a thread that has long been in no slow path
- * (reclaim/reclaim.c), and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
+ * Its tag matches nothing for a while.  Three want that: a round, of a thread that has long been in no slow path
+ * (reclaim/reclaim.c); a tool that has switched a profile on or off (profile/profile.h), which writes the tag's lowest byte from
+ * outside; and the ticker of guarded blocks: a thread whose magazines never miss is never sampled.  The ticker
  * is the helper thread, in a program with threads: one of them at a time is sampled so, 10 blocks a second in the whole
  * program. */
 #ifndef HAK_CACHE_DIVERT_H
@@ -9,11 +10,22 @@
 
 #include "cache/heap.h"
 
-INLINE void heap_divert(struct heap *heap) { store_relaxed(&heap->tag, MAP_TAG_UNOWNED); }
+/* As a tool does that pokes it: own entries differ from it in what is no slab class, all others in the tag. */
+INLINE void heap_divert(struct heap *heap) {
+  store_relaxed(&heap->tag, heap->owner.tag | (uint32_t)HEAP_POKE);
+}
 INLINE bool heap_is_diverted(const struct heap *heap) {
   /* relaxed: a divert that is seen late is one at the next free. */
   return UNLIKELY(load_relaxed(&heap->tag) != heap->owner.tag);
 }
+
+/* ---- profiles ------------------------------------------------------------------------------------------------ */
+
+/* By the heap's own thread, in slow paths.  It looks at what the profile's control record asks for: while that is on its
+ * magazines are armed, so that all its mallocs come to the slow one, which counts. */
+void divert_look(struct heap *heap);
+/* The heap is to be nobody's, and looks again when it is somebody's. */
+void divert_disarm(struct heap *heap);
 
 /* It has come, with a block of the class: straight on from now, and in guard mode the next request for such a block is
  * sampled. */

@@ -23,9 +23,10 @@ RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned bl
   struct magazine *magazine = &heap->magazines[class];
   ASSERT(heap_is_entered(heap) && latch_is_held(&heap->owner));
   unsigned rest = magazine_count(magazine) - block_count;
-  give_away(heap, class, magazine->base, block_count);
-  memmove(magazine->base, magazine->base + block_count, rest * sizeof(void *));
-  magazine->top = magazine->base + rest;
+  void **base = magazine_base(magazine);
+  give_away(heap, class, base, block_count);
+  memmove(base, base + block_count, rest * sizeof(void *));
+  magazine->top = base + rest;
 }
 
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {

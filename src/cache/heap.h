@@ -13,6 +13,7 @@
 #include "cache/magazine.h"
 #include "cache/remote_buffer.h"
 #include "cache/reuse.h"
+#include "profile/sampler.h"
 #include "slab/owner.h"
 
 /* Slots that a magazine starts with, by class; together, and with the word below the first, INITIAL_SLOTS_MAX at
@@ -24,15 +25,25 @@ enum { SPARE_ARRAY_KINDS = 12 };
 struct quarantine;      /* cache/quarantine.h */
 struct range_magazines; /* large/range_magazine.h */
 
+/* What makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
+enum { HEAP_POKE = 0xFF };
+_Static_assert(HEAP_POKE - (CLASS_COUNT - 1) >= SLAB_CLASS_COUNT,
+               "no own entry of the owner map looks like a slab class's to a tag that was poked");
+
 struct heap {
   /* The fast paths' part: the tag of our entries in the owner map, as free asks for it.  Another thread makes it one that
    * matches nothing for a while (cache/divert.h); all others ask for owner.tag, which is constant. */
-  ATOMIC(uint32_t) tag;
+  union {
+    ATOMIC(uint32_t) tag;
+    uint8_t
+        poke; /* its lowest byte, for a tool that wants the thread to look at the profile: HEAP_POKE */
+  };
 
   /* Slow paths, in the room before the magazines. */
   uint32_t exit_round;
   ATOMIC(struct class_counters *)
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
+  struct sampler sampler;
 
   /* The fast paths' part. */
   CACHE_ALIGNED struct magazine magazines[SLAB_CLASS_COUNT];

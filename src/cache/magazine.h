@@ -6,7 +6,10 @@
  *
  * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
  * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
- * nobody else holds; the word below base can be read. */
+ * nobody else holds; the word below base can be read.
+ *
+ * While a profile is on, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast path, whose
+ * calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 
@@ -17,7 +20,7 @@ enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED };
 
 struct magazine {
   void **top;
-  void **base;
+  uintptr_t tagged_base; /* magazine_base() */
   void **end;
   uint16_t seen_count;      /* blocks in it at the last look for idleness */
   uint8_t last_event;       /* enum magazine_event */
@@ -25,15 +28,35 @@ struct magazine {
   ATOMIC(uint32_t) bounces; /* misses of the other kind than the one before: it was too small */
 };
 
+enum { MAGAZINE_ARMED_BIT = 63 };
+#define MAGAZINE_ARMED ((uintptr_t)1 << MAGAZINE_ARMED_BIT)
+
+INLINE void **magazine_base(const struct magazine *magazine) {
+  return (void **)(magazine->tagged_base & ~MAGAZINE_ARMED); /* NOLINT: a tagged pointer */
+}
+/* It stays armed, or not. */
+INLINE void magazine_set_base(struct magazine *magazine, void **base) {
+  magazine->tagged_base = (uintptr_t)base | (magazine->tagged_base & MAGAZINE_ARMED);
+}
+INLINE void magazine_arm(struct magazine *magazine, bool is_armed) {
+  magazine->tagged_base =
+      (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0);
+}
+
+/* What malloc's fast path asks: whether it is empty, or armed. */
+INLINE bool magazine_has_none(void *const *top, const struct magazine *magazine) {
+  return (uintptr_t)top <= magazine->tagged_base;
+}
+
 INLINE unsigned magazine_count(const struct magazine *magazine) {
-  return (unsigned)(magazine->top - magazine->base);
+  return (unsigned)(magazine->top - magazine_base(magazine));
 }
 INLINE unsigned magazine_capacity(const struct magazine *magazine) {
-  return (unsigned)(magazine->end - magazine->base);
+  return (unsigned)(magazine->end - magazine_base(magazine));
 }
 
 INLINE bool magazine_is_valid(const struct magazine *magazine) {
-  return magazine->base <= magazine->top && magazine->top <= magazine->end &&
+  return magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end &&
          magazine->last_event <= MAGAZINE_FLUSHED;
 }
 
@@ -41,7 +64,7 @@ INLINE bool magazine_is_valid(const struct magazine *magazine) {
  * which of an empty magazine looks at the word below base and may be wrong, and the slow ones exactly. */
 INLINE bool magazine_may_end_with(void *const *top, const void *block) { return top[-1] == block; }
 INLINE bool magazine_ends_with(const struct magazine *magazine, const void *block) {
-  return magazine->top != magazine->base && magazine_may_end_with(magazine->top, block);
+  return magazine->top != magazine_base(magazine) && magazine_may_end_with(magazine->top, block);
 }
 
 /* The entry is there before `top` says so: a forked child may find a thread cut off in between. */

@@ -18,7 +18,7 @@ RESIDENT void reuse_note_full_buffer(struct reuse reuse[static TINY_CLASS_COUNT]
 
 static bool is_untouched(const struct reuse *reuse, const struct magazine *magazine) {
   return reuse->slot < magazine_capacity(magazine) && /* it may have shrunk */
-         magazine->base[reuse->slot] == reuse->watched;
+         magazine_base(magazine)[reuse->slot] == reuse->watched;
 }
 
 /* The longer nothing else is seen, the longer it is trusted. */
@@ -35,7 +35,7 @@ RESIDENT void reuse_judge(struct reuse *reuse, const struct magazine *magazine) 
 /* Blocks that are reused are pushed too: nothing is to be learnt while they may be. */
 RESIDENT void reuse_watch(struct reuse *reuse, const struct magazine *magazine) {
   reuse->slot = (uint16_t)(magazine_count(magazine) / 2);
-  reuse->watched = reuse->lease ? NULL : magazine->base[reuse->slot];
+  reuse->watched = reuse->lease ? NULL : magazine_base(magazine)[reuse->slot];
 }
 
 /* A thread that only frees others' blocks reuses nothing, and its magazine is the better remote-free buffer: all that a

@@ -36,7 +36,7 @@ bool pointer_is_libc_block(uintptr_t address) {
 }
 
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
-  unsigned class = entry & MAP_CLASS_MASK;
+  unsigned class = map_entry_is_sampled(entry) ? map_sampled_class(entry) : entry & MAP_CLASS_MASK;
   bool is_big = class == MAP_CLASS_BIG;
   return (struct block_description){
       .base = block,

@@ -11,6 +11,7 @@
 #include "hardened/checked_range.h"
 #include "hardened/live.h"
 #include "pool/range.h"
+#include "profile/recording.h"
 #include "reclaim/due.h"
 #include "report/report.h"
 #include "slab/batch_free.h"
@@ -75,6 +76,7 @@ void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
   if (UNLIKELY(!quarantine || !size || size > MID_MAX_BYTES - TRAILER_BYTES || options.guard))
     return NULL;
+  if (UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler)) return NULL;
   bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);
   heap_enter(heap);
@@ -243,6 +245,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
     slab_fail_pointer(slab_of_block(block), block, "free");
     return false;
   }
+  recording_remove(block, (void *)block);
   check_freed(block, entry, maker);
   if (UNLIKELY(is_time_to_check_beside(heap))) beside_check(block, class, words);
   wipe_block(block, class_block_bytes[class]);
@@ -254,6 +257,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
 
 static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (!is_block(block, entry, "free")) return;
+  recording_remove(block, (void *)block);
   check_freed(block, entry, maker);
   checked_range_free(heap, block);
 }

@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
+#include "heap/sampling.h"
 #include "large/large.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
@@ -17,7 +18,7 @@
 #include "reclaim/reclaim.h"
 
 static void *magazine_pop(struct magazine *magazine) {
-  return magazine->top == magazine->base ? NULL : *--magazine->top;
+  return magazine->top == magazine_base(magazine) ? NULL : *--magazine->top;
 }
 
 static void note_large(struct heap *heap, const struct allocation *allocation, unsigned refilled) {
@@ -74,7 +75,7 @@ COLD static void *fail_without_memory(struct heap *heap) {
   return NULL;
 }
 
-RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+RESIDENT static void *allocate_plain(struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (UNLIKELY(options.guard))
     block = guard_sampler_take(&heap->guard_sampler, allocation, heap_counters(heap));
@@ -95,6 +96,20 @@ RESIDENT static void *allocate_from(struct heap *heap, struct allocation *alloca
   return block;
 }
 
+NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allocation) {
+  void *block = sampling_take(heap, allocation);
+  if (!block) block = allocate_plain(heap, allocation);
+  if (block) sampling_note(heap, allocation, block);
+  return block;
+}
+
+RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
+  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  if (UNLIKELY(heap->sampler.countdown != 0) && sampling_counts(heap, allocation))
+    return allocate_sample(heap, allocation);
+  return allocate_plain(heap, allocation);
+}
+
 RESIDENT void *heap_allocate(struct allocation *allocation) {
   if (UNLIKELY(allocation->size > REQUEST_MAX_BYTES ||
                allocation->alignment > REQUEST_MAX_BYTES / 2))
@@ -113,20 +128,31 @@ RESIDENT void *heap_allocate(struct allocation *allocation) {
   return block;
 }
 
-RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
   if (UNLIKELY(options.harden)) {
     void *block = checked_malloc_ready(heap_of_thread, size, MADE_BY_MALLOC);
     if (LIKELY(block)) return block;
   }
-  struct allocation allocation = {
-      .size = size, .alignment = 1, .site = site_of_caller(CALLER_ADDRESS())};
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
   return heap_allocate(&allocation);
+}
+
+/* While a profile is on every malloc comes here: what is not missed is in the registers that a call may change. */
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
+  struct heap *heap = heap_of_thread;
+  if (heap->sampler.countdown && size <= MID_MAX_BYTES) {
+    bool is_tiny = size <= TINY_MAX_BYTES;
+    unsigned class = LIKELY(is_tiny) ? tiny_class_of_size(size) : mid_class_of_size(size);
+    void *block = sampling_pop(heap, class, size);
+    if (LIKELY(block)) return block;
+  }
+  return malloc_missed(size, site_of_caller(CALLER_ADDRESS()));
 }
 
 RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
   void *block = NULL;
-  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES))
+  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !sampling_wants_all(heap)))
     block = (void *)large_take_own(heap->ranges, large_class_of_size(size),
                                    site_of_caller(CALLER_ADDRESS()), heap->owner.tag);
   return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
@@ -136,13 +162,14 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
   struct magazine *magazine = &heap_of_thread->magazines[mid_class_of_size(size)];
   void **top = magazine->top;
-  if (UNLIKELY(top == magazine->base)) return heap_malloc_slow(size);
+  if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
   magazine->top = top - 1;
   return top[-1];
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
-  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES;
+  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES &&
+                     LIKELY(!heap_of_thread->sampler.countdown);
   void *block =
       is_in_slabs ? magazine_pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
   if (LIKELY(block)) return block;

@@ -6,6 +6,7 @@
 #include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "large/big.h"
+#include "profile/sampled_slabs.h"
 #include "slab/slab.h"
 
 static enum block_kind no_block(const char *verb, uintptr_t address) {
@@ -46,6 +47,13 @@ static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
   return heap_range_made_bytes(block, entry);
 }
 
+NOINLINE static enum block_kind ask_sampled(uintptr_t address, uint32_t entry, const char *verb,
+                                            size_t *usable_bytes) {
+  if (!sampled_slabs_has(address)) return no_block(verb, address);
+  *usable_bytes = class_bytes(map_sampled_class(entry));
+  return BLOCK_OWN;
+}
+
 RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
   uintptr_t address = (uintptr_t)block;
   if (!is_in_window(address)) return ask_outside(address, verb, usable_bytes);
@@ -55,6 +63,7 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   if (UNLIKELY(options.harden))
     return checked_ask(address, entry, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (UNLIKELY(was_just_freed(entry, block))) return no_block(verb, address);
+  if (UNLIKELY(map_entry_is_sampled(entry))) return ask_sampled(address, entry, verb, usable_bytes);
   if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_block_bytes[class];
     return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE

@@ -17,7 +17,7 @@
 
 INLINE void *magazine_pop_or(struct magazine *magazine, size_t size, void *(*slow)(size_t)) {
   void **top = magazine->top;
-  if (UNLIKELY(top == magazine->base)) return slow(size);
+  if (UNLIKELY(magazine_has_none(top, magazine))) return slow(size);
   magazine->top = top - 1;
   return top[-1];
 }

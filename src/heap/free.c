@@ -11,6 +11,7 @@
 #include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
+#include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "reclaim/due.h"
@@ -27,8 +28,10 @@ RESIDENT static void push_or_flush(struct heap *heap, unsigned class, void *bloc
 }
 
 static void leave_heap(struct heap *heap, unsigned class) {
-  if (heap_is_diverted(heap)) divert_end(heap, class);
+  bool was_diverted = heap_is_diverted(heap);
+  if (UNLIKELY(was_diverted)) divert_end(heap, class);
   heap_leave(heap);
+  if (UNLIKELY(was_diverted)) sampling_purge(heap);
 }
 
 RESIDENT static void free_into_magazine(struct heap *heap, uint32_t entry, void *block) {
@@ -104,7 +107,7 @@ RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
 
 /* Not with a hard limit, which counts as much of a range as was asked for. */
 RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, uint64_t now_ms) {
-  if (entry == MAP_ENTRY_BIG_LIVE || limits.hard_bytes) return false;
+  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT || limits.hard_bytes) return false;
   if (UNLIKELY(!heap->ranges) && !make_magazines(heap)) return false;
   return large_keep_own(heap->ranges, (uintptr_t)block, entry, now_ms);
 }
@@ -124,6 +127,7 @@ RESIDENT static void free_range(uint32_t entry, void *block) {
   struct heap *heap = heap_of_this_thread();
   unsigned class = entry & MAP_CLASS_MASK;
   bool is_block = range_block_begins_at((uintptr_t)block);
+  if (LIKELY(is_block)) sampling_note_freed_range((uintptr_t)block);
   if (heap) heap_enter(heap);
   bool is_kept = is_block && heap && keep_after_flush(heap, entry, block);
   if (!is_kept && UNLIKELY(!is_block || !large_give((uintptr_t)block, heap_counters(heap))))
@@ -162,6 +166,11 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   if (UNLIKELY(!map_entry_is_live(entry))) {
     pointer_fail("free", (uintptr_t)block);
+    return;
+  }
+  if (UNLIKELY(map_entry_is_sampled(entry))) {
+    sampling_free(heap_of_this_thread(), block);
+    reclaim_when_due(heap_of_thread);
     return;
   }
   bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;

@@ -14,6 +14,9 @@
 #include "os/lock.h"
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
+#include "profile/control.h"
+#include "profile/sampled_slabs.h"
+#include "profile/samples.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -37,6 +40,7 @@ static enum misuse_action chosen_misuse_action(void) {
 static void obey_options(void) {
   limits_read();
   misuse_action = chosen_misuse_action();
+  profile_start();
   if (options.help) options_print_help();
 }
 
@@ -158,6 +162,8 @@ static void after_fork_in_child(void) {
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
   slab_pool_after_fork();
+  sampled_slabs_after_fork();
+  samples_after_fork();
   range_magazines_after_fork();
   reclaim_after_fork();
   starter_after_fork();

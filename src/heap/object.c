@@ -27,7 +27,9 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   if (slots_before >= SLAB_SLOTS_MAX || slots_before > granule_of(address) % GRANULES_PER_CHUNK)
     return OBJECT_UNKNOWN;
   const struct slab *slab = slot - slots_before;
-  const struct slab_shape *shape = &slab_shapes[object->entry & MAP_CLASS_MASK];
+  bool is_sampled = map_entry_is_sampled(object->entry);
+  const struct slab_shape *shape =
+      &slab_shapes[is_sampled ? map_sampled_class(object->entry) : object->entry & MAP_CLASS_MASK];
   uint32_t offset = (uint32_t)(address - slab->base), index = offset / shape->block_bytes;
   if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
   object->base = slab->base + (size_t)index * shape->block_bytes;
@@ -63,7 +65,8 @@ INLINE enum object_kind find_in_window(uintptr_t address, bool is_hurried, struc
   if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[granule]);
   bool is_slab =
-      map_entry_is_live(object->entry) && (object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
+      map_entry_is_live(object->entry) &&
+      ((object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT || map_entry_is_sampled(object->entry));
   return LIKELY(is_slab) ? find_in_slab(address, object)
                          : find_elsewhere(address, is_hurried, object);
 }

@@ -3,8 +3,10 @@
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
+#include "heap/sampling.h"
 #include "large/big.h"
 #include "large/resize.h"
+#include "profile/recording.h"
 
 static bool resize_checked(struct heap *heap, void *block, size_t size) {
   if (heap) heap_enter(heap);
@@ -17,7 +19,9 @@ bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
-  return resize_in_place((uintptr_t)block, size, heap_counters(heap));
+  if (!resize_in_place((uintptr_t)block, size, heap_counters(heap))) return false;
+  sampling_note_resized(heap, block, size);
+  return true;
 }
 
 void heap_become_mallocs(void *block) {
@@ -33,6 +37,9 @@ void *heap_move_big(void **target, void *source, size_t bytes) {
   struct heap *heap = heap_of_this_thread();
   uintptr_t block = (uintptr_t)*target;
   void *moved = (void *)big_move_pages(&block, (uintptr_t)source, bytes, heap_counters(heap));
-  if (UNLIKELY(!block)) *target = NULL;
+  if (UNLIKELY(!block)) {
+    recording_remove(round_down((uintptr_t)*target, GRANULE_BYTES), *target); /* it is lost */
+    *target = NULL;
+  }
   return moved;
 }

@@ -28,7 +28,7 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   if (size > REQUEST_MAX_BYTES) return false;
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT)
+  if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))
     usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
   return usable_bytes == usable_bytes_for(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));

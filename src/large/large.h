@@ -47,7 +47,7 @@ INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, u
                            uint64_t now_ms) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
-  if (UNLIKELY(!range_block_begins_at(block))) return false;
+  if (UNLIKELY(!range_block_begins_at(block) || info->is_sampled)) return false;
   info->stamp_ms = (uint32_t)now_ms;
   info->is_zero = false;
   if (!range_magazine_keep(magazines, entry & MAP_CLASS_MASK, granule)) return false;

@@ -29,7 +29,10 @@
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
 /* Classes in the owner map beyond the magazines' ones. */
-enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
+enum {
+  MAP_CLASS_SAMPLED = 0x80, /* and a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
+  MAP_CLASS_BIG = 0xF0      /* head of a Big block */
+};
 
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
@@ -38,6 +41,14 @@ enum { MAP_CLASS_BIG = 0xF0 }; /* head of a Big block */
 
 /* Live blocks have a tag; what is free, or never was, has none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
+
+/* A slab of sampled blocks, and the class that they have; SLAB_CLASS_COUNT or more of any other entry. */
+INLINE unsigned map_sampled_class(uint32_t entry) {
+  return (entry & MAP_CLASS_MASK) - (unsigned)MAP_CLASS_SAMPLED;
+}
+INLINE bool map_entry_is_sampled(uint32_t entry) {
+  return map_sampled_class(entry) < SLAB_CLASS_COUNT && map_entry_is_live(entry);
+}
 
 struct window {
   uintptr_t base;                /* first byte; constant from the first chunk on */

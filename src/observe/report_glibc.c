@@ -40,7 +40,7 @@ static void add_magazines(struct blocks *found, const struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = &magazines[class];
     /* Copied while it grew it may be no magazine. */
-    if (magazine->base <= magazine->top && magazine->top <= magazine->end)
+    if (magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end)
       add_cached(found, class, magazine_count(magazine));
   }
 }

@@ -7,11 +7,14 @@
 #include "config/options.h"
 #include "hakmem/hakmem.h"
 #include "pool/range_record.h"
+#include "profile/samples.h"
+#include "profile/sites.h"
 
 #define KIND_address 'p'
 #define KIND_number 'u'
 #define KIND_numbers 'u'
 #define KIND_signed_number 'i'
+#define KIND_real 'd'
 #define KIND_FLAG 'u'
 #define KIND_NUMBER 'u'
 #define KIND_PART 'u'
@@ -23,6 +26,7 @@
 #define ELEMENT_BYTES_address(type, member) sizeof MEMBER(type, member)
 #define ELEMENT_BYTES_number(type, member) sizeof MEMBER(type, member)
 #define ELEMENT_BYTES_signed_number(type, member) sizeof MEMBER(type, member)
+#define ELEMENT_BYTES_real(type, member) sizeof MEMBER(type, member)
 #define ELEMENT_BYTES_numbers(type, member) sizeof MEMBER(type, member)[0]
 
 /* ---- texts -------------------------------------------------------------------------------------------- */
@@ -65,6 +69,9 @@ KEPT_IN_CORE static const struct stats_entry entries[] = {
 #define FIELD(record, type, name, member, kind)                            \
   {ENTRY(field_##record##_##name, record_##record, 'f', 's', KIND_##kind), \
    ELEMENTS(type, member, ELEMENT_BYTES_##kind(type, member))},
+#define WRITABLE(record, type, name, member)                       \
+  {ENTRY(field_##record##_##name, record_##record, 'f', 'w', 'u'), \
+   ELEMENTS(type, member, sizeof MEMBER(type, member))},
 #define NESTED(record, type, name, member, inner)                  \
   {ENTRY(field_##record##_##name, record_##record, 'f', 's', 'r'), \
    ELEMENTS(type, member, sizeof(struct inner))},
@@ -85,6 +92,8 @@ static const struct stats_root roots[] = {
     {"class_bytes", class_block_bytes},
     {"options", &options},
     {"limits", &limits},
+    {"profile_control", &profile_control},
+    {"profile_state", &profile_state},
 };
 
 const struct stats_block hak_stats_block = {

@@ -23,8 +23,8 @@ struct stats_entry {
       text; /* offset in the texts: name, unit (of an option its default) and meaning, each ended by a 0 */
   uint32_t record_text; /* likewise, of the record that it belongs to */
   char kind;            /* 'r' record; 'f' field; 'c' constant */
-  char role;            /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display */
-  char type; /* 'u' unsigned, 'i' signed, 'p' address, 't' address of a text, 'r' record */
+  char role; /* 'c' counter: only grows; 'g' gauge; 's' structure, not for display; 'w' the same, and a tool may write it */
+  char type; /* 'u' unsigned, 'i' signed, 'd' double, 'p' address, 't' address of a text, 'r' record */
   char padding;
   uint32_t value; /* of a field its offset, of a record its size, of a constant what it is */
   uint32_t element_bytes; /* of one element */

@@ -178,6 +178,8 @@ int os_duplicate(int descriptor);
 /* A new file for writing (truncated), or -1. */
 int os_create_file(const char *path);
 void os_close(int descriptor);
+/* Whether the word at the address can be read now, and so its page; a system call that any malloc needs. */
+bool os_can_read(uintptr_t address);
 /* Copies memory of this process that may be unmapped, unless another thread unmaps it meanwhile; false then. */
 bool os_read_safely(void *target, const void *source, size_t bytes);
 NORETURN void os_abort(void);
@@ -218,6 +220,18 @@ struct os_place {
   uintptr_t symbol_base;
 };
 void os_find_place(uintptr_t instruction, struct os_place *place);
+
+/* Where a module lies in memory, and the sorted table (.eh_frame_hdr) of how its frames are unwound; 0 without one. */
+struct os_module {
+  uintptr_t begin, end, unwind_header;
+};
+/* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
+ * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
+bool os_find_module(uintptr_t instruction, struct os_module *module);
+/* True for hakmem's own code, of the shared library and of the archive. */
+bool os_is_in_library(uintptr_t instruction);
+/* Where the stack ends that the process began on; 0 when it is not told. */
+uintptr_t os_first_stack_end(void);
 
 /* ---- the C library's own malloc ---------------------------------------------------------------- */
 

@@ -34,7 +34,4 @@ void os_await_threads(void);
 /* The kernel's number of this thread as the C library knows it, without a system call; 0 when it does not say. */
 uint32_t os_thread_id_of_libc(void);
 
-/* True for code of the shared library; false when it is linked into the program, where all is one. */
-bool os_is_in_library(uintptr_t instruction);
-
 #endif

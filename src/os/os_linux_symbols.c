@@ -16,9 +16,14 @@ static bool is_statically_linked(void) {
   return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start < os_page_bytes();
 }
 
+/* Given where the archive is linked: all its code (cmake/whole.ld). */
+extern const char __start_hakmem_text[] WEAK HIDDEN, __stop_hakmem_text[] WEAK HIDDEN;
+
 bool os_is_in_library(uintptr_t instruction) {
-  uintptr_t start = (uintptr_t)__ehdr_start;
-  return !is_statically_linked() && instruction >= start && instruction < (uintptr_t)etext;
+  bool is_archive = __start_hakmem_text != NULL;
+  uintptr_t begin = (uintptr_t)(is_archive ? __start_hakmem_text : __ehdr_start);
+  uintptr_t end = (uintptr_t)(is_archive ? __stop_hakmem_text : etext);
+  return (is_archive || !is_statically_linked()) && instruction >= begin && instruction < end;
 }
 
 /* Weak: musl has none, and a fully static program has it only if it uses it. */

@@ -19,6 +19,7 @@ struct range_info {
   bool is_zero;          /* reads as zero: no need to clear */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
   bool is_closed;        /* hardened mode: all its pages are; false: some may be */
+  bool is_sampled;       /* its block may be in the table of samples (profile/samples.h) */
 };
 
 enum range_kind {

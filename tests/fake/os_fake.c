@@ -510,6 +510,11 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
+bool os_can_read(uintptr_t address) {
+  uint32_t word;
+  return os_read_safely(&word, (const void *)round_down(address, sizeof word), sizeof word);
+}
+
 NORETURN void os_abort(void) { abort(); }
 
 /* ---- the C library's own malloc ------------------------------------------------------------------------ */
@@ -542,6 +547,17 @@ unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
     frames[index] = OS_FAKE_FIRST_FRAME + index;
   return frames_max < OS_FAKE_FRAMES ? frames_max : OS_FAKE_FRAMES;
 }
+
+/* No module, and a stack that nobody knows: what only real ones have. */
+bool os_find_module(uintptr_t instruction, struct os_module *module) {
+  (void)instruction, (void)module;
+  return false;
+}
+bool os_is_in_library(uintptr_t instruction) {
+  (void)instruction;
+  return false;
+}
+uintptr_t os_first_stack_end(void) { return 0; }
 
 void os_find_place(uintptr_t instruction, struct os_place *place) {
   *place = (struct os_place){.module = "fake.so",

@@ -36,7 +36,7 @@ static void set_up_heap(void) {
 }
 
 static void *pop_block(struct heap *heap, unsigned class) {
-  if (heap->magazines[class].top == heap->magazines[class].base) refill(heap, class);
+  if (!magazine_count(&heap->magazines[class])) refill(heap, class);
   return *--heap->magazines[class].top;
 }
 
@@ -107,7 +107,7 @@ static uint64_t in_magazines(void) {
   uint64_t bits = 0;
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     const struct magazine *magazine = &heap_of_owner(owner)->magazines[CLASS_32K];
-    for (void **slot = magazine->base; slot != magazine->top; slot++)
+    for (void **slot = magazine_base(magazine); slot != magazine->top; slot++)
       if (slab_of_block((uintptr_t)*slot) == slab) {
         MODEL_REQUIRE(!(bits & bit_of(*slot)));
         bits |= bit_of(*slot);

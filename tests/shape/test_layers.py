@@ -17,6 +17,7 @@ LAYERS = (
     "map",
     "pool",
     "slab",
+    "profile",
     "large",
     "guard",
     "cache",

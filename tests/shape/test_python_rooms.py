@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hakmem"
-ROOMS = ("base", "layout", "target", "census", "launch", "doctor", "views", "commands")  # low to high
+ROOMS = (
+    "base",
+    "layout",
+    "target",
+    "census",
+    "profile",
+    "blocks",
+    "launch",
+    "doctor",
+    "views",
+    "commands",
+)  # low to high
 TOP = {"__init__", "__main__", "cli", "entry"}  # may import every room
 LINES_MAX = 400
 

@@ -20,7 +20,7 @@ SOURCES = {
 
 # Reason → test → sources.
 ELSEWHERE = {
-    "exported names do their work in a whole library only": {
+    "exported names, and stacks, are what they are in whole programs only": {
         "tests/api/test_programs.py": [
             "api/hak.c",
             "api/object_size.c",
@@ -37,11 +37,18 @@ ELSEWHERE = {
         "tests/concurrency/test_fork.py": ["api/override_threads.c"],
         "tests/failure/test_confined.py": ["api/override_prctl.c"],
         "tests/crash/test_crash.py": ["observe/crash.c", "os/os_linux_crash.c"],
+        "tests/unwind/test_unwind.py": [
+            "profile/unwind.c",
+            "profile/unwind_cache.c",
+            "profile/unwind_expression.c",
+            "profile/unwind_program.c",
+        ],
     },
     "the system's contract is one, whatever files keep it": {
         "tests/unit/test_os_linux.c": [
             "os/os_linux_confined.c",
             "os/os_linux_memory.c",
+            "os/os_linux_modules.c",
             "os/os_linux_move.c",
             "os/os_linux_symbols.c",
         ],
@@ -88,6 +95,13 @@ ELSEWHERE = {
             "reclaim/due.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
+        "tests/unit/test_sampling.c": [
+            "profile/control.c",
+            "profile/recording.c",
+            "profile/sampler.c",
+        ],
+        "tests/unit/test_samples.c": ["profile/profile.c"],
+        "tests/switch/test_switch.py": ["profile/probes.c"],
     },
 }
 LISTED = [

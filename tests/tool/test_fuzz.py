@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(SECONDS * 4 + 200)
 
 
 # Options that make a command go on until it is told to end.
-ENDLESS = {"--every", "--listen"}
+ENDLESS = {"--every", "--listen", "--wait"}
 VARIABLES = {
     "COLUMNS": ("", "0", "-1", "1", "5", "19", "60", "x", "²", "9" * 30),
     "LINES": ("", "0", "²", "9" * 30),
@@ -103,7 +103,7 @@ def test_arguments(world: World, tally: Callable[[int, str], None]) -> None:
 
 def quick_commands(world: World) -> list[list[str]]:
     """One of each command that works."""
-    core = [["core", str(world.core)], ["why", str(world.core)]] if world.core else []
+    core = [[name, str(world.core)] for name in ("core", "why", "what", "leaks")] if world.core else []
     return [
         ["--help"],
         ["--version"],
@@ -111,6 +111,8 @@ def quick_commands(world: World) -> list[list[str]]:
         ["stat", str(world.busy)],
         ["stat", str(world.busy), "--json"],
         ["why", str(world.busy)],
+        ["what", str(world.busy)],
+        ["leaks", str(world.busy), "--freeze"],
         ["top", str(world.busy), "--once", "--interval", "100ms"],
         ["record", str(world.busy), "--for", "10ms", "-o", world.one_of("out", "-")],
         ["report", str(world.recording), "-o", world.one_of("page", "-")],

@@ -130,7 +130,7 @@ def test_cores_of_every_length(world: World, core: Path, tally: Callable[[int, s
         wanted = sorted(world.chance.sample(wanted, room), reverse=True)
     for length in wanted:
         os.truncate(core, length)
-        command = world.one_of("core", "why")
+        command = world.one_of("core", "why", "what", "leaks")
         is_clean(forked([command, core], cwd=world.folder), (command, length))
     tally(len(wanted), "sequences")
 
@@ -150,7 +150,7 @@ def test_damaged_cores(world: World, core: Path, tally: Callable[[int, str], Non
             for place in places:
                 value = world.chance.choice((*NUMBERS, world.chance.getrandbits(64)))
                 os.pwrite(file, value.to_bytes(8, "little")[: world.chance.choice((1, 4, 8))], place)
-            command = world.one_of("core", "why")
+            command = world.one_of("core", "why", "what", "leaks")
             is_clean(forked([command, core], cwd=world.folder), (command, places))
             for place in places:
                 os.pwrite(file, whole[place : place + 8], place)

@@ -94,7 +94,7 @@ def test_the_same_as_addr2line(tool: Tool, tmp_path: Path) -> None:
 def test_without_debug_information_functions_are_named(tool: Tool, tmp_path: Path) -> None:
     program = build("g++", tmp_path, "-O1")
     shown = named(tool, report_of(tool, [program]))
-    assert re.search(r"#1 0x\w+ _ZL14handle_request\S* \(", shown), shown
+    assert re.search(r"#1 0x\w+ handle_request\(\w+.*\) \(", shown), shown
     assert re.search(r"#2 0x\w+ main \(", shown)
     subprocess.run(["strip", program], check=True)
     report = report_of(tool, [program])

@@ -21,10 +21,10 @@ static void give(unsigned count) {
 static void require_laws(void) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     const struct magazine *magazine = magazine_of(class);
-    REQUIRE(magazine->base <= magazine->top && magazine->top <= magazine->end);
+    REQUIRE(magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end);
     REQUIRE(magazine_capacity(magazine) <= SLOTS_MAX);
     REQUIRE(!magazine_capacity(magazine) ||
-            magazine_may_end_with(magazine->base, magazine->base[-1]));
+            magazine_may_end_with(magazine_base(magazine), magazine_base(magazine)[-1]));
   }
 }
 

@@ -396,6 +396,26 @@ static void *allocate(void *unused) {
   return pthread_getspecific(first_key);
 }
 
+static bool is_between(uintptr_t address, uintptr_t begin, uintptr_t end) {
+  return address >= begin && address < end;
+}
+
+static void test_modules(void **state) {
+  (void)state;
+  struct os_module own, other;
+  uintptr_t here = (uintptr_t)&test_modules;
+  assert_true(os_find_module(here, &own));
+  assert_true(is_between(here, own.begin, own.end));
+  assert_true(is_between(own.unwind_header, own.begin, own.end));
+  assert_int_equal(*(const unsigned char *)own.unwind_header, 1); /* its version */
+  assert_true(os_find_module((uintptr_t)&pthread_create, &other));
+  assert_true(other.begin >= own.end || other.end <= own.begin);
+  assert_false(os_find_module(0, &other));
+  assert_false(os_find_module((uintptr_t)&own, &other)); /* the stack's */
+  assert_true(os_first_stack_end() > (uintptr_t)&own);
+  assert_true(os_first_stack_end() > (uintptr_t)os_environment()[0]);
+}
+
 /* A program that has used up all keys before hakmem asks for its own: nobody else's is touched. */
 static int run_without_a_key(const void *unused) {
   (void)unused;
@@ -433,6 +453,7 @@ int main(void) {
       cmocka_unit_test(test_resident_bytes),
       cmocka_unit_test(test_vfork_confines_itself),
       cmocka_unit_test(test_read_safely),
+      cmocka_unit_test(test_modules),
       cmocka_unit_test(test_time),
       cmocka_unit_test(test_wait),
       cmocka_unit_test(test_no_key_left),

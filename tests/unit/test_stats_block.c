@@ -49,14 +49,14 @@ static int describe_itself(const void *unused) {
     const struct stats_entry *entry = entry_at(index);
     const char *name = text_at(entry->text), *record = text_at(entry->record_text);
     REQUIRE(*name && *record && find(record, name) == entry); /* nothing twice */
-    REQUIRE(strchr("rfc", entry->kind) && strchr("cgs", entry->role) &&
-            strchr("uiptr", entry->type));
+    REQUIRE(strchr("rfc", entry->kind) && strchr("cgsw", entry->role) &&
+            strchr("uidptr", entry->type));
     if (entry->kind == 'f') {
       const struct stats_entry *whole = find(record, record);
       REQUIRE(whole && whole->kind == 'r');
       REQUIRE(entry->value + entry->element_bytes * entry->element_count <= whole->value);
     }
-    if (entry->role != 's') REQUIRE(*after(name) && *after(after(name))); /* unit and meaning */
+    if (strchr("cg", entry->role)) REQUIRE(*after(name) && *after(after(name))); /* unit and meaning */
     if (entry->kind == 'f' && entry->type == 'r')
       REQUIRE(find(after(after(name)), after(after(name))));
   }

@@ -114,7 +114,10 @@ class Output:
 
     def write(self, text: str) -> None:
         """One piece, as UTF-8."""
-        data = text.encode(errors="backslashreplace")
+        self.write_bytes(text.encode(errors="backslashreplace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """One piece."""
         try:
             if self._file >= 0:
                 self._append(data)

@@ -218,7 +218,8 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
 def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int) -> int:
     """From the counters of heaps: blocks taken and not returned, minus those in caches."""
     slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
-    taken = slab_bytes + totals.get("large_live_bytes", 0) + totals.get("big_live_bytes", 0)
+    apart = ("sampled_live_bytes", "large_live_bytes", "big_live_bytes")
+    taken = slab_bytes + sum(totals.get(name, 0) for name in apart)
     return max(0, taken - cached_bytes)
 
 

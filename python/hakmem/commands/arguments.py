@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+if TYPE_CHECKING:
+    from hakmem.target.target import Target
+
+PID = re.compile("[0-9]{1,19}")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -31,6 +36,17 @@ def complete_pids(
 def pid_argument(command: Command) -> Command:
     """PID of the process to read."""
     return click.argument("pid", type=click.IntRange(min=1), shell_complete=complete_pids)(command)
+
+
+def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
+    """The process or core that an argument PID|CORE names."""
+    from hakmem.target.target import open_core, open_process
+
+    if PID.fullmatch(text):
+        return open_process(int(text))
+    if Path(text).is_file():
+        return open_core(Path(text), executable, libraries)
+    raise click.BadParameter(f"{text!r} is neither a PID nor a core file", param_hint="PID|CORE")
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

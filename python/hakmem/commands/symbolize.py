@@ -1,8 +1,9 @@
-"""hakmem symbolize: functions and lines for the call stacks in a report."""
+"""hakmem symbolize: functions and lines for the call stacks in a report, or in a heap profile."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,18 +16,39 @@ from hakmem.commands.arguments import EXECUTABLE, LIBRARIES
 @click.argument("report", type=click.File("rb"), default="-")
 @EXECUTABLE
 @LIBRARIES
-def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ...]) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Of a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
+)
+@click.option(
+    "--debuginfod",
+    is_flag=True,
+    help="Of a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
+)
+def command(
+    report: BinaryIO,
+    executable: Path | None,
+    libraries: tuple[Path, ...],
+    output: Path | None,
+    debuginfod: bool,
+) -> None:
     """Resolve each frame in REPORT (default: standard input) to function, file and line, with inlined calls.
 
     The report is hakmem's output on standard error, possibly mixed with other output. Files and lines need a
     program compiled with -g, or its debug information in /usr/lib/debug; functions need a program that is not
     stripped.
 
+    REPORT may also be a heap profile that was taken elsewhere. Its build ids tell whether a file is the right
+    one. It is printed, or with -o written in the format that the name tells.
+
     \b
     Examples:
       ./server 2>&1 | hakmem symbolize
       hakmem symbolize server.log
       hakmem symbolize server.log --executable ./build/server --library ./build
+      hakmem symbolize server.pb.gz --library ./build -o server.html
     """
     from hakmem.base.errors import HakmemError
     from hakmem.views.symbolize import Symbolizer
@@ -36,6 +58,46 @@ def command(report: BinaryIO, executable: Path | None, libraries: tuple[Path, ..
 
     if sys.stdout is None:
         raise HakmemError("standard output is closed")
+    if is_profile(report):
+        moved = ((executable,) if executable else ()) + libraries
+        name_profile(report, moved, output, debuginfod, complain)
+        return
+    if output is not None or debuginfod:
+        raise HakmemError(f"{report.name} is not a heap profile; -o and --debuginfod are for those only")
     for line in Symbolizer(executable, libraries, complain).lines(report):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
+
+
+def is_profile(report: BinaryIO) -> bool:
+    """By its first bytes: reports are text."""
+    peek = getattr(report, "peek", None)
+    return peek is not None and peek(16)[:16].startswith((b"\x1f\x8b", b'{"format":'))
+
+
+def name_profile(
+    report: BinaryIO,
+    moved: Sequence[Path],
+    output: Path | None,
+    wants_debuginfod: bool,
+    complain: Callable[[str], None],
+) -> None:
+    """Prints the profile with names, or writes it."""
+    from hakmem.profile.debug_files import Debuginfod, servers
+    from hakmem.profile.files import loaded
+    from hakmem.profile.names import Sources, name_addresses
+    from hakmem.views.profile_file import save_profile, writer
+    from hakmem.views.profile_text import show_profile
+
+    if output is not None:
+        writer(output)
+    if wants_debuginfod and not servers():
+        complain("DEBUGINFOD_URLS is not set: no server is asked")
+    asked = Debuginfod(servers(), complain=complain) if wants_debuginfod else None
+    profile = loaded(report.read(), report.name)
+    name_addresses(profile, Sources(debuginfod=asked, complain=complain, moved=moved))
+    if output is None:
+        show_profile(profile)
+        return
+    save_profile(profile, output)
+    click.echo(f"wrote {output}")

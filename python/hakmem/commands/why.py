@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import click
 
-from hakmem.commands.arguments import JSON, complete_pids
-
-PID = re.compile("[0-9]{1,19}")
+from hakmem.commands.arguments import JSON, complete_pids, open_target
 
 
 @click.command("why")
@@ -29,16 +24,11 @@ def command(target: str, as_json: bool, everything: bool) -> None:
       hakmem why core.1234
     """
     from hakmem.census.why import explain
-    from hakmem.target.target import making_sense, open_core, open_process
+    from hakmem.target.target import making_sense
     from hakmem.views.screen import console, print_json
     from hakmem.views.why_text import print_explanation
 
-    if PID.fullmatch(target):
-        opened = open_process(int(target))
-    elif Path(target).is_file():
-        opened = open_core(Path(target))
-    else:
-        raise click.BadParameter(f"{target!r} is neither a PID nor a core file", param_hint="PID|CORE")
+    opened = open_target(target)
     with making_sense(opened):
         explanation = explain(opened)
     if as_json:

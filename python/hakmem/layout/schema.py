@@ -34,7 +34,7 @@ ENTRY = np.dtype(
         ("record_text", "u4"),  # likewise, of the record that it belongs to
         ("kind", "S1"),  # r record, f field, c constant
         ("role", "S1"),  # of ROLES
-        ("type", "S1"),  # u unsigned, i signed, p address, t address of a text, r record
+        ("type", "S1"),  # u unsigned, i signed, d double, p address, t address of a text, r record
         ("padding", "S1"),
         ("value", "u4"),  # of a field its offset, of a record its size, of a constant what it is
         ("element_bytes", "u4"),
@@ -155,7 +155,7 @@ class FieldMeta:
     """A figure's unit, role and meaning."""
 
     unit: str
-    role: str  # "counter" (only grows), "gauge", "structure" (not for display)
+    role: str  # "counter" (only grows), "gauge", "structure" (not for display), "writable" (likewise)
     meaning: str
 
 
@@ -164,7 +164,7 @@ class Field:
     """One field of a record."""
 
     name: str
-    type: str  # u unsigned, i signed, p address, t address of text, r nested record
+    type: str  # u unsigned, i signed, d double, p address, t address of text, r nested record
     offset: int
     element_bytes: int
     count: int
@@ -192,7 +192,9 @@ class Record:
     fields: dict[str, Field] = field(default_factory=dict)
 
 
-ROLES = {"c": "counter", "g": "gauge", "s": "structure"}
+ROLES = {"c": "counter", "g": "gauge", "s": "structure", "w": "writable"}
+# Letters of types in numpy; all others are unsigned numbers.
+NUMPY_KINDS = {"i": "i", "d": "f"}
 
 
 class Schema:
@@ -294,7 +296,7 @@ class Schema:
         if entry.type == "r":
             element = self.dtype(entry.nested)
         else:
-            element = np.dtype(f"{'i' if entry.type == 'i' else 'u'}{entry.element_bytes}")
+            element = np.dtype(f"{NUMPY_KINDS.get(entry.type, 'u')}{entry.element_bytes}")
         return np.dtype((element, (entry.count,))) if entry.count > 1 else element
 
     def _missing(self, what: str) -> VersionError:

@@ -30,6 +30,7 @@ Words: TypeAlias = "NDArray[np.uint64]"
 
 POINTER = np.dtype("u8")
 FIRST_HEAP_NUMBER = 1
+MAGAZINE_ARMED = np.uint64(1 << 63)
 HEAPS_MAX = 1 << 20  # a longer list is damaged
 SUPERSLABS_AT_ONCE = 512
 RANGE_CHUNKS_AT_ONCE = 4096
@@ -42,10 +43,15 @@ def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
     library does not ask the kernel for it while there is one thread."""
     schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
     schema.need("owner", "next_of_all", "counters", "number", "state")
-    owners = np.array(_owners(memory, schema), np.uint64)
-    heaps = memory.records(owners - np.uint64(schema.offset("heap", "owner")), schema.dtype("heap"))
+    heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
     heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
     return heaps
+
+
+def heap_addresses(memory: Memory, schema: Schema) -> Words:
+    """Where the heaps are, in the order of `read_heaps`."""
+    owners = np.array(_owners(memory, schema), np.uint64)
+    return owners - np.uint64(schema.offset("heap", "owner"))
 
 
 def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
@@ -71,11 +77,21 @@ def _pointer(memory: Memory, address: int) -> int:
     return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
 
 
+def magazine_bases(heaps: Records) -> Words:
+    """Where the magazines begin: [heap, class].  Their highest bit says that a profile is on."""
+    magazines = heaps["magazines"]
+    if "tagged_base" in (magazines.dtype.names or ()):
+        return magazines["tagged_base"] & ~MAGAZINE_ARMED
+    return magazines["base"].astype(np.uint64)  # a library without profiles
+
+
 def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
     """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty, and so do
     classes without magazines, up to `class_count`."""
     magazines = heaps["magazines"]
-    base, top, end = (magazines[name].astype(np.int64) for name in ("base", "top", "end"))
+    base, top, end = (
+        place.astype(np.int64) for place in (magazine_bases(heaps), magazines["top"], magazines["end"])
+    )
     counts = np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
     return np.pad(counts, ((0, 0), (0, max(class_count - counts.shape[1], 0))))
 
@@ -85,7 +101,7 @@ def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.i
     counts = magazine_counts(heaps)
     heap, number = np.nonzero(counts)
     sizes = counts[heap, number]
-    bases = heaps["magazines"]["base"][heap, number]
+    bases = magazine_bases(heaps)[heap, number]
     blocks = memory.gather(bases, (sizes * POINTER.itemsize).astype(np.uint64)).view(np.uint64)
     return blocks, np.repeat(number, sizes)
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
 PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_AUXV"
+OTHER_REGISTERS = ("NT_FPREGSET", "NT_PRFPREG", "NT_X86_XSTATE", 2, 0x202)
+MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
 
 
 class CoreMemory(Memory):
@@ -53,9 +55,18 @@ class CoreMemory(Memory):
             self.pid = _pid(notes)
             self.command = _command(notes)
             self._files = _file_mappings(notes)
+            self.thread_notes = _thread_notes(core)
+        self.machine = MACHINES.get(core["e_machine"], "")
         self.maps = self._all_maps()
         self.executable_path = self._guess_executable()
         self.is_cut = any(piece.offset + piece.file_bytes > len(self._data) for piece in self._segments)
+
+    @property
+    def dumped(self) -> list[tuple[int, int]]:
+        """The addresses [start, end) whose contents the core has."""
+        whole = len(self._data)
+        ends = ((piece, min(piece.file_bytes, whole - piece.offset)) for piece in self._segments)
+        return [(piece.start, piece.start + count) for piece, count in ends if count > 0]
 
     # ---- reading -----------------------------------------------------------------------------------
 
@@ -199,6 +210,19 @@ def _notes(core: Any) -> dict[str, Any]:  # noqa: ANN401 - pyelftools has no typ
             for note in segment.iter_notes():
                 notes.setdefault(note["n_type"], note["n_desc"])
     return notes
+
+
+def _thread_notes(core: Any) -> list[tuple[bytes, list[bytes]]]:  # noqa: ANN401 - pyelftools has no types
+    """Of each thread its general registers (struct elf_prstatus), and its other ones."""
+    threads: list[tuple[bytes, list[bytes]]] = []
+    for segment in core.iter_segments():
+        if isinstance(segment, NoteSegment):
+            for note in segment.iter_notes():
+                if note["n_type"] == PRSTATUS:
+                    threads.append((bytes(note["n_descdata"]), []))
+                elif threads and note["n_type"] in OTHER_REGISTERS:
+                    threads[-1][1].append(bytes(note["n_descdata"]))
+    return threads
 
 
 def _pid(notes: dict[str, Any]) -> int:

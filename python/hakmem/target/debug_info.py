@@ -18,7 +18,10 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.descriptions import describe_form_class
 from elftools.dwarf.ranges import BaseAddressEntry
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+
+from hakmem.target.demangle import demangled
+from hakmem.target.elf import open_elf
+from hakmem.target.functions import Functions, functions_of
 
 DEBUG_ROOT = Path("/usr/lib/debug")
 # What pyelftools raises for a damaged file; there is no common base class.
@@ -73,30 +76,17 @@ class DebugInfo:
     # ---- symbols ----------------------------------------------------------------------------------
 
     @cached_property
-    def _functions(self) -> list[tuple[int, int, str]]:
-        """(start, bytes, name), sorted."""
-        found: set[tuple[int, int, str]] = set()
-        for elf in (self._elf, self._separate):
-            if elf is None:
-                continue
-            for section in elf.iter_sections():
-                if isinstance(section, SymbolTableSection) and section["sh_type"] != "SHT_NOBITS":
-                    found.update(_functions_of(section))
-        return sorted(found)
+    def _functions(self) -> list[Functions]:
+        files = [self.path, *([Path(self._separate.stream.name)] if self._separate is not None else [])]
+        opened = (open_elf(path) for path in files)
+        found = (functions_of(file) for file in opened if file is not None)
+        return [functions for functions in found if functions is not None]
 
     def _symbol(self, address: int) -> str | None:
-        try:
-            functions = self._functions
-        except DAMAGED:
-            return None
-        number = bisect_right(functions, (address, 1 << 63, "")) - 1
-        while number >= 0:
-            start, size, name = functions[number]
-            if address < start + max(size, 1):
-                return name
-            if size:
-                return None
-            number -= 1
+        for functions in self._functions:
+            [name] = functions.names_at([address])
+            if name:
+                return demangled([name])[name]
         return None
 
     # ---- DWARF ------------------------------------------------------------------------------------
@@ -247,13 +237,6 @@ class Lines:
     def _folder_name(header: Any, number: int, first: int) -> str:  # noqa: ANN401
         folders = header.include_directory
         return _text(folders[number - first]) if first <= number < first + len(folders) else ""
-
-
-def _functions_of(section: Any) -> Iterator[tuple[int, int, str]]:  # noqa: ANN401 - pyelftools has no types
-    for symbol in section.iter_symbols():
-        info = symbol["st_info"]
-        if info["type"] in ("STT_FUNC", "STT_LOOS") and symbol["st_shndx"] != "SHN_UNDEF" and symbol.name:
-            yield symbol["st_value"], symbol["st_size"], symbol.name
 
 
 def _name_of(entry: Any) -> str | None:  # noqa: ANN401 - pyelftools has no types

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -33,6 +34,7 @@ SYMBOL = np.dtype(
 RELOCATION = np.dtype([("offset", "u8"), ("info", "u8"), ("addend", "i8")])
 SECTION_IS_CODE = 0x4
 UNDEFINED_SECTION = 0
+STT_OBJECT, STT_FUNC = 1, 2
 DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 FLAGS_1_PIE = 0x08000000
 CACHED_FILES = 1024
@@ -86,6 +88,10 @@ class SymbolTable:
         self._symbols = symbols
         self._names = names
 
+    @property
+    def parts(self) -> tuple[NDArray[Any], bytes]:
+        return self._symbols, self._names
+
     def named(self, name: bytes) -> NDArray[Any]:
         """All symbols of this name."""
         return self._symbols[self.numbers_of(name)]
@@ -99,6 +105,26 @@ class SymbolTable:
             place = self._names.find(name + b"\0", place + 1)
         return np.flatnonzero(np.isin(self._symbols["name"], places))
 
+    @cached_property
+    def _by_address(self) -> NDArray[Any]:
+        """Those of functions and objects that are defined here."""
+        kind = self._symbols["info"] & 15
+        named = (kind == STT_OBJECT) | (kind == STT_FUNC)
+        chosen = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        return chosen[np.argsort(chosen["value"], kind="stable")]
+
+    def at(self, address: int) -> tuple[str, int] | None:
+        """The symbol that an address lies in, and how far."""
+        row = int(np.searchsorted(self._by_address["value"], address, "right")) - 1
+        if row < 0:
+            return None
+        symbol = self._by_address[row]
+        into = address - int(symbol["value"])
+        if into >= max(int(symbol["size"]), 1):
+            return None
+        start = int(symbol["name"])
+        return self._names[start : self._names.find(b"\0", start)].decode(errors="replace"), into
+
 
 class ElfFile:
     """An ELF file; symbols are read of 64-bit little-endian files only.  `open_elf` creates it.
@@ -107,8 +133,12 @@ class ElfFile:
 
     def __init__(self, file: BinaryIO) -> None:
         self.name = str(file.name)
-        self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._elf: Any = ELFFile(self._data)
+        if isinstance(file, BytesIO):
+            self._data: mmap.mmap | bytes = file.getvalue()
+            self._elf: Any = ELFFile(file)
+        else:
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._elf = ELFFile(self._data)
         self.machine: str = self._elf["e_machine"]  # EM_X86_64 …
         self.kind: str = self._elf["e_type"]  # ET_EXEC, ET_DYN, ET_CORE
         self.is_ours: bool = self._elf.elfclass == 64 and self._elf.little_endian
@@ -181,6 +211,14 @@ class ElfFile:
                 return int(defined["value"][0])
         return None
 
+    def symbol_at(self, address: int) -> tuple[str, int] | None:
+        """The function or object that an address, before loading, lies in, and how far."""
+        with parsing(self.name):
+            for table in self._symbol_tables:
+                if found := table.at(address):
+                    return found
+        return None
+
     def slots_of(self, name: str) -> list[int]:
         """Addresses of the GOT slots through which it calls another file's function."""
         slots: list[int] = []
@@ -202,6 +240,36 @@ class ElfFile:
                 for s in self._sections
                 if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
             ]
+
+    def symbol_tables(self) -> list[tuple[NDArray[Any], bytes]]:
+        """The rows (SYMBOL) and the names of .dynsym and .symtab, where the file has them."""
+        with parsing(self.name):
+            return [table.parts for table in self._symbol_tables]
+
+    def has_section(self, name: str) -> bool:
+        """Whether it is there, with its content."""
+        return self._section(name) is not None
+
+    def section(self, name: str) -> bytes | None:
+        """The content of a section; None if there is none, or none in this file."""
+        found = self._section(name)
+        if found is None:
+            return None
+        return self._data[found["sh_offset"] : found["sh_offset"] + found["sh_size"]]
+
+    def _section(self, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types
+        with parsing(self.name):
+            for section in self._sections:
+                if self._elf._get_section_name(section) == name and section["sh_type"] != "SHT_NOBITS":
+                    return section
+        return None
+
+    def address_of(self, offset: int) -> int | None:
+        """The address, before loading, of a place in the file."""
+        for segment in self.segments:
+            if segment.offset <= offset < segment.offset + segment.file_bytes:
+                return segment.address + offset - segment.offset
+        return None
 
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
@@ -226,7 +294,7 @@ class ElfFile:
 
     @cached_property
     def _symbol_tables(self) -> list[SymbolTable]:
-        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"))
+        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB") and s["sh_size"])
         return [self._symbol_table(section) for section in tables] if self.is_ours else []
 
     def _symbol_table(self, section: Any) -> SymbolTable:  # noqa: ANN401 - pyelftools has no types
@@ -244,6 +312,16 @@ def open_elf(path: str | Path) -> ElfFile | None:
         status = Path(path).stat()
         return _open_elf(str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
     except OSError:
+        return None
+
+
+def elf_of(data: bytes, name: str) -> ElfFile | None:
+    """The same of a file's content."""
+    file = BytesIO(data)
+    file.name = name
+    try:
+        return ElfFile(file)
+    except PARSER_ERRORS:
         return None
 
 

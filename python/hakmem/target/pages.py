@@ -9,7 +9,8 @@ import ctypes
 import fcntl
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -31,7 +32,7 @@ SWAPPED = np.uint64(1 << 62)
 
 # linux/fs.h
 PAGEMAP_SCAN = 0xC0606610
-PAGE_IS_PRESENT, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 5, 1 << 6
+PAGE_IS_PRESENT, PAGE_IS_SWAPPED, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 4, 1 << 5, 1 << 6
 SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
@@ -108,21 +109,28 @@ def read_page_map(process: Process, start: int, end: int, mapped: Iterable[Inter
     words = np.zeros(count, np.uint64)
     zero, huge = np.zeros(count, bool), np.zeros(count, bool)
     knows_huge = True
-    try:
-        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:
-        raise refused(process.pid) from None
-    except FileNotFoundError:
-        raise gone(process.pid) from None
-    try:
+    with open_pagemap(process) as file:
         for low, high in clipped(mapped, start, end):
             first, last = (low - start) // PAGE_BYTES, (high - start) // PAGE_BYTES
             words[first:last] = read_entries(file, low, last - first)
             knows_huge = knows_huge and mark_special(file, low, high, start, zero, huge)
-    finally:
-        os.close(file)
     present = (words & PRESENT != 0) & ~zero
     return PageMap(start, present, words & SWAPPED != 0, huge & present, knows_huge)
+
+
+@contextmanager
+def open_pagemap(process: Process) -> Iterator[int]:
+    """A descriptor of /proc/PID/pagemap."""
+    try:
+        file = os.open(process.path("pagemap"), os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise refused(process.pid) from None
+    except (FileNotFoundError, ProcessLookupError):
+        raise gone(process.pid) from None
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def core_page_map(memory: Memory, start: int, end: int) -> PageMap:
@@ -158,6 +166,33 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
             break
         done += got
     return words
+
+
+def populated(file: int, low: int, high: int) -> list[Interval]:
+    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
+    terabytes may be reserved.  All of it if this kernel cannot tell."""
+    found: list[Interval] = []
+    regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
+    at = low
+    while at < high:
+        request = ScanRequest(
+            size=ctypes.sizeof(ScanRequest),
+            start=at,
+            end=high,
+            vec=regions.ctypes.data,
+            vec_len=SCAN_REGIONS,
+            category_anyof_mask=PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            return_mask=PAGE_IS_PRESENT,
+        )
+        try:
+            count = fcntl.ioctl(file, PAGEMAP_SCAN, request)
+        except OSError:
+            return [(low, high)]
+        found += [(start, end) for start, end, _ in regions[:count].tolist()]
+        if request.walk_end <= at:
+            break
+        at = request.walk_end
+    return found
 
 
 def mark_special(

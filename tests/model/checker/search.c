@@ -51,7 +51,10 @@ static void switch_to(int to) {
   }
 }
 
+/* A check runs on the process's own: to undo what it wrote there would be to change its callers' frames. */
 bool is_on_a_stack(const void *address) {
+  uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+  if (phase == CHECKING && (uintptr_t)address - frame < STACK_BYTES) return true;
   return (uintptr_t)address - (uintptr_t)stacks < sizeof stacks;
 }
 

@@ -1,0 +1,279 @@
+"""Every block of a target: where it begins, how large it is, in which state, and which one an address is in.
+
+    window     [ slab of 48-byte blocks | slab | range | … ]
+    place        1                        2      3            a slab, or a range: start, block size, how many
+    block        0 1 2 3 …                       n            numbered through, in the order of addresses
+
+An address leads to its granule, the granule to its place, one multiplication to the block: all by tables,
+so that millions of words are looked up at once.  Place 0 has no blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hakmem.base.progress import Progress, no_progress
+from hakmem.census.census import Census, ClassCensus
+from hakmem.census.reading import Addresses, Blocks, Integers, Reading, read_full
+from hakmem.layout.occupancy import BITS_PER_WORD, bits_of
+from hakmem.layout.structures import Window
+from hakmem.target.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NONE = -1
+SLABS_AT_ONCE = 256
+RECIPROCAL_SHIFT = 40  # exact for offsets in a slab: below 2^18, of blocks below 2^16
+SLAB_BYTES_MAX = 1 << 18
+BLOCK_BYTES_MAX = 1 << 16
+NO_RANGE, NO_SLAB = -1, -1
+
+
+class State(IntEnum):
+    """Where a block is."""
+
+    LIVE = 0
+    FREE = 1  # in its slab; a range without a block
+    REMOTE = 2  # freed by another thread, not collected yet
+    MAGAZINE = 3
+    REMOTE_BUFFER = 4
+    QUARANTINE = 5
+
+
+@dataclass
+class Places:
+    """Slabs and ranges, one row each, by address; the first one stands for no place."""
+
+    starts: Addresses  # of the first block
+    extents: Addresses  # bytes from there to the end of the last block
+    block_bytes: Integers
+    reciprocals: Addresses  # 2^40 / block_bytes, rounded up; 0: there is one block
+    first_blocks: Integers  # the number of each place's first block; one more row: how many there are
+    classes: Integers  # NONE: Big, or no block's
+    slab_rows: Integers  # NO_SLAB: a range
+    range_rows: Integers
+
+    @property
+    def block_counts(self) -> Integers:
+        return np.diff(self.first_blocks)
+
+
+@dataclass
+class BlockMap:
+    """The blocks of one reading."""
+
+    reading: Reading
+    window: Window
+    places: Places
+    place_of_granule: NDArray[np.int32]
+    states: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    caches: dict[State, Blocks] = field(default_factory=dict)  # the contents of heaps' caches
+
+    @property
+    def block_count(self) -> int:
+        return len(self.states)
+
+    @property
+    def base(self) -> int:
+        """Of the window."""
+        return self.window.base
+
+    @property
+    def span_bytes(self) -> int:
+        """Of the part of the window in use."""
+        return len(self.place_of_granule) * self.window.granule_bytes
+
+    def find(self, addresses: Addresses) -> tuple[Integers, Integers]:
+        """The number of the block that each address is in, NONE if in none; and how far into it."""
+        return self.find_in_window(addresses - np.uint64(self.base))
+
+    def find_in_window(self, offsets: Addresses) -> tuple[Integers, Integers]:
+        """The same by distances from the window's base."""
+        shift = np.uint64(self.window.granule_bytes.bit_length() - 1)
+        granules = np.minimum(offsets >> shift, np.uint64(max(0, len(self.place_of_granule) - 1)))
+        rows = self.place_of_granule[granules]
+        into = offsets + np.uint64(self.base) - self.places.starts[rows]  # wraps round below the start
+        is_inside = into < self.places.extents[rows]
+        index = (into * self.places.reciprocals[rows]) >> np.uint64(RECIPROCAL_SHIFT)
+        into -= index * self.places.block_bytes[rows].view(np.uint64)
+        blocks = self.places.first_blocks[rows] + index.view(np.int64)
+        return np.where(is_inside, blocks, NONE), np.where(is_inside, into.view(np.int64), 0)
+
+    def places_of(self, blocks: Integers) -> Integers:
+        """The rows of the places that these blocks are in."""
+        return np.searchsorted(self.places.first_blocks, blocks, "right") - 1
+
+    def starts_of(self, blocks: Integers) -> Addresses:
+        """The first addresses of these blocks."""
+        rows = self.places_of(blocks)
+        index = (blocks - self.places.first_blocks[rows]).astype(np.uint64)
+        return self.places.starts[rows] + index * self.places.block_bytes[rows].astype(np.uint64)
+
+    def sizes_of(self, blocks: Integers) -> Integers:
+        return self.places.block_bytes[self.places_of(blocks)]
+
+    def classes_of(self, blocks: Integers) -> Integers:
+        return self.places.classes[self.places_of(blocks)]
+
+    def live_blocks(self) -> Integers:
+        return np.flatnonzero(self.states == State.LIVE)
+
+
+def read_block_map(target: Target, progress: Progress = no_progress) -> BlockMap:
+    """All blocks of a target now."""
+    reading = read_full(target, progress)
+    census = Census.of(reading)
+    walk, kinds = reading.walk, census.range_kinds
+    assert walk is not None
+    assert kinds is not None
+    assert census.remote_buffer is not None
+    places = _places(reading, kinds.classes)
+    found = BlockMap(reading, walk.window, places, _place_of_granule(walk.window, reading, places))
+    found.states = np.full(int(places.first_blocks[-1]), State.LIVE, np.uint8)
+    caches = {
+        State.MAGAZINE: reading.magazine_blocks(),
+        State.REMOTE_BUFFER: census.remote_buffer,
+        State.QUARANTINE: reading.quarantined,
+    }
+    _mark_slabs(found, census)
+    _mark_ranges(found, kinds.classes)
+    for state, cached in caches.items():
+        blocks, into = found.find(cached.addresses)
+        found.states[blocks[(blocks >= 0) & (into == 0)]] = state
+        found.caches[state] = cached
+    return found
+
+
+# ---- places ----------------------------------------------------------------------------------------
+
+
+def _places(reading: Reading, range_classes: Integers) -> Places:
+    """Slabs and ranges by address.  Rows that cannot be, torn or damaged ones, have no blocks."""
+    columns = [_no_place(), _slab_columns(reading), _range_columns(reading, range_classes)]
+    names = columns[1].keys()
+    table = {name: np.concatenate([column[name] for column in columns]) for name in names}
+    order = np.argsort(table["starts"], kind="stable")
+    table = {name: values[order] for name, values in table.items()}
+    sizes = np.maximum(table["block_bytes"], 1)
+    is_slab = table["slab_rows"] != NO_SLAB
+    whole = np.uint64(1 << RECIPROCAL_SHIFT)
+    reciprocals = np.where(is_slab, -(-int(whole) // sizes), 0).astype(np.uint64)
+    return Places(
+        starts=table["starts"],
+        extents=(table["counts"] * table["block_bytes"]).astype(np.uint64),
+        block_bytes=table["block_bytes"],
+        reciprocals=reciprocals,
+        first_blocks=np.concatenate([[0], np.cumsum(table["counts"])]),
+        classes=table["classes"],
+        slab_rows=table["slab_rows"],
+        range_rows=table["range_rows"],
+    )
+
+
+def _no_place() -> dict[str, NDArray[Any]]:
+    number = {
+        name: np.full(1, value, np.int64)
+        for name, value in {
+            "block_bytes": 0,
+            "counts": 0,
+            "classes": NONE,
+            "slab_rows": NO_SLAB,
+            "range_rows": NO_RANGE,
+        }.items()
+    }
+    return {"starts": np.zeros(1, np.uint64), **number}
+
+
+def _slab_columns(reading: Reading) -> dict[str, NDArray[Any]]:
+    assert reading.walk is not None
+    window, slabs = reading.walk.window, reading.walk.superslabs.slabs
+    sizes, counts = slabs["block_bytes"].astype(np.int64), slabs["capacity"].astype(np.int64)
+    room = np.minimum(slabs["slot_count"].astype(np.int64) * window.granule_bytes, SLAB_BYTES_MAX)
+    granules = window.granule_of(slabs["base"])
+    is_sane = (sizes > 0) & (sizes < BLOCK_BYTES_MAX) & (counts * sizes <= room)
+    is_sane &= (granules >= 0) & (granules < window.granule_count)
+    rows = np.flatnonzero(is_sane)
+    return {
+        "starts": slabs["base"][rows].astype(np.uint64),
+        "block_bytes": sizes[rows],
+        "counts": counts[rows],
+        "classes": slabs["class"][rows].astype(np.int64),
+        "slab_rows": rows,
+        "range_rows": np.full(len(rows), NO_RANGE, np.int64),
+    }
+
+
+def _range_columns(reading: Reading, classes: Integers) -> dict[str, NDArray[Any]]:
+    """One block each, live or not.  A Large block has its class's size; of a Big one all up to the range's
+    end counts."""
+    assert reading.walk is not None
+    window, ranges = reading.walk.window, reading.walk.ranges
+    colour = ranges.records["colour_bytes"].astype(np.int64)
+    sizes = ranges.records["granules"].astype(np.int64) * window.granule_bytes - colour
+    is_large = (classes >= 0) & (classes < len(reading.class_bytes))
+    known = reading.class_bytes[np.where(is_large, classes, 0)]
+    sizes = np.where(is_large, np.minimum(known, sizes), sizes)
+    rows = np.flatnonzero(sizes > 0)
+    return {
+        "starts": (window.address_of(ranges.granule) + colour.astype(np.uint64))[rows],
+        "block_bytes": sizes[rows],
+        "counts": np.ones(len(rows), np.int64),
+        "classes": np.where(is_large, classes, NONE)[rows],
+        "slab_rows": np.full(len(rows), NO_SLAB, np.int64),
+        "range_rows": rows,
+    }
+
+
+def _place_of_granule(window: Window, reading: Reading, places: Places) -> NDArray[np.int32]:
+    assert reading.walk is not None
+    found = np.zeros(window.granule_count + 1, np.int32)  # the last row is for words outside the window
+    first = window.granule_of(places.starts)
+    last = window.granule_of(places.starts + places.extents - np.uint64(1))
+    is_place = places.extents > 0
+    for row in np.flatnonzero(is_place & (last - first > 3)).tolist():  # long ranges
+        found[max(0, int(first[row])) : max(0, min(int(last[row]) + 1, window.granule_count))] = row
+    for step in range(4):
+        rows = np.flatnonzero(is_place & (last - first <= 3) & (first + step <= last))
+        at = first[rows] + step
+        inside = (at >= 0) & (at < window.granule_count)
+        found[at[inside]] = rows[inside]
+    return found
+
+
+# ---- states ----------------------------------------------------------------------------------------
+
+
+def _mark_slabs(found: BlockMap, census: Census) -> None:
+    """The set bits of all slabs."""
+    place_of_slab = np.zeros(len(found.reading.walk.superslabs.slabs), np.int64)  # type: ignore[union-attr]
+    of_slabs = np.flatnonzero(found.places.slab_rows != NO_SLAB)
+    place_of_slab[found.places.slab_rows[of_slabs]] = of_slabs
+
+    def visit(_item: ClassCensus, rows: Integers, local: Addresses, remote: Addresses) -> None:
+        for start in range(0, len(rows), SLABS_AT_ONCE):
+            part = slice(start, start + SLABS_AT_ONCE)
+            _mark_batch(found, place_of_slab[rows[part]], local[part], remote[part])
+
+    census.count_slabs(visit)
+
+
+def _mark_batch(found: BlockMap, rows: Integers, local: Addresses, remote: Addresses) -> None:
+    """The states of the blocks of some slabs: [slab, word]."""
+    counts, first = found.places.block_counts[rows], found.places.first_blocks[rows]
+    for words, state in ((local, State.FREE), (remote, State.REMOTE)):
+        slab, word = np.nonzero(words)
+        row, bit = np.nonzero(bits_of(words[slab, word].reshape(-1, 1)))
+        slab, index = slab[row], word[row] * BITS_PER_WORD + bit
+        inside = index < counts[slab]
+        found.states[first[slab[inside]] + index[inside]] = state
+
+
+def _mark_ranges(found: BlockMap, classes: Integers) -> None:
+    """Ranges without a live block."""
+    of_ranges = np.flatnonzero(found.places.range_rows != NO_RANGE)
+    is_free = classes[found.places.range_rows[of_ranges]] < 0
+    found.states[found.places.first_blocks[of_ranges[is_free]]] = State.FREE

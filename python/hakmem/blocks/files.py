@@ -1,0 +1,121 @@
+"""Addresses in the files that a target has mapped: which file, which symbol."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+
+from hakmem.base.errors import DamagedFileError
+from hakmem.target.corefile import CoreMemory
+from hakmem.target.demangle import cxx_name
+from hakmem.target.elf import ElfFile
+from hakmem.target.locate import file_of
+from hakmem.target.process import Mapping
+from hakmem.target.target import Target
+
+
+class Files:
+    """The mappings of a target, by address."""
+
+    def __init__(self, target: Target, mappings: Sequence[Mapping]) -> None:
+        self._target = target
+        self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
+        self._starts = [mapping.start for mapping in self.mappings]
+        self._opened: dict[str, tuple[ElfFile, int] | None] = {}
+
+    def mapping_at(self, address: int) -> Mapping | None:
+        row = bisect_right(self._starts, address) - 1
+        if row < 0 or address >= self.mappings[row].end:
+            return None
+        return self.mappings[row]
+
+    def owner_of(self, mapping: Mapping) -> Mapping | None:
+        """The mapping of a file; of .bss, which has none, the one right before it."""
+        if mapping.is_file or (mapping.path.startswith("/") and mapping.inode):
+            return mapping
+        before = self.mapping_at(mapping.start - 1)
+        is_bss = before is not None and before.is_file and not mapping.path and "w" in before.permissions
+        return before if is_bss else None
+
+    def is_code(self, address: int) -> bool:
+        mapping = self.mapping_at(address)
+        return mapping is not None and "x" in mapping.permissions
+
+    def is_data_of_file(self, address: int) -> bool:
+        """Constants or static data: mapped from a file, and not code."""
+        mapping = self.mapping_at(address)
+        return mapping is not None and "x" not in mapping.permissions and self.owner_of(mapping) is not None
+
+    def symbol_at(self, address: int) -> tuple[str, int] | None:
+        """The symbol that an address lies in, demangled, and how far."""
+        found = self.raw_symbol_at(address)
+        return (cxx_name(found[0]) or found[0], found[1]) if found else None
+
+    def raw_symbol_at(self, address: int) -> tuple[str, int] | None:
+        mapping = self.mapping_at(address)
+        owner = self.owner_of(mapping) if mapping else None
+        opened = self._open(owner) if owner else None
+        if opened is None:
+            return None
+        file, bias = opened
+        try:
+            return file.symbol_at(address - bias)
+        except DamagedFileError:
+            return None
+
+    def address_of(self, symbol: str, *names: str) -> int | None:
+        """The address of a symbol in the first file that defines it; those whose name contains one of
+        `names` first."""
+        files = {mapping.path: mapping for mapping in self.mappings if mapping.is_file}.values()
+        for mapping in sorted(files, key=lambda one: not any(name in one.file_name for name in names)):
+            opened = self._open(mapping)
+            try:
+                value = opened[0].symbol(symbol) if opened else None
+            except DamagedFileError:
+                continue
+            if opened is not None and value is not None:
+                return opened[1] + value
+        return None
+
+    def describe(self, address: int) -> str:
+        """libx.so.1: name+0x10, or the mapping's name."""
+        mapping = self.mapping_at(address)
+        if mapping is None:
+            return "not mapped"
+        owner = self.owner_of(mapping)
+        if owner is None:
+            return mapping.path or f"anonymous memory at {mapping.start:#x}"
+        symbol = self.symbol_at(address)
+        into = address - self.first_addresses.get(owner.path, owner.start)
+        place = f"{symbol[0]}+{symbol[1]:#x}" if symbol else f"+{into:#x}"
+        return f"{owner.file_name}: {place}"
+
+    @cached_property
+    def first_addresses(self) -> dict[str, int]:
+        """Where each file begins."""
+        found: dict[str, int] = {}
+        for mapping in self.mappings:
+            if mapping.is_file:
+                found.setdefault(mapping.path, mapping.start)
+        return found
+
+    def _open(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
+        """The file as ELF, and its load bias; None if it is not one, or cannot be read."""
+        if mapping.path not in self._opened:
+            self._opened[mapping.path] = self._opened_now(mapping)
+        return self._opened[mapping.path]
+
+    def _opened_now(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
+        memory = self._target.memory
+        if self._target.process is not None:
+            file = file_of(self._target.process, mapping)
+        else:
+            file = memory.file_of(mapping) if isinstance(memory, CoreMemory) else None
+        if file is None or not file.is_ours:
+            return None
+        try:
+            bias = file.load_bias(mapping)
+        except DamagedFileError:
+            return None
+        return None if bias is None else (file, bias)

@@ -1,0 +1,288 @@
+"""Blocks that the program cannot reach any more: `hakmem leaks`.
+
+    scan, wait, scan …    of a running process, until one scan suspects all that those before it did: what is
+                          unreachable, and the same, in each of them
+    one scan              of a process that is frozen meanwhile, or of a core
+
+A pointer that moves while it is looked for, as a compacting collector moves many, makes a block look
+unreachable; each scan takes most of those away.
+
+A block may be held by nothing but a register.  Those of a running process are only partly visible, so of
+what is unreachable as many groups as registers are unseen, the largest ones, are not "definitely" lost but
+"perhaps": a group is a block that no other unreachable block points to, and what can be reached from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hakmem.base.progress import Progress, no_progress
+from hakmem.blocks.block_map import BlockMap
+from hakmem.blocks.content import Contents
+from hakmem.blocks.files import Files
+from hakmem.blocks.freeze import frozen
+from hakmem.blocks.marking import groups
+from hakmem.blocks.regions import mappings_of
+from hakmem.blocks.scanning import Scan, Scanning
+from hakmem.blocks.what import ContentRow, SizeClass, describe
+from hakmem.census.reading import Addresses, Integers
+from hakmem.target.target import Target, making_sense
+
+DRAWS = 2000
+ADDRESSES_MAX = 10
+SCANS_MAX = 6
+
+
+@dataclass(frozen=True)
+class Sum:
+    """So many blocks."""
+
+    blocks: int
+    bytes: int
+    groups: int = 0
+
+    @classmethod
+    def of(cls, block_map: BlockMap, blocks: Integers, group_count: int = 0) -> Sum:
+        return cls(len(blocks), int(block_map.sizes_of(blocks).sum()), group_count)
+
+    def to_json(self) -> dict[str, int]:
+        return {"blocks": self.blocks, "bytes": self.bytes, "groups": self.groups}
+
+
+@dataclass
+class Leaks:
+    """The answer."""
+
+    pid: int
+    command: list[str]
+    is_core: bool
+    version: str
+    is_frozen: bool
+    scans: list[dict[str, float]]  # seconds, read_bytes
+    live: Sum
+    definite: Sum
+    perhaps: Sum
+    freed_only: Sum  # of both, those that freed blocks still point to
+    interior: Sum  # reachable, but nothing points at their beginning
+    threads: int
+    unseen_registers: int
+    contents: list[ContentRow]  # of the definite ones
+    classes: list[SizeClass]
+    addresses: list[int]  # of the largest groups' first blocks
+    is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
+    notes: list[str] = field(default_factory=list)
+    # Growth by call site, and survival by age, come from samples of a profile: further sections, by name.
+    sections: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        plain = (
+            "pid",
+            "command",
+            "is_core",
+            "version",
+            "is_frozen",
+            "scans",
+            "threads",
+            "unseen_registers",
+            "is_whole",
+        )
+        sums = ("live", "definite", "perhaps", "freed_only", "interior")
+        return (
+            {name: getattr(self, name) for name in plain}
+            | {name: getattr(self, name).to_json() for name in sums}
+            | {
+                "contents": [row.to_json() for row in self.contents],
+                "classes": [item.to_json() for item in self.classes],
+                "addresses": [f"{address:#x}" for address in self.addresses],
+                "notes": self.notes,
+            }
+            | self.sections
+        )
+
+
+@dataclass
+class Options:
+    """How to look."""
+
+    wait_s: float = 2.0
+    freeze: bool = False
+    with_swapped: bool = False
+    examples: bool = False
+    progress: Progress = no_progress
+    sleep: Callable[[float], None] = time.sleep
+
+
+def find_leaks(target: Target, options: Options) -> Leaks:
+    """The blocks of a target that nothing reaches."""
+    with making_sense(target):
+        found = _leaks(target, options, look(target, options))
+    target.check_same()
+    return found
+
+
+@dataclass
+class Suspects:
+    """What has been unreachable, and the same, in each scan so far: sorted by address."""
+
+    starts: Addresses
+    sizes: Integers
+    hashes: Addresses
+
+    @classmethod
+    def of(cls, scan: Scan) -> Suspects:
+        return cls(scan.starts, scan.map.sizes_of(scan.unreachable), scan.hashes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def rows_in(self, other: Suspects) -> Integers:
+        """The rows of these that are in the other ones, too."""
+        if not len(other):
+            return np.empty(0, np.int64)
+        row = np.minimum(np.searchsorted(other.starts, self.starts), len(other) - 1)
+        same = (other.starts[row] == self.starts) & (other.sizes[row] == self.sizes)
+        return np.flatnonzero(same & (other.hashes[row] == self.hashes))
+
+    def chosen(self, rows: Integers) -> Suspects:
+        return Suspects(self.starts[rows], self.sizes[rows], self.hashes[rows])
+
+
+@dataclass
+class Verdict:
+    """What several scans say together."""
+
+    last: Scan
+    lost: Integers  # blocks of the last scan's map
+    log: list[dict[str, float]]
+    unseen_registers: int
+    swapped_bytes: int
+    missing_bytes: int
+    is_settled: bool  # the last scan took nothing away
+
+
+def look(target: Target, options: Options) -> Verdict:
+    """One scan of what stands still; else scans until one agrees with all before it."""
+    process = target.process
+    if process is None:
+        return judged([Scanning(target, None, True, options.progress).run])
+    if options.freeze:
+        with frozen(process) as threads:
+            return judged([Scanning(target, threads, options.with_swapped, options.progress).run])
+
+    def again() -> Scan:
+        options.sleep(options.wait_s)
+        target.check_same()
+        return Scanning(target, None, options.with_swapped).run()
+
+    first = Scanning(target, None, options.with_swapped, options.progress).run
+    return judged([first, *[again] * (SCANS_MAX - 1)])
+
+
+def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
+    """Scans until nothing is suspected, or a scan suspects all that the ones before it did."""
+    suspects: Suspects | None = None
+    verdict: Verdict | None = None
+    for step in steps:
+        scan = step()
+        found = Suspects.of(scan)
+        rows = np.arange(len(found)) if suspects is None else found.rows_in(suspects)
+        is_settled = len(steps) == 1 or (suspects is not None and len(rows) == len(suspects)) or not len(rows)
+        suspects = found.chosen(rows)
+        verdict = _with(verdict, scan, scan.unreachable[rows], is_settled)
+        if is_settled:
+            break
+    assert verdict is not None
+    return verdict
+
+
+def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
+    """One more scan; the map of the one before is forgotten: it is large."""
+    registers = sum(thread.unseen_registers for thread in scan.threads)
+    return Verdict(
+        last=scan,
+        lost=lost,
+        log=[
+            *(before.log if before else []),
+            {
+                "seconds": round(scan.seconds, 3),
+                "read_bytes": scan.read_bytes,
+                "unreachable": len(scan.unreachable),
+            },
+        ],
+        unseen_registers=max(registers, before.unseen_registers if before else 0),
+        swapped_bytes=max(scan.swapped_bytes, before.swapped_bytes if before else 0),
+        missing_bytes=max(scan.missing_bytes, before.missing_bytes if before else 0),
+        is_settled=is_settled,
+    )
+
+
+def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
+    last, lost = verdict.last, verdict.lost
+    block_map, marking = last.map, last.marking
+    head_of = groups(last.edges, lost)
+    unseen = verdict.unseen_registers
+    is_whole = not (verdict.swapped_bytes or verdict.missing_bytes) and verdict.is_settled
+    is_perhaps, heads = set_aside(block_map, lost, head_of, unseen if is_whole else len(lost))
+    definite, perhaps = lost[~is_perhaps], lost[is_perhaps]
+    interior = np.flatnonzero(marking.is_live & marking.is_marked & ~marking.is_exact)
+    shown = definite if len(definite) else perhaps
+    contents = Contents(block_map, Files(target, mappings_of(target)))
+    rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
+    return Leaks(
+        pid=target.pid,
+        command=target.command,
+        is_core=target.process is None,
+        version=target.schema.version,
+        is_frozen=options.freeze and target.process is not None,
+        scans=verdict.log,
+        live=Sum.of(block_map, block_map.live_blocks()),
+        definite=Sum.of(block_map, definite, len(np.flatnonzero(~is_perhaps[heads]))),
+        perhaps=Sum.of(block_map, perhaps, len(np.flatnonzero(is_perhaps[heads]))),
+        freed_only=Sum.of(block_map, lost[marking.is_from_freed[lost]]),
+        interior=Sum.of(block_map, interior),
+        threads=len(last.threads),
+        unseen_registers=unseen,
+        contents=rows,
+        classes=classes,
+        addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
+        is_whole=is_whole,
+        notes=notes_of(verdict),
+    )
+
+
+def set_aside(
+    block_map: BlockMap, lost: Integers, head_of: Integers, count: int
+) -> tuple[np.ndarray, Integers]:
+    """Which lost blocks are in one of the `count` largest groups; and all groups' heads, largest first."""
+    sizes = np.bincount(head_of, block_map.sizes_of(lost), len(lost))
+    heads = np.flatnonzero(head_of == np.arange(len(lost)))
+    heads = heads[np.argsort(-sizes[heads], kind="stable")]
+    is_chosen = np.zeros(len(lost), bool)
+    is_chosen[heads[:count]] = True
+    return is_chosen[head_of] if len(lost) else is_chosen, heads
+
+
+def notes_of(verdict: Verdict) -> list[str]:
+    """What makes the answer uncertain."""
+    swapped, missing = verdict.swapped_bytes, verdict.missing_bytes
+    notes = []
+    if swapped:
+        notes.append(
+            f"{swapped >> 10:,} KiB of the process are swapped out, and pointers there are not seen, so "
+            "nothing is definitely lost; --swapped reads them, which makes them resident"
+        )
+    if missing:
+        notes.append(
+            f"{missing >> 10:,} KiB of the process's memory are not in the core (see coredump_filter, "
+            "MADV_DONTDUMP), and pointers there are not seen, so nothing is definitely lost"
+        )
+    if not verdict.is_settled:
+        notes.append(
+            f"no scan of {len(verdict.log)} agreed with those before: the process changes faster than it can "
+            "be scanned, so nothing is definitely lost; --freeze stops it for one scan"
+        )
+    return notes

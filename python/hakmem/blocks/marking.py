@@ -1,0 +1,232 @@
+"""Which blocks the program can reach: marking from the roots, over all live blocks.
+
+    roots    words outside of blocks: mark what they point into
+    pass     all blocks' pages once, by address: what a marked block points into is marked; other pointers
+             between unmarked blocks are kept as edges
+    waves    from marked blocks along the edges: many blocks at a time by numpy, few of them one by one, as a
+             long list would take a wave for each of its nodes
+
+Law: at the end every live block that is not marked has all its pointers to such blocks among the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hakmem.blocks.block_map import BlockMap, State
+from hakmem.blocks.pointers import Batch, pointers_in, read_words
+from hakmem.census.reading import Addresses, Integers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXACT_BYTES = 8  # a pointer to the first bytes is exact: programs keep flags in a pointer's low bits
+EDGES_AT_ONCE = 1 << 24  # kept before those that are settled are dropped
+NARROW, WIDE = 64, 4096  # blocks in a wave: fewer are followed one by one, until there are more
+NOBODY = -1
+CYCLE_ROUNDS_MAX = 100
+
+
+@dataclass
+class Edges:
+    """Pointers between blocks, by source."""
+
+    sources: Integers
+    targets: Integers
+
+    def chosen(self, rows: NDArray[Any]) -> Edges:
+        return Edges(self.sources[rows], self.targets[rows])
+
+
+NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class Marking:
+    """The marks of one scan."""
+
+    def __init__(self, block_map: BlockMap) -> None:
+        self.map = block_map
+        count = block_map.block_count
+        self.is_live = block_map.states == State.LIVE
+        # Of what is not live there is nothing to find out.
+        self.is_marked = ~self.is_live
+        self.is_exact = ~self.is_live  # something points at its beginning
+        self.is_from_freed = np.zeros(count, bool)  # a freed block points into it
+        self.number = np.int32 if count < 1 << 31 else np.int64
+        self._parts: list[Edges] = []
+        self._held = 0
+        self._held_max = EDGES_AT_ONCE
+        self._edges = NO_EDGES
+
+    # ---- what workers do ----
+
+    def mark_roots(self, batch: Batch) -> int:
+        """Marks what a batch outside of blocks points into; its bytes."""
+        words = read_words(self.map.reading.target.memory, batch)
+        found = pointers_in(words, batch, self.map)
+        self._mark(found.blocks, found.into)
+        return batch.bytes
+
+    def mark_words(self, words: Addresses) -> None:
+        """The same for some words, of registers."""
+        blocks, into = self.map.find(words)
+        self._mark(blocks[blocks >= 0], into[blocks >= 0])
+
+    def _mark(self, blocks: Integers, into: Integers) -> None:
+        self.is_marked[blocks] = True
+        self.is_exact[blocks[into < EXACT_BYTES]] = True
+
+    def edges_of(self, batch: Batch) -> tuple[int, Edges]:
+        """Reads a batch of blocks: its bytes, and those of its pointers that are not settled yet."""
+        words = read_words(self.map.reading.target.memory, batch)
+        found = pointers_in(words, batch, self.map)
+        is_settled = self.is_marked[found.blocks] & self.is_exact[found.blocks]
+        fresh = np.flatnonzero(~is_settled)
+        targets, into = found.blocks[fresh], found.into[fresh]
+        sources, _ = self.map.find(batch.addresses_of(found.places[fresh]))
+        is_other = (sources >= 0) & (sources != targets)
+        is_live = is_other & self.is_live[sources]
+        self.is_from_freed[targets[is_other & ~is_live]] = True
+        self.is_exact[targets[is_live & (into < EXACT_BYTES)]] = True
+        self.is_marked[targets[is_live & self.is_marked[sources]]] = True
+        rows = np.flatnonzero(is_live & ~self.is_marked[targets])
+        return batch.bytes, Edges(sources[rows].astype(self.number), targets[rows].astype(self.number))
+
+    # ---- what comes after ----
+
+    def keep(self, edges: Edges) -> None:
+        """Those of one more batch."""
+        self._parts.append(edges)
+        self._held += len(edges.sources)
+        if self._held > self._held_max:
+            self.settle()
+            self._held_max = max(EDGES_AT_ONCE, len(self._edges.sources))
+
+    def settle(self) -> None:
+        """Follows the edges as far as they go; keeps those whose source is not marked, and whose target is
+        neither.
+
+        A target that a worker marked on the way has to be followed too: it is the source of edges."""
+        columns = [self._edges, *self._parts]
+        together = Edges(
+            np.concatenate([part.sources for part in columns]),
+            np.concatenate([part.targets for part in columns]),
+        )
+        self._parts, self._held = [], 0
+        spread(together, self.is_marked)
+        open_ends = ~self.is_marked[together.targets]
+        self._edges = together.chosen(open_ends)
+
+    def finish(self) -> Edges:
+        """The edges between blocks that cannot be reached."""
+        self.settle()
+        return self._edges
+
+    def unreachable(self) -> Integers:
+        """The live blocks without a mark."""
+        return np.flatnonzero(~self.is_marked)
+
+
+# ---- waves -----------------------------------------------------------------------------------------
+
+
+class Graph:
+    """Edges by source, for quick steps from any block."""
+
+    def __init__(self, edges: Edges, block_count: int) -> None:
+        order = (
+            np.argsort(edges.sources, kind="stable") if np.any(np.diff(edges.sources) < 0) else slice(None)
+        )
+        sources = edges.sources[order]
+        self.targets = edges.targets[order]
+        firsts = np.flatnonzero(np.diff(sources, prepend=NOBODY))
+        self.starts, self.ends = firsts, np.append(firsts[1:], len(sources))
+        self.nodes = sources[firsts]
+        number = np.int32 if len(firsts) < 1 << 31 else np.int64
+        self.row_of: NDArray[Any] = np.full(block_count, NOBODY, number)
+        self.row_of[self.nodes] = np.arange(len(firsts))
+
+    def steps(self, blocks: Integers) -> tuple[Integers, Integers]:
+        """All edges out of these blocks: the place of the source among them, and the target."""
+        rows = self.row_of[blocks]
+        has_any = np.flatnonzero(rows >= 0)
+        rows = rows[has_any]
+        starts, counts = self.starts[rows], self.ends[rows] - self.starts[rows]
+        total = int(counts.sum())
+        before = np.cumsum(counts) - counts
+        index = np.repeat(starts - before, counts) + np.arange(total)
+        return np.repeat(has_any, counts), self.targets[index]
+
+
+def spread(edges: Edges, is_marked: NDArray[np.bool_]) -> None:
+    """Marks all that can be reached from marked blocks along the edges."""
+    rows = np.flatnonzero(~is_marked[edges.targets])
+    begun = rows[is_marked[edges.sources[rows]]]
+    if len(begun):
+        wave = distinct(edges.targets[begun])
+        is_marked[wave] = True
+        walk(Graph(edges.chosen(rows), len(is_marked)), wave, is_marked.view(np.uint8))
+
+
+def walk(graph: Graph, wave: Integers, labels: NDArray[Any]) -> None:
+    """From the blocks of a wave to all that can be reached and has no label (0): each gets that of the
+    block it was reached from."""
+    while len(wave):
+        if len(wave) < NARROW:
+            wave = _one_by_one(graph, wave, labels)
+            continue
+        places, targets = graph.steps(wave)
+        fresh = np.flatnonzero(labels[targets] == 0)
+        targets = targets[fresh]
+        labels[targets] = labels[wave[places[fresh]]]
+        wave = distinct(targets)
+
+
+def _one_by_one(graph: Graph, wave: Integers, labels: NDArray[Any]) -> Integers:
+    """Until nothing is left, or many are at hand."""
+    known, row_of = labels.data, graph.row_of.data
+    starts, ends, targets = (column.data for column in (graph.starts, graph.ends, graph.targets))
+    stack = wave.tolist()
+    while stack and len(stack) < WIDE:
+        block = stack.pop()
+        row = row_of[block]
+        if row < 0:
+            continue
+        label = known[block]
+        for target in targets[starts[row] : ends[row]]:
+            if not known[target]:
+                known[target] = label
+                stack.append(target)
+    return np.array(stack, np.int64)
+
+
+def groups(edges: Edges, members: Integers) -> Integers:
+    """For each member, sorted, the place of the one that its group begins with: a member that no other one
+    points to, and all that can be reached from it; of a cycle the lowest."""
+    inside = Edges(np.searchsorted(members, edges.sources), np.searchsorted(members, edges.targets))
+    last = max(len(members) - 1, 0)
+    rows = (members[np.minimum(inside.sources, last)] == edges.sources) if len(members) else np.empty(0, bool)
+    rows = rows & (members[np.minimum(inside.targets, last)] == edges.targets) if len(members) else rows
+    inside = inside.chosen(rows)
+    graph, labels = Graph(inside, len(members)), np.zeros(len(members), np.int64)
+    blocked = np.zeros(len(members), bool)
+    blocked[inside.targets] = True
+    for _ in range(CYCLE_ROUNDS_MAX):
+        heads = np.flatnonzero(~blocked & (labels == 0))
+        labels[heads] = heads + 1
+        walk(graph, heads, labels)
+        if labels.all():
+            break
+        # What is left is in cycles, or reached from them only.
+        left = inside.chosen((labels[inside.sources] == 0) & (labels[inside.targets] == 0))
+        blocked[:] = False
+        blocked[left.targets[left.sources < left.targets]] = True
+    return np.where(labels == 0, np.arange(len(members)), labels - 1)
+
+
+def distinct(values: Integers) -> Integers:
+    """Each value once, sorted."""
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=NOBODY) != 0] if len(ordered) else ordered

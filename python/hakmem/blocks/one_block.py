@@ -1,0 +1,230 @@
+"""Everything about one address: `hakmem what PID 0xADDR`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hakmem.base.errors import UnreadableError
+from hakmem.base.progress import Progress, no_progress
+from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State, read_block_map
+from hakmem.blocks.content import Content, Contents
+from hakmem.blocks.files import Files
+from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of
+from hakmem.blocks.regions import mappings_of
+from hakmem.blocks.residence import Residence
+from hakmem.census.snapshot import STATES
+from hakmem.target.pages import PAGE_BYTES
+from hakmem.target.target import Target, making_sense
+
+RANGE_STATES = {
+    "range_dirty": "free range, not purged",
+    "range_busy": "free range, being purged",
+    "range_clean": "free range, purged",
+    "range_unmapped": "free range, unmapped",
+    "range_occupied": "free range, in which something else is mapped",
+    "range_live": "free range, kept whole for reuse",
+}
+STATE_TEXTS = {
+    State.LIVE: "live",
+    State.FREE: "free, in its slab",
+    State.REMOTE: "free: another thread freed it, its slab's heap has not collected it yet",
+    State.MAGAZINE: "cached: freed, in a magazine",
+    State.REMOTE_BUFFER: "cached: freed, in a remote-free buffer",
+    State.QUARANTINE: "freed, in a quarantine",
+}
+SLOT_TEXTS = {
+    "slot_unused": "in an UNUSED slot: no slab",
+    "slot_empty": "in an EMPTY slab",
+    "slot_active": "in a slab's tail",
+}
+
+
+@dataclass
+class HeapName:
+    """A heap, and the thread that allocates with it."""
+
+    number: int
+    thread_id: int
+    thread_name: str
+    state: str
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+@dataclass
+class OneBlock:
+    """What is known of one address."""
+
+    pid: int
+    address: int
+    place: str  # what the address is, if not in a block
+    start: int | None = None
+    block_bytes: int | None = None
+    size_class: int | None = None
+    tier: str = ""
+    state: State | None = None
+    state_text: str = ""
+    is_resident: bool | None = None  # its first page
+    owner: HeapName | None = None  # of its slab
+    cached_by: HeapName | None = None
+    content: Content | None = None
+    call_site: list[str] | None = (
+        None  # where it was asked for: known only of samples of a profile that was on
+    )
+    referrers: list[Referrer] = field(default_factory=list)
+    referrer_count: int = 0
+    path: list[Referrer] | None = None  # from the block to a root; None: not asked for
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self, examples: bool = False) -> dict[str, Any]:
+        content = self.content
+        return {
+            "pid": self.pid,
+            "address": f"{self.address:#x}",
+            "place": self.place,
+            "start": None if self.start is None else f"{self.start:#x}",
+            "offset": None if self.start is None else self.address - self.start,
+            "block_bytes": self.block_bytes,
+            "size_class": self.size_class,
+            "tier": self.tier,
+            "state": None if self.state is None else self.state.name.lower(),
+            "state_text": self.state_text,
+            "is_resident": self.is_resident,
+            "owner": self.owner.to_json() if self.owner else None,
+            "cached_by": self.cached_by.to_json() if self.cached_by else None,
+            "content": content
+            and {
+                "kind": content.kind.value,
+                "name": content.name,
+                "text": content.text if examples else "",
+                "pointer_share": round(content.pointer_share, 4),
+                "entropy_bits": None if content.entropy_bits is None else round(content.entropy_bits, 2),
+            },
+            "call_site": self.call_site,
+            "referrers": [one.to_json() for one in self.referrers],
+            "referrer_count": self.referrer_count,
+            "path": None if self.path is None else [one.to_json() for one in self.path],
+            "notes": self.notes,
+        }
+
+
+def what_is(
+    target: Target, address: int, with_path: bool = False, progress: Progress = no_progress
+) -> OneBlock:
+    """What is at an address, and what points there."""
+    with making_sense(target):
+        found = _what_is(target, address, with_path, progress)
+    target.check_same()
+    return found
+
+
+def _what_is(target: Target, address: int, with_path: bool, progress: Progress) -> OneBlock:
+    block_map = read_block_map(target)
+    files = Files(target, mappings_of(target))
+    blocks, _ = block_map.find(np.array([address], np.uint64))
+    if blocks[0] == NONE:
+        return OneBlock(target.pid, address, place_of(block_map, files, address))
+    block = int(blocks[0])
+    one = np.array([block])
+    found = OneBlock(target.pid, address, "in a block")
+    found.start, found.block_bytes = int(block_map.starts_of(one)[0]), int(block_map.sizes_of(one)[0])
+    number = int(block_map.classes_of(one)[0])
+    found.size_class = number if number >= 0 else None
+    found.tier = block_map.reading.tier(number) if number >= 0 else "big"
+    found.state = State(int(block_map.states[block]))
+    found.state_text = state_text(block_map, block, found.state)
+    page = np.array([found.start // PAGE_BYTES], np.uint64)
+    found.is_resident = bool(Residence(target).is_present(page)[0])
+    found.owner = owner_of(block_map, block)
+    found.cached_by = cached_by(block_map, found.start, found.state)
+    if found.state is State.FREE and not found.is_resident:
+        found.state_text += "; its page is not resident (purged, or never touched)"
+    found.content = Contents(block_map, files).of(one)[0]
+    found.referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
+    if with_path:
+        found.path = path_to_root(block_map, files, block)
+    return found
+
+
+# ---- where -----------------------------------------------------------------------------------------
+
+
+def place_of(block_map: BlockMap, files: Files, address: int) -> str:
+    """What is at an address that is in no block."""
+    window = block_map.window
+    granule = (address - window.base) // window.granule_bytes
+    if not 0 <= granule < window.granule_count:
+        text = files.describe(address)
+        return text if text == "not mapped" else f"not hakmem's: {text}"
+    entry = int(window.chunk_map[granule // window.granules_per_chunk])
+    if not entry:
+        return "in hakmem's records, or in memory of others in its window"
+    if entry & block_map.reading.schema.constant("chunk_is_ranges"):
+        return "in a chunk of ranges, in no range's block: before its first byte, or after its last"
+    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
+    assert walk is not None
+    slabs = walk.superslabs.slabs
+    ends = slabs["base"] + (slabs["slot_count"].astype(np.uint64) * np.uint64(window.granule_bytes))
+    inside = (slabs["base"] <= np.uint64(address)) & (np.uint64(address) < ends)
+    name = "slot_active" if inside.any() else "slot_unused"
+    return f"in a SuperSlab, {SLOT_TEXTS[name]}" if name in constants else "in a SuperSlab, in no block"
+
+
+def state_text(block_map: BlockMap, block: int, state: State) -> str:
+    """The state in words; of ranges their own states."""
+    row = int(block_map.places_of(np.array([block]))[0])
+    range_row = int(block_map.places.range_rows[row])
+    if state is not State.FREE or range_row == NO_RANGE:
+        return STATE_TEXTS[state]
+    walk, constants = block_map.reading.walk, block_map.reading.schema.constants
+    assert walk is not None
+    kind = int(walk.ranges.records["kind"][range_row])
+    return next((text for name, text in RANGE_STATES.items() if constants.get(name) == kind), "free range")
+
+
+# ---- whose -----------------------------------------------------------------------------------------
+
+
+def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
+    """The heap that owns the block's slab; of Large and Big blocks there is none."""
+    reading = block_map.reading
+    assert reading.walk is not None
+    row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
+    if row < 0:
+        return None
+    owner = int(reading.walk.superslabs.slabs["owner"][row])
+    place = owner + reading.schema.offset("owner", "number")
+    try:
+        number = int(reading.target.memory.array(place, np.dtype("u4"), 1)[0])
+    except UnreadableError:  # a torn record
+        return None
+    rows = np.flatnonzero(reading.heaps["owner"]["number"] == number)
+    return heap_name(block_map, int(rows[0])) if len(rows) else None
+
+
+def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:
+    """The heap in whose magazine, buffer or quarantine the block is."""
+    held = block_map.caches.get(state)
+    if held is None:
+        return None
+    rows = np.flatnonzero(held.addresses == np.uint64(start))
+    return heap_name(block_map, int(held.heap_rows[rows[0]])) if len(rows) else None
+
+
+def heap_name(block_map: BlockMap, row: int) -> HeapName:
+    reading = block_map.reading
+    heap = reading.heaps[row]
+    process, constants = reading.target.process, reading.schema.constants
+    names = process.thread_names() if process else {}
+    states = {constants[key]: text for key, text in STATES.items() if key in constants}
+    thread_id = int(heap["thread_id"])
+    return HeapName(
+        number=int(heap["owner"]["number"]),
+        thread_id=thread_id,
+        thread_name=names.get(thread_id, ""),
+        state=states.get(int(heap["owner"]["state"]), "unknown"),
+    )

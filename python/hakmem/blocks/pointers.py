@@ -1,0 +1,145 @@
+"""The words of a target's memory that point into blocks.
+
+Pages are read in batches of a mebibyte, which fit the processor's caches; a few threads read and filter
+them, as reading and numpy's loops leave the interpreter free.  A word counts as a pointer if it lies in a
+block, wherever in it: conservatively, as H. Boehm and M. Weiser ("Garbage collection in an uncooperative
+environment", 1988) do."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from hakmem.base.errors import UnreadableError
+from hakmem.blocks.block_map import BlockMap
+from hakmem.blocks.regions import Region, Runs
+from hakmem.census.reading import Addresses, Integers
+from hakmem.layout.memory import PAGE_BYTES, Memory
+
+Result = TypeVar("Result")
+
+BATCH_BYTES = 1 << 20
+WORD_BYTES = 8
+WORKERS_MAX = 4
+AHEAD = 2  # batches for each worker
+
+
+@dataclass
+class Batch:
+    """Some resident pieces of one region."""
+
+    region: Region
+    starts: Addresses
+    counts: Addresses
+
+    @property
+    def bytes(self) -> int:
+        return int(self.counts.sum())
+
+    def addresses_of(self, places: Integers) -> Addresses:
+        """The addresses of words, by their numbers in the batch."""
+        if len(self.starts) == 1:
+            return self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
+        ends = np.cumsum(self.counts.astype(np.int64)) // WORD_BYTES
+        piece = np.searchsorted(ends, places, "right")
+        before = ends[piece] - self.counts[piece].astype(np.int64) // WORD_BYTES
+        return self.starts[piece] + (places - before).astype(np.uint64) * np.uint64(WORD_BYTES)
+
+
+@dataclass
+class Found:
+    """The pointers of one batch: one row each."""
+
+    batch: Batch
+    places: Integers  # numbers of the words in the batch
+    blocks: Integers  # that they point into
+    into: Integers  # how far
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where the words are."""
+        return self.batch.addresses_of(self.places)
+
+
+def batches(runs: Iterable[Runs]) -> Iterator[Batch]:
+    """Large runs are cut, small ones of one region are put together."""
+    for item in runs:
+        starts: list[int] = []
+        counts: list[int] = []
+        total = 0
+        for start, count in zip(item.starts.tolist(), item.counts.tolist(), strict=True):
+            end, at = start + count // WORD_BYTES * WORD_BYTES, start
+            while at < end:
+                part = min(end - at, BATCH_BYTES - total)
+                starts.append(at)
+                counts.append(part)
+                at, total = at + part, total + part
+                if total == BATCH_BYTES:
+                    yield _batch(item.region, starts, counts)
+                    starts, counts, total = [], [], 0
+        if starts:
+            yield _batch(item.region, starts, counts)
+
+
+def _batch(region: Region, starts: list[int], counts: list[int]) -> Batch:
+    return Batch(region, np.array(starts, np.uint64), np.array(counts, np.uint64))
+
+
+def read_words(memory: Memory, batch: Batch) -> Addresses:
+    """All words of a batch."""
+    return read_pieces(memory, batch.starts, batch.counts)
+
+
+def read_pieces(memory: Memory, starts: Addresses, counts: Addresses) -> Addresses:
+    """The words of some pieces; zeros where the program has unmapped pages meanwhile."""
+    try:
+        return memory.gather(starts, counts).view(np.uint64)
+    except UnreadableError:
+        pieces = zip(starts.tolist(), counts.tolist(), strict=True)
+        return np.frombuffer(b"".join(_tolerantly(memory, *piece) for piece in pieces), np.uint64)
+
+
+def _tolerantly(memory: Memory, start: int, count: int) -> bytes:
+    """Page by page."""
+    parts = []
+    end = start + count
+    while start < end:
+        size = min(end, start // PAGE_BYTES * PAGE_BYTES + PAGE_BYTES) - start
+        try:
+            parts.append(memory.read(start, size))
+        except UnreadableError:
+            parts.append(bytes(size))
+        start += size
+    return b"".join(parts)
+
+
+def pointers_in(words: Addresses, batch: Batch, block_map: BlockMap) -> Found:
+    """Of all words in a batch."""
+    offsets = words - np.uint64(block_map.base)
+    places = np.flatnonzero(offsets < np.uint64(block_map.span_bytes))
+    blocks, into = block_map.find_in_window(offsets[places])
+    known = np.flatnonzero(blocks >= 0)
+    return Found(batch, places[known], blocks[known], into[known])
+
+
+def each(work: Callable[[Batch], Result], items: Iterable[Batch]) -> Iterator[Result]:
+    """work(item) of each, in order, done ahead by a few threads."""
+    count = min(WORKERS_MAX, len(os.sched_getaffinity(0)))
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > count * AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()

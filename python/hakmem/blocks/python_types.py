@@ -1,0 +1,81 @@
+"""The type of a Python object, in CPython 3.8 and later.
+
+    block    [ collector's head | attributes ]  [ reference count | its type | … ]     16 bytes each, if any
+    type     [ reference count | PyType_Type, or one derived from it | size | name ──▶ "list" | … | flags ]
+
+PyType_Type is exported by every CPython, as its extensions need it.  Objects up to 512 bytes come from
+CPython's own arenas, unless PYTHONMALLOC=malloc is set."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from hakmem.base.errors import UnreadableError
+from hakmem.blocks.files import Files
+from hakmem.layout.memory import Memory
+
+WORD_BYTES = 8
+OBJECT_STARTS = (0, 16, 32)  # in its block
+TYPE_OF_OBJECT, NAME_OF_TYPE, FLAGS_OF_TYPE = 8, 24, 168
+TYPE_BYTES = 176
+IS_TYPE = 1 << 31  # a flag: its objects are types
+NAME_LENGTH_MAX = 200
+REFERENCES_MAX = 1 << 48
+
+
+class PythonTypes:
+    """Type names by the type's address, each looked up once."""
+
+    def __init__(self, memory: Memory, files: Files) -> None:
+        self._memory = memory
+        self._files = files
+        self._known: dict[int, str | None] = {}
+
+    @cached_property
+    def _type_type(self) -> int | None:
+        """The type of types; None: the program has no CPython."""
+        return self._files.address_of("PyType_Type", "python")
+
+    def name(self, words: list[int]) -> str | None:
+        """The type of the object in a block that begins with these words."""
+        if self._type_type is None:
+            return None
+        for start in OBJECT_STARTS:
+            place = (start + TYPE_OF_OBJECT) // WORD_BYTES
+            if place < len(words) and 0 < words[place - 1] & 0xFFFFFFFFFFFF < REFERENCES_MAX:
+                found = self._type_name(words[place])
+                if found is not None:
+                    return found
+        return None
+
+    def _type_name(self, address: int) -> str | None:
+        if address not in self._known:
+            self._known[address] = self._find(address)
+        return self._known[address]
+
+    def _find(self, address: int) -> str | None:
+        """None unless a type is there."""
+        if address % WORD_BYTES or self._files.mapping_at(address) is None:
+            return None
+        try:
+            if not self._is_type(self._word(address + TYPE_OF_OBJECT)):
+                return None
+            name = self._memory.text(self._word(address + NAME_OF_TYPE))
+        except (UnreadableError, OverflowError):
+            return None
+        return name if 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() else None
+
+    def _is_type(self, metatype: int) -> bool:
+        """Is it PyType_Type, or a class derived from it?"""
+        if metatype == self._type_type:
+            return True
+        if metatype % WORD_BYTES or self._files.mapping_at(metatype) is None:
+            return False
+        return self._word(metatype + TYPE_OF_OBJECT) == self._type_type and bool(
+            self._word(metatype + FLAGS_OF_TYPE) & IS_TYPE
+        )
+
+    def _word(self, address: int) -> int:
+        return int(np.frombuffer(self._memory.read(address, WORD_BYTES), "<u8")[0])

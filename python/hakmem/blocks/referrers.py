@@ -1,0 +1,206 @@
+"""What points at a block: words anywhere in the program's memory, by one conservative scan; and a way back
+to a root, by several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hakmem.base.progress import Progress, no_progress
+from hakmem.blocks.block_map import BlockMap, State
+from hakmem.blocks.files import Files
+from hakmem.blocks.marking import distinct
+from hakmem.blocks.pointers import Batch, Found, batches, each, pointers_in, read_words
+from hakmem.blocks.regions import Kind, Region, Regions
+from hakmem.blocks.scanning import Scanning
+from hakmem.blocks.threads import Thread, kernel_words
+from hakmem.census.reading import Addresses, Integers
+
+SHOWN_MAX = 32
+STEPS_MAX = 24  # of a path
+FOLLOWED_MAX = 256  # of the words of one batch: of what everything points at a few suffice
+
+
+@dataclass(frozen=True)
+class Referrer:
+    """One word that points into the block."""
+
+    address: int  # of the word; of a register the thread's number
+    kind: str  # "block", or of which kind a root is
+    where: str
+    points_at: int  # the offset in the block that it points into
+    block_start: int | None = None  # of the block that the word is in
+    block_bytes: int | None = None
+    is_live: bool = True  # that block
+
+    @property
+    def is_root(self) -> bool:
+        return self.block_start is None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "address": f"{self.address:#x}",
+            "kind": self.kind,
+            "where": self.where,
+            "points_at_offset": self.points_at,
+            "block": None if self.block_start is None else f"{self.block_start:#x}",
+            "block_bytes": self.block_bytes,
+            "is_live": self.is_live,
+        }
+
+
+@dataclass
+class Hits:
+    """Words that point into wanted blocks: one row each."""
+
+    region: Region
+    addresses: Addresses
+    targets: Integers
+    into: Integers
+
+
+class Finder:
+    """Scans for pointers into some blocks."""
+
+    def __init__(self, block_map: BlockMap, files: Files) -> None:
+        self._map = block_map
+        self._files = files
+        self._memory = block_map.reading.target.memory
+        self._threads = Scanning(block_map.reading.target).threads()
+        self._regions = Regions(block_map, self._threads)
+
+    def hits(self, wanted: Integers, progress: Progress = no_progress) -> list[Hits]:
+        """Roots first."""
+        is_wanted = np.zeros(self._map.block_count, bool)
+        is_wanted[wanted] = True
+
+        def work(batch: Batch) -> tuple[int, Hits]:
+            found = self._chosen(pointers_in(read_words(self._memory, batch), batch, self._map), is_wanted)
+            return batch.bytes, Hits(batch.region, found.addresses, found.blocks, found.into)
+
+        regions = [*self._regions.roots, *self._regions.heap]
+        whole = max(sum(region.end - region.start for region in regions), 1)
+        found, done = [], 0
+        for count, hits in each(work, batches(self._regions.runs(regions))):
+            done += count
+            progress(min(1.0, done / whole))
+            if len(hits.targets):
+                found.append(hits)
+        return found
+
+    @staticmethod
+    def _chosen(found: Found, is_wanted: np.ndarray) -> Found:
+        rows = np.flatnonzero(is_wanted[found.blocks])
+        return Found(found.batch, found.places[rows], found.blocks[rows], found.into[rows])
+
+    def described(self, hits: Hits) -> list[Referrer]:
+        """Each as a referrer; words inside the block itself are left out."""
+        holders, _ = self._map.find(hits.addresses) if hits.region.kind is Kind.HEAP else (None, None)
+        found = []
+        for row, (address, into) in enumerate(zip(hits.addresses.tolist(), hits.into.tolist(), strict=True)):
+            if holders is None:
+                found.append(
+                    Referrer(address, hits.region.kind.value, self._root_text(hits.region, address), into)
+                )
+                continue
+            holder = int(holders[row])
+            if holder >= 0 and holder != int(hits.targets[row]):
+                found.append(self._block(address, into, holder))
+        return found
+
+    def _block(self, address: int, into: int, holder: int) -> Referrer:
+        one = np.array([holder])
+        start, size = int(self._map.starts_of(one)[0]), int(self._map.sizes_of(one)[0])
+        is_live = self._map.states[holder] == State.LIVE
+        where = f"block {start:#x} + {address - start}" + ("" if is_live else ", which is freed")
+        return Referrer(address, "block", where, into, start, size, bool(is_live))
+
+    def _root_text(self, region: Region, address: int) -> str:
+        if region.kind is not Kind.STACK:
+            return self._files.describe(address)
+        thread = region.thread
+        return f"stack of thread {thread.thread_id}" if thread else "stack of a thread"
+
+    def of_registers(self, wanted: int) -> list[Referrer]:
+        """Of registers and of what the kernel keeps."""
+        process = self._map.reading.target.process
+        none = Thread(0, None, tuple(kernel_words(process) if process else ()), 0)
+        found = []
+        for thread in (*self._threads, none):
+            blocks, into = self._map.find(np.array(thread.registers, np.uint64))
+            for row in np.flatnonzero(blocks == wanted)[:1].tolist():
+                where = (
+                    f"a register of thread {thread.thread_id}"
+                    if thread.thread_id
+                    else "epoll data or a timer"
+                )
+                kind = "register" if thread.thread_id else "kernel"
+                found.append(Referrer(thread.thread_id, kind, where, int(into[row])))
+        return found
+
+
+def referrers_of(
+    block_map: BlockMap, files: Files, block: int, progress: Progress = no_progress
+) -> tuple[list[Referrer], int]:
+    """The first ones, roots first, and how many there are."""
+    finder = Finder(block_map, files)
+    found = finder.of_registers(block)
+    count = len(found)
+    for hits in finder.hits(np.array([block]), progress):
+        described = finder.described(hits)
+        count += len(described)
+        found += described[: max(0, SHOWN_MAX - len(found))]
+    return found, count
+
+
+def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer]:
+    """From the block, step by step, to a root: a shortest way.  Empty if none was found in so many steps."""
+    finder = Finder(block_map, files)
+    found_by: dict[
+        int, tuple[Referrer, int]
+    ] = {}  # block → a word in it, and the block that this points into
+    wave = np.array([block])
+    for _ in range(STEPS_MAX):
+        registers = [(one, int(b)) for b in wave.tolist() for one in finder.of_registers(int(b))]
+        fresh: dict[int, tuple[Referrer, int]] = {}
+        for one, target in (*registers, *_steps(finder, wave)):
+            if one.is_root:
+                return _way(found_by, one, target, block)
+            if not one.is_live or one.block_start is None:
+                continue
+            holder = int(block_map.find(np.array([one.block_start], np.uint64))[0][0])
+            if holder not in found_by and holder != block:
+                fresh.setdefault(holder, (one, target))
+        if not fresh:
+            return []
+        found_by |= fresh
+        wave = distinct(np.array(list(fresh), np.int64))
+    return []
+
+
+def _steps(finder: Finder, wave: Integers) -> list[tuple[Referrer, int]]:
+    """All referrers of a wave; roots first."""
+    found = []
+    for hits in finder.hits(wave):
+        for row in range(min(len(hits.targets), FOLLOWED_MAX)):
+            part = slice(row, row + 1)
+            one = Hits(hits.region, hits.addresses[part], hits.targets[part], hits.into[part])
+            found += [(referrer, int(hits.targets[row])) for referrer in finder.described(one)]
+        if found and found[-1][0].is_root:
+            break
+    return found
+
+
+def _way(
+    found_by: dict[int, tuple[Referrer, int]], root: Referrer, target: int, block: int
+) -> list[Referrer]:
+    """From the block up to the root."""
+    way: list[Referrer] = [root]
+    at = target
+    while at != block:
+        step, below = found_by[at]
+        way.append(step)
+        at = below
+    return way[::-1]

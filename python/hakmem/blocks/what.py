@@ -1,0 +1,205 @@
+"""What live blocks are, by content: `hakmem what`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hakmem.base.errors import HakmemError
+from hakmem.base.progress import Progress, no_progress
+from hakmem.blocks.block_map import BlockMap, read_block_map
+from hakmem.blocks.content import Content, Contents, Kind
+from hakmem.blocks.files import Files
+from hakmem.blocks.regions import mappings_of
+from hakmem.blocks.sampling import Row, Share, draw, rows_of
+from hakmem.census.reading import Integers
+from hakmem.target.target import Target, making_sense
+
+DRAWS = 4000
+BY_SIZE_DRAWS_MIN = 2  # a size class of which fewer were drawn says nothing
+
+Key = tuple[Kind, str]
+
+
+@dataclass
+class ContentRow:
+    """Blocks of one kind and name."""
+
+    kind: Kind
+    name: str
+    of_blocks: Share
+    of_bytes: Share
+    drawn: int
+    example_address: int
+    example: str  # "" unless asked for
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "name": self.name,
+            "blocks_share": share_json(self.of_blocks),
+            "bytes_share": share_json(self.of_bytes),
+            "drawn": self.drawn,
+            "example_address": f"{self.example_address:#x}",
+            "example": self.example,
+        }
+
+
+@dataclass
+class SizeClass:
+    """The contents of one size class; of Big blocks together."""
+
+    block_bytes: int | None  # None: Big
+    blocks: int
+    bytes: int
+    drawn: int
+    rows: list[ContentRow]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "block_bytes": self.block_bytes,
+            "blocks": self.blocks,
+            "bytes": self.bytes,
+            "drawn": self.drawn,
+            "contents": [row.to_json() for row in self.rows],
+        }
+
+
+@dataclass
+class What:
+    """The answer."""
+
+    pid: int
+    command: list[str]
+    is_core: bool
+    version: str
+    live_blocks: int
+    live_bytes: int
+    drawn: int
+    seconds: float
+    rows: list[ContentRow]
+    classes: list[SizeClass]
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        plain = (
+            "pid",
+            "command",
+            "is_core",
+            "version",
+            "live_blocks",
+            "live_bytes",
+            "drawn",
+            "seconds",
+            "notes",
+        )
+        return {name: getattr(self, name) for name in plain} | {
+            "contents": [row.to_json() for row in self.rows],
+            "classes": [item.to_json() for item in self.classes],
+        }
+
+
+def share_json(share: Share) -> dict[str, float]:
+    return {"share": round(share.share, 6), "low": round(share.low, 6), "high": round(share.high, 6)}
+
+
+def what_lives(
+    target: Target,
+    block_bytes: int | None = None,
+    draws: int = DRAWS,
+    examples: bool = False,
+    progress: Progress = no_progress,
+) -> What:
+    """The contents of all live blocks, or of those of one size."""
+    with making_sense(target):
+        found = _what_lives(target, block_bytes, draws, examples, progress)
+    target.check_same()
+    return found
+
+
+def _what_lives(
+    target: Target, block_bytes: int | None, draws: int, examples: bool, progress: Progress
+) -> What:
+    began_s = time.monotonic()
+    block_map = read_block_map(target, progress)
+    blocks = block_map.live_blocks()
+    if block_bytes is not None:
+        blocks = of_class(block_map, blocks, block_bytes)
+    contents = Contents(block_map, Files(target, mappings_of(target)))
+    rows, classes = describe(block_map, contents, blocks, draws, examples)
+    return What(
+        pid=target.pid,
+        command=target.command,
+        is_core=target.process is None,
+        version=target.schema.version,
+        live_blocks=len(blocks),
+        live_bytes=int(block_map.sizes_of(blocks).sum()),
+        drawn=sum(item.drawn for item in classes),
+        seconds=round(time.monotonic() - began_s, 3),
+        rows=rows,
+        classes=classes,
+        notes=notes_of(rows),
+    )
+
+
+def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:
+    """Those of the size class that serves requests of so many bytes."""
+    sizes = block_map.reading.class_bytes
+    fitting = sizes[sizes >= wanted_bytes]
+    if wanted_bytes <= 0 or not len(fitting):
+        raise HakmemError(
+            f"no size class has blocks of {wanted_bytes} bytes; the largest has {int(sizes.max()):,}, and "
+            "larger blocks have none: leave out --class"
+        )
+    return blocks[block_map.classes_of(blocks) == int(np.argmax(sizes >= wanted_bytes))]
+
+
+def describe(
+    block_map: BlockMap, contents: Contents, blocks: Integers, draws: int, examples: bool
+) -> tuple[list[ContentRow], list[SizeClass]]:
+    """The contents of these blocks: of all together, and by size class."""
+    if not len(blocks):
+        return [], []
+    strata = draw(block_map, blocks, draws, np.random.default_rng())
+    drawn = np.concatenate([stratum.drawn for stratum in strata])
+    known = dict(zip(drawn.tolist(), contents.of(drawn), strict=True))
+
+    def rows(chosen: Sequence[Any]) -> list[ContentRow]:
+        found = rows_of(chosen, lambda block: (known[block].kind, known[block].name))
+        return [content_row(block_map, row, known, examples) for row in found]
+
+    classes = []
+    by_class: dict[int, list[Any]] = {}
+    for stratum in strata:
+        by_class.setdefault(int(block_map.classes_of(stratum.drawn[:1])[0]), []).append(stratum)
+    for number, chosen in by_class.items():
+        size = int(block_map.reading.class_bytes[number]) if number >= 0 else None
+        held = sum(stratum.bytes for stratum in chosen)
+        count = sum(len(stratum.drawn) for stratum in chosen)
+        classes.append(SizeClass(size, sum(s.blocks for s in chosen), held, count, rows(chosen)))
+    return rows(strata), sorted(classes, key=lambda item: -item.bytes)
+
+
+def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], examples: bool) -> ContentRow:
+    kind, name = row.key
+    return ContentRow(
+        kind=kind,
+        name=name,
+        of_blocks=row.of_blocks,
+        of_bytes=row.of_bytes,
+        drawn=row.drawn,
+        example_address=int(block_map.starts_of(np.array([row.example]))[0]),
+        example=known[row.example].text if examples else "",
+    )
+
+
+def notes_of(rows: Sequence[ContentRow]) -> list[str]:
+    """What may be misunderstood."""
+    untouched = [row for row in rows if row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01]
+    if not untouched:
+        return []
+    return ["blocks that are not resident were never touched, or are swapped out: they are not read"]

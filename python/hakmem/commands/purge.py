@@ -1,0 +1,59 @@
+"""hakmem purge: ask a process to give back what is free."""
+
+from __future__ import annotations
+
+import click
+
+from hakmem.base.durations import Duration
+from hakmem.commands.arguments import JSON, pid_argument
+
+
+@click.command("purge")
+@pid_argument
+@click.option(
+    "--wait", "wait_s", type=Duration(), default="5s", show_default=True, help="How long to wait for it."
+)
+@JSON
+def command(pid: int, wait_s: float, as_json: bool) -> None:
+    """Ask hakmem in process PID to give free memory back to the system, as malloc_trim does.
+
+    A number is written into hakmem's own control record, with the same rights as reading; the next thread
+    that allocates or frees does it. Blocks in the magazines of others stay there. RSS is printed
+    before and after.
+
+    \b
+    Example:
+      hakmem purge $(pgrep -o redis-server)
+    """
+    from hakmem.base.durations import duration_text
+    from hakmem.base.errors import ExitCode
+    from hakmem.base.sizes import bytes_text
+    from hakmem.profile.session import require_profiles
+    from hakmem.target.switch import Switch
+    from hakmem.target.target import open_process
+    from hakmem.views.screen import print_json
+
+    target = open_process(pid)
+    require_profiles(target)
+    assert target.process is not None
+    before_bytes = target.process.figures().rss_bytes
+    with Switch(target) as switch:
+        is_done = switch.wait_purged(switch.purge(), wait_s)
+        is_stopped = switch.is_stopped
+    after_bytes = target.process.figures().rss_bytes
+    if as_json:
+        print_json(
+            {"pid": pid, "done": is_done, "rss_before_bytes": before_bytes, "rss_after_bytes": after_bytes}
+        )
+    elif is_done:
+        click.echo(f"process {pid}: RSS {bytes_text(before_bytes)} before, {bytes_text(after_bytes)} after")
+    if not is_done:
+        why = (
+            "it is stopped"
+            if is_stopped
+            else f"no thread has allocated or freed within {duration_text(wait_s)}"
+        )
+        click.echo(
+            f"hakmem: process {pid} has not purged yet: {why}; it does so when one allocates", err=True
+        )
+        raise click.exceptions.Exit(ExitCode.FAILED)

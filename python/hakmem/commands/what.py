@@ -1,0 +1,102 @@
+"""hakmem what: the contents of live blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids, open_target
+
+ADDRESS_END = 1 << 64
+
+
+class Address(click.ParamType):
+    """0x7f12…, as debuggers print it."""
+
+    name = "address"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            number = int(str(value), 16)
+        except ValueError:
+            number = -1
+        if not 0 <= number < ADDRESS_END:
+            self.fail(f"{value!r} is not an address; write it as 0x7f12…", param, ctx)
+        return number
+
+
+@click.command("what")
+@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@click.argument("address", type=Address(), required=False, metavar="[0xADDRESS]")
+@click.option(
+    "--class",
+    "block_bytes",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Only blocks of the size class that serves requests of so many bytes.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(100, 1_000_000),
+    default=4000,
+    show_default=True,
+    help="Blocks to read: more give narrower intervals.",
+)
+@click.option("--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret.")
+@click.option("--path", "with_path", is_flag=True, help="Of an address: how the program reaches it.")
+@EXECUTABLE
+@LIBRARIES
+@JSON
+@click.option("--all", "everything", is_flag=True, help="Show all size classes and rare contents.")
+def command(
+    target: str,
+    address: int | None,
+    block_bytes: int | None,
+    draws: int,
+    examples: bool,
+    with_path: bool,
+    executable: Path | None,
+    libraries: tuple[Path, ...],
+    as_json: bool,
+    everything: bool,
+) -> None:  # fmt: skip
+    """Tell what the live blocks of a process (PID) or of a core dump (CORE) contain: C++ classes, Python
+    types, text, pointers, numbers. A few thousand blocks are drawn at random and read; shares have 95 %
+    intervals.
+
+    With an address: its block, its owner, what it contains and what points at it.
+
+    The process is not stopped. Contents are not shown unless --examples is given.
+
+    \b
+    Examples:
+      hakmem what 1234
+      hakmem what 1234 --class 320
+      hakmem what core.1234 --json | jq '.contents[] | {kind, name, bytes_share}'
+      hakmem what 1234 0x7f30a4c01200 --path
+    """
+    from hakmem.blocks.one_block import what_is
+    from hakmem.blocks.what import what_lives
+    from hakmem.views.screen import console, print_json, progress_bar
+    from hakmem.views.what_text import print_block, print_what
+
+    if address is None and with_path:
+        raise click.UsageError("--path needs an address: hakmem what PID 0x7f12… --path")
+    opened = open_target(target, executable, libraries)
+    if address is not None:
+        with progress_bar("scanning") as progress:
+            block = what_is(opened, address, with_path, progress)
+        if as_json:
+            print_json(block.to_json(examples))
+        else:
+            print_block(console(), block, examples)
+        return
+    with progress_bar("reading") as progress:
+        answer = what_lives(opened, block_bytes, draws, examples, progress)
+    if as_json:
+        print_json(answer.to_json())
+    else:
+        print_what(console(), answer, everything)

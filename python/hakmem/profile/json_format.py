@@ -1,0 +1,145 @@
+"""A profile as JSON, whole: every sample, and the table of sites for those that want no more.
+
+    {"format": "hakmem-profile", "format_version": 1, "tool_version": …,
+     "header": {…},                       of the process and the profile
+     "total_bytes", "before_bytes" (and _low, _high), "unsampled_bytes": …,
+     "sites": [{"bytes", "bytes_low", "bytes_high", "blocks", "rounding_bytes", "samples", "is_complete",
+                "stack": [{"function", "file", "line"}, …]}, …],        innermost first, largest first
+     "classes": [{…}, …],                 exact counts
+     "mappings": [{"start": "0x…", "end", "offset", "path", "build_id"}, …],
+     "names": {"0x…": [{"function", "file", "line"}, …]},
+     "stacks": [["0x…", …], …],
+     "sample_columns": ["stack", …], "samples": [[…], …], "allocated": [[…], …]}
+
+Addresses are text: JSON's numbers end at 2^53 for many readers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping as MappingType
+from dataclasses import asdict, fields
+from operator import attrgetter
+from typing import Any
+
+from hakmem import __version__
+from hakmem.base.errors import HakmemError
+from hakmem.base.validity import check
+from hakmem.profile.header_json import classes_from_json, classes_to_json, header_from_json, header_to_json
+from hakmem.profile.labels import Labels
+from hakmem.profile.model import Frame, Mapping, Profile, Sample, Stack
+from hakmem.profile.sites import site_table
+
+FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
+COLUMNS = tuple(item.name for item in fields(Sample))
+ROW = attrgetter(*COLUMNS)
+ADDRESSES = ("start", "end", "offset")
+
+
+def to_json(profile: Profile) -> str:
+    """The file's text."""
+    stacks: dict[Stack, int] = {}
+    data = {
+        "format": FORMAT_NAME,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "header": header_to_json(profile.header),
+        **sites_to_json(profile),
+        "classes": classes_to_json(profile.classes),
+        "mappings": [
+            asdict(m) | {name: hex(getattr(m, name)) for name in ADDRESSES} for m in profile.mappings
+        ],
+        "names": {hex(address): list(map(asdict, frames)) for address, frames in profile.names.items()},
+        "sample_columns": COLUMNS,
+        "samples": [row_of(one, stacks) for one in profile.samples],
+        "allocated": [row_of(one, stacks) for one in profile.allocated],
+        "stacks": [],
+    }
+    data["stacks"] = [list(map(hex, stack)) for stack in stacks]
+    return json.dumps(data, separators=(",", ":")) + "\n"
+
+
+def sites_to_json(profile: Profile) -> dict[str, Any]:
+    """The table of sites: also what `--json` prints."""
+    labels, table = Labels(profile), site_table(profile)
+    sites = []
+    for site in table.sites:
+        low, high = site.bytes.interval
+        sites.append(
+            {
+                "bytes": round(site.bytes.value),
+                "bytes_low": round(low),
+                "bytes_high": round(high),
+                "blocks": round(site.blocks.value),
+                "rounding_bytes": round(site.rounding.value),
+                "samples": site.bytes.samples,
+                "is_complete": site.is_complete,
+                "stack": [asdict(frame) for frame in labels.frames(site.stack)],
+            }
+        )
+    return {
+        "total_bytes": round(table.total_bytes),
+        "before_bytes": round(table.before.value),
+        "before_bytes_low": round(table.before.interval[0]),
+        "before_bytes_high": round(table.before.interval[1]),
+        "unsampled_bytes": round(table.unsampled_bytes),
+        "sites": sites,
+    }
+
+
+def row_of(one: Sample, stacks: dict[Stack, int]) -> list[Any]:
+    _, *values = ROW(one)
+    return [stacks.setdefault(one.stack, len(stacks)), *values]
+
+
+def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
+    """HakmemError if it is not a profile; `name` is that of the file."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
+        kind = data.get("format") if isinstance(data, dict) else None
+        hint = "; see it with `hakmem report`" if kind == "hakmem-run" else ""
+        raise HakmemError(f"{name} is not a heap profile{hint or '; use a file of `hakmem profile`'}")
+    if data.get("format_version") != FORMAT_VERSION:
+        raise HakmemError(
+            f"{name} has format {data.get('format_version')}, this tool reads {FORMAT_VERSION}; "
+            f"use hakmem {data.get('tool_version', '')}"
+        )
+    try:
+        return _profile(data)
+    except (KeyError, TypeError, AttributeError, ValueError, LookupError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise HakmemError(f"{name} is damaged: {why}") from None
+
+
+def _profile(data: MappingType[str, Any]) -> Profile:
+    stacks = [tuple(int(address, 16) for address in stack) for stack in data["stacks"]]
+    profile = Profile(
+        header=header_from_json(data["header"]),
+        mappings=[_mapping(item) for item in data["mappings"]],
+        samples=[_sample(row, data["sample_columns"], stacks) for row in data["samples"]],
+        allocated=[_sample(row, data["sample_columns"], stacks) for row in data["allocated"]],
+        classes=classes_from_json(data["classes"]),
+        names={int(at, 16): tuple(Frame(**frame) for frame in item) for at, item in data["names"].items()},
+    )
+    for frames in profile.names.values():
+        for frame in frames:
+            check(frame)
+    return profile
+
+
+def _mapping(item: MappingType[str, Any]) -> Mapping:
+    made = Mapping(**{**item, **{name: int(item[name], 16) for name in ADDRESSES}})
+    check(made)
+    return made
+
+
+def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:
+    values = dict(zip(columns, row, strict=True))
+    number = values.pop("stack")
+    if not isinstance(number, int) or not 0 <= number < len(stacks):
+        raise ValueError("a sample of a stack that is not there")
+    one = Sample(stack=stacks[number], **values)
+    numbers = (one.class_number, one.block_bytes, one.requested_bytes, one.samples, one.thread_id)
+    if not all(type(value) is int for value in numbers):
+        raise ValueError("a sample has an invalid value")
+    if not (float(one.weight_bytes) >= 0 and float(one.weight_blocks) > 0 and one.samples > 0):
+        raise ValueError("a sample that stands for nothing")
+    return one

@@ -1,0 +1,297 @@
+"""The sampler's tables, of a process or a core, as a profile.
+
+    start = read_start(target)                      just before the switch, if it can be had
+    profile = read_profile(target, Mode.LIVE, start)
+
+Nothing is stopped: a sample that changes while it is read is one sample more or less.  Segments are never
+moved or given back, so that every pointer stays good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hakmem.census.figures import Snapshot
+from hakmem.census.reading import Reading, read_quick
+from hakmem.census.snapshot import read_counters, take
+from hakmem.layout.schema import Schema
+from hakmem.profile.model import (
+    ClassCount,
+    Header,
+    Mapping,
+    Mode,
+    Profile,
+    Rate,
+    Sample,
+    calls_of,
+    mappings_of,
+)
+from hakmem.profile.names import mappings_of_process
+from hakmem.target.corefile import CoreMemory
+from hakmem.target.process import Mapping as ProcessMapping
+from hakmem.target.switch import STATE, monotonic_ms, read_state
+from hakmem.target.target import Target, making_sense
+
+MS_PER_S = 1000
+LIBRARY = "libhakmem"
+WEIGHTS = ("bytes", "requested", "blocks", "variance")
+NO_CLASS = -1  # of what was allocated at a site, whatever the class
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack as the sampler keeps it: return addresses, without hakmem's own frames."""
+
+    frames: tuple[int, ...]
+    is_complete: bool
+
+
+def is_known(schema: Schema) -> bool:
+    """Does the library have heap profiles?  Older ones do not."""
+    return schema.has(STATE, "site_count") and schema.has("profile_sample", "site")
+
+
+def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
+    """The live blocks and bytes of each class, by number; Big blocks have the one of their samples."""
+    found = {
+        item.number: (item.live_blocks or 0, (item.live_blocks or 0) * item.block_bytes)
+        for item in snapshot.classes
+    }
+    found[schema.constant("map_class_big")] = (snapshot.big.blocks or 0, snapshot.big.bytes)
+    return found
+
+
+@dataclass(frozen=True)
+class Start:
+    """What there was when a profile began: live blocks by class; and what earlier ones had counted."""
+
+    live: dict[int, tuple[int, int]]
+    allocated: dict[int, tuple[float, ...]]  # by site, as WEIGHTS
+    profiled: tuple[int, int]  # blocks, bytes
+
+
+def read_start(target: Target) -> Start:
+    with making_sense(target):
+        sites = {number: weights_of(row) for number, row in enumerate(_site_rows(target, read_state(target)))}
+        return Start(counted(take(target), target.schema), sites, _profiled(read_quick(target)))
+
+
+def read_profile(
+    target: Target,
+    mode: Mode = Mode.LIVE,
+    start: Start | None = None,
+    *,
+    with_counts: bool = True,
+) -> Profile:
+    """The profile that is on, or was; without `start` what is from before is not known.  Without counts the
+    sites are not scaled, and there is no row of what is from before."""
+    with making_sense(target):
+        state = read_state(target)
+        maps = target.process.maps() if target.process else _core_maps(target)
+        stacks, weights = _read_sites(target, state, maps)
+        samples = list(_read_samples(target, state, stacks))
+        profile = Profile(_header(target, state, mode), _mappings(target, maps), samples)
+        profile.allocated = list(_allocated(stacks, weights, start))
+        profile.classes = class_counts(target, start) if with_counts else []
+    target.check_same()
+    return profile
+
+
+def class_counts(target: Target, start: Start | None) -> list[ClassCount]:
+    """Exact; without `start` all that lives now may be from then."""
+    snapshot = take(target)
+    now = counted(snapshot, target.schema)
+    before = start.live if start else now
+    sizes = {item.number: item.block_bytes for item in snapshot.classes}
+    found = [
+        ClassCount(
+            class_number=number,
+            block_bytes=sizes.get(number, 0),
+            live_blocks=blocks,
+            live_bytes=size,
+            before_blocks=before.get(number, (0, 0))[0],
+            before_bytes=before.get(number, (0, 0))[1],
+        )
+        for number, (blocks, size) in now.items()
+        if blocks or before.get(number, (0, 0))[0]
+    ]
+    blocks, size = _profiled(read_quick(target))
+    earlier = start.profiled if start else (0, 0)
+    found.append(
+        ClassCount(NO_CLASS, 0, allocated_blocks=blocks - earlier[0], allocated_bytes=size - earlier[1])
+    )
+    return found
+
+
+def _profiled(reading: Reading) -> tuple[int, int]:
+    """Blocks and bytes that were allocated while profiles were on; Big ones by what was asked for."""
+    counters = read_counters(reading)
+    big = counters.get("profiled_big_blocks", 0), counters.get("profiled_big_bytes", 0)
+    by_class = reading.class_counters.get("profiled_blocks")
+    if by_class is None:
+        return big
+    return big[0] + int(by_class.sum()), big[1] + int((by_class * reading.class_bytes).sum())
+
+
+# ---- samples --------------------------------------------------------------------------------------------
+
+
+def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[Sample]:
+    schema, now_ms = target.schema, _now_ms(target, state)
+    shift = np.uint64(schema.constant("sample_halvings_shift"))
+    busy = np.uint64(1)
+    lost = stacks[schema.constant("site_lost")]
+    for segment in _segments(target, state, "sample"):
+        keys = segment["keys"]
+        rows = np.flatnonzero(keys > busy)
+        for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
+            stack = stacks.get(int(row["site"]), lost)
+            if not row["block_bytes"]:
+                continue  # its thread is still writing it
+            yield Sample.of(
+                stack.frames,
+                int(row["class"]),
+                int(row["block_bytes"]),
+                int(row["requested_bytes"]),
+                float(row["period_bytes"]),
+                halvings=int(key >> shift),
+                is_complete=stack.is_complete,
+                age_ms=max(0, now_ms - int(row["born_ms"])),
+                thread_id=int(row["thread_id"]),
+            )
+
+
+def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
+    dtype = target.schema.dtype(f"{kind}_segment")
+    for address in state[f"{kind}_segments"].tolist():
+        if address:
+            yield target.memory.array(address, dtype, 1)[0]
+
+
+# ---- sites ----------------------------------------------------------------------------------------------
+
+
+def _read_sites(
+    target: Target,
+    state: np.void,
+    maps: list[ProcessMapping],
+) -> tuple[dict[int, Stack], dict[int, tuple[float, ...]]]:
+    """The stacks, and what was allocated at each, by the site's number."""
+    schema = target.schema
+    rows = _site_rows(target, state)
+    used = {number: row for number, row in enumerate(rows) if row["frame_count"]}
+    depth = schema.constant("profile_depth_max")
+    sizes = [min(int(row["frame_count"]), depth) * 8 for row in used.values()]
+    pieces = target.memory.read_many(
+        [(int(r["frames"]), n) for r, n in zip(used.values(), sizes, strict=True)]
+    )
+    own = _own_code(target, maps)
+    stacks = {
+        number: Stack(_outside(np.frombuffer(piece, np.uint64).tolist(), own), bool(row["is_complete"]))
+        for (number, row), piece in zip(used.items(), pieces, strict=True)
+    }
+    stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
+    weights = {number: weights_of(row) for number, row in enumerate(rows) if number in stacks}
+    return stacks, weights
+
+
+def _site_rows(target: Target, state: np.void) -> list[np.void]:
+    """The records of all sites, by number."""
+    rows = [row for segment in _segments(target, state, "site") for row in segment["sites"]]
+    return rows[: int(state["site_count"])]
+
+
+def weights_of(site: np.void) -> tuple[float, ...]:
+    """All that was ever allocated at a site."""
+    return tuple(float(site["allocated"][name]) for name in WEIGHTS)
+
+
+def _outside(frames: list[int], own: list[tuple[int, int]]) -> tuple[int, ...]:
+    """Without hakmem's own frames, which come first."""
+    first = 0
+    while first < len(frames) and any(start < frames[first] <= end for start, end in own):
+        first += 1
+    return tuple(frames[first:])
+
+
+def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int]]:
+    """Where libhakmem.so lies; nothing when hakmem is linked into the program."""
+    block = next((m for m in maps if m.start <= target.address < m.end), None)
+    executable = maps[0].path if maps else ""
+    if (
+        block is None
+        or not block.path
+        or block.path == executable
+        or "hakmem" not in block.path.rsplit("/", 1)[-1]
+    ):
+        return []
+    return [(m.start, m.end) for m in maps if m.path == block.path]
+
+
+def _allocated(
+    stacks: dict[int, Stack], weights: dict[int, tuple[float, ...]], start: Start | None
+) -> Iterator[Sample]:
+    """What each site allocated since the start, as one sample of so many that the variance is as counted."""
+    for number, now in weights.items():
+        earlier = start.allocated.get(number, (0.0,) * len(WEIGHTS)) if start else (0.0,) * len(WEIGHTS)
+        size, requested, blocks, variance = (
+            after - before for after, before in zip(now, earlier, strict=True)
+        )
+        if blocks <= 0 or size <= 0:
+            continue
+        seen = size * size / (max(0.0, variance) + size * size / blocks)
+        yield Sample(
+            stack=calls_of(stacks[number].frames),
+            class_number=NO_CLASS,
+            block_bytes=round(size / blocks),
+            requested_bytes=round(requested / blocks),
+            weight_bytes=size,
+            weight_blocks=blocks,
+            samples=max(1, round(seen)),
+            is_complete=stacks[number].is_complete,
+        )
+
+
+# ---- whose it is ----------------------------------------------------------------------------------------
+
+
+def _header(target: Target, state: np.void, mode: Mode) -> Header:
+    now_s = time.time() if target.time_s is None else target.time_s
+    length_s = max(0, _now_ms(target, state) - int(state["began_ms"])) / MS_PER_S
+    return Header(
+        process_name=target.process.name if target.process else target.command[0].rsplit("/", 1)[-1],
+        pid=target.pid,
+        version=target.schema.version,
+        command=target.command,
+        mode=mode,
+        began_s=now_s - length_s if state["began_ms"] else 0.0,
+        ended_s=now_s,
+        rates=[Rate(0, int(state["period_bytes"]))],
+        lost_samples=int(state["lost_samples"]),
+        merged_samples=int(state["halvings"]),
+    )
+
+
+def _now_ms(target: Target, state: np.void) -> int:
+    """By the process's clock; of a core the last thing that is known of it."""
+    if target.process is None:
+        return int(max(state["began_ms"], state["ended_ms"]))
+    return monotonic_ms(target.pid)
+
+
+def _mappings(target: Target, maps: list[ProcessMapping]) -> list[Mapping]:
+    if target.process:
+        return mappings_of_process(target.process)
+    build_ids = {}
+    if isinstance(target.memory, CoreMemory):
+        for one in {m.path: m for m in maps if m.path.startswith("/")}.values():
+            file = target.memory.file_of(one)
+            build_ids[one.path] = (file.build_id or "") if file is not None else ""
+    return mappings_of(maps, build_ids)
+
+
+def _core_maps(target: Target) -> list[ProcessMapping]:
+    return list(target.memory.maps) if isinstance(target.memory, CoreMemory) else []

@@ -1,0 +1,190 @@
+"""A heap profile as data: header, mappings, samples, exact counts.
+
+The sampler's tables, a file, or a test make one; estimates (`sites`), names and formats work on it.  A sample
+is one block, or several of the same stack and class that were merged: what it stands for is in its weights,
+which `Sample.of` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hakmem.profile.estimate import probability
+from hakmem.target.process import Mapping as ProcessMapping
+
+# Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
+# function's already.
+Stack = tuple[int, ...]
+
+
+class Mode(StrEnum):
+    """What the samples are of."""
+
+    LIVE = "live"  # blocks that the program holds now
+    ALLOCATED = "allocated"  # every malloc since the profile began
+    PEAK = "peak"  # blocks that it held when it held most
+    AGE = "age"  # live blocks, by how long they have lived
+    ROUNDING = "rounding"  # live blocks: what their classes added to what was asked for
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One draw in `rate_bytes` on average, from this time on."""
+
+    since_ms: int  # since the profile began
+    rate_bytes: int
+
+
+@dataclass
+class Header:
+    """Whose profile it is, and how it was made; times are seconds since 1970, 0 for unknown."""
+
+    process_name: str = ""
+    pid: int = 0
+    version: str = ""  # of hakmem in the process
+    command: list[str] = field(default_factory=list)
+    mode: Mode = Mode.LIVE
+    began_s: float = 0.0
+    ended_s: float = 0.0
+    rates: list[Rate] = field(default_factory=list)
+    lost_samples: int = 0  # no room in a table: missing from the sums
+    merged_samples: int = 0  # dropped by chance when the table was full, their weight on others: sums hold
+    comments: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.ended_s - self.began_s)
+
+    @property
+    def rate_bytes(self) -> int:
+        """The last one; 0 for unknown."""
+        return self.rates[-1].rate_bytes if self.rates else 0
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapped file, with what is needed to name its addresses later and elsewhere."""
+
+    start: int
+    end: int
+    offset: int  # in the file, of `start`
+    path: str
+    build_id: str = ""  # hexadecimal; "" for a file without one
+
+    def __contains__(self, address: int) -> bool:
+        return self.start <= address < self.end
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One function at an address; an address with inlined calls has several.  Unknown parts are empty."""
+
+    function: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Blocks of one stack and one class; `samples` of them were seen, for `weight_blocks` in truth."""
+
+    stack: Stack
+    class_number: int  # hakmem's; blocks of one class are scaled together
+    block_bytes: int  # that such a block takes; the mean of Big ones that were merged
+    requested_bytes: int
+    weight_bytes: float
+    weight_blocks: float
+    samples: int = 1
+    is_complete: bool = True  # the stack reaches the thread's start
+    age_ms: int | None = None  # when the profile ended
+    thread_id: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        return_addresses: Iterable[int],
+        class_number: int,
+        block_bytes: int,
+        requested_bytes: int,
+        rate_bytes: float,
+        *,
+        halvings: int = 0,
+        is_complete: bool = True,
+        age_ms: int | None = None,
+        thread_id: int = 0,
+    ) -> Sample:
+        """A sampled block as the sampler keeps it: `rate_bytes` is R when it was drawn, `halvings` how often
+        the table was halved since."""
+        blocks = 2.0**halvings / probability(block_bytes, rate_bytes)
+        return cls(
+            stack=calls_of(return_addresses),
+            class_number=class_number,
+            block_bytes=block_bytes,
+            requested_bytes=requested_bytes,
+            weight_bytes=block_bytes * blocks,
+            weight_blocks=blocks,
+            is_complete=is_complete,
+            age_ms=age_ms,
+            thread_id=thread_id,
+        )
+
+    @property
+    def rounding_weight(self) -> float:
+        """Bytes that the class added to what was asked for."""
+        return max(0, self.block_bytes - self.requested_bytes) * self.weight_blocks
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """What hakmem counts exactly of a class; 0 where it did not count.
+
+    The live blocks of today are those from before the profile and those since: `before` bounds the former."""
+
+    class_number: int
+    block_bytes: int  # 0: blocks of several sizes (Big)
+    live_blocks: int = 0
+    live_bytes: int = 0
+    before_blocks: int = 0  # live when the profile began
+    before_bytes: int = 0
+    allocated_blocks: int = 0  # since then
+    allocated_bytes: int = 0
+
+
+@dataclass
+class Profile:
+    """One profile.  `samples` are of live blocks (of the peak, with Mode.PEAK); `allocated` of all mallocs
+    since it began: a profile may have either, or both."""
+
+    header: Header = field(default_factory=Header)
+    mappings: list[Mapping] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    allocated: list[Sample] = field(default_factory=list)
+    classes: list[ClassCount] = field(default_factory=list)
+    names: dict[int, tuple[Frame, ...]] = field(default_factory=dict)  # by address, inlined calls first
+
+    @property
+    def shown(self) -> list[Sample]:
+        """The samples that its mode is about."""
+        return self.allocated if self.header.mode is Mode.ALLOCATED else self.samples
+
+    def mapping_of(self, address: int) -> Mapping | None:
+        return next((mapping for mapping in self.mappings if address in mapping), None)
+
+    def addresses(self) -> set[int]:
+        """All that occur in its stacks."""
+        return {address for one in (*self.samples, *self.allocated) for address in one.stack}
+
+
+def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> list[Mapping]:
+    """Those with code; `build_ids` by path."""
+    return [
+        Mapping(m.start, m.end, m.offset, m.path, build_ids.get(m.path, ""))
+        for m in maps
+        if "x" in m.permissions
+    ]
+
+
+def calls_of(return_addresses: Iterable[int]) -> Stack:
+    """The stack as samples have it, from one that an unwinder made."""
+    return tuple(address - 1 for address in return_addresses)

@@ -1,0 +1,158 @@
+"""Names the addresses of a profile: functions always, lines and inlined calls where something can read them.
+
+It works on files, so it can be done in the process's own file system while it runs, or later and elsewhere:
+the build ids in the profile say whether a file is the right one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hakmem.base.errors import DamagedFileError
+from hakmem.profile.debug_files import Debuginfod, FileToName, find
+from hakmem.profile.lines import lines_of
+from hakmem.profile.model import Frame, Mapping, Profile
+from hakmem.profile.perf_map import PerfMap, perf_map_of
+from hakmem.target.demangle import demangled
+from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.functions import functions_of
+from hakmem.target.process import Process
+
+DWARF_SECTIONS = (".debug_info", ".zdebug_info")
+DELETED = " (deleted)"
+
+
+def ignore(_text: str) -> None:
+    """For those that want no warnings."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where names come from."""
+
+    root: Path | None = None  # /proc/PID/root; None: this file system
+    perf_map: PerfMap | None = None
+    debuginfod: Debuginfod | None = None
+    wants_lines: bool = True
+    complain: Callable[[str], None] = ignore
+    moved: Sequence[Path] = ()  # files of the program, or folders with them, if they have moved
+
+    @classmethod
+    def of_process(
+        cls,
+        process: Process,
+        *,
+        debuginfod: Debuginfod | None = None,
+        wants_lines: bool = True,
+        complain: Callable[[str], None] = ignore,
+    ) -> Sources:
+        """Of one that runs."""
+        return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
+
+
+def mappings_of_process(process: Process) -> list[Mapping]:
+    """Its mappings with code, with the build ids of their files."""
+    root = process.path("root")
+    found = []
+    for one in process.maps():
+        if "x" not in one.permissions:
+            continue
+        build_id = _build_id(root / one.path.removesuffix(DELETED).lstrip("/")) if one.is_file else ""
+        found.append(Mapping(one.start, one.end, one.offset, one.path, build_id))
+    return found
+
+
+def _build_id(path: Path) -> str:
+    try:
+        file = open_elf(path)
+        return file.build_id or "" if file is not None else ""
+    except DamagedFileError:
+        return ""
+
+
+def name_addresses(profile: Profile, sources: Sources) -> None:
+    """Adds to `profile.names` what can be found; what is named already stays."""
+    left = sorted(address for address in profile.addresses() if address not in profile.names)
+    raw: dict[int, list[Frame]] = {}
+    for mapping, addresses in _by_mapping(profile.mappings, left):
+        if mapping is not None and mapping.path and not mapping.path.startswith(("[", "//")):
+            try:
+                raw.update(_named_in(mapping, addresses, sources))
+            except DamagedFileError as error:
+                sources.complain(f"{error}; its functions stay without names")
+        elif sources.perf_map is not None:
+            for address in addresses:
+                if name := sources.perf_map.name_at(address):
+                    raw[address] = [Frame(name)]
+    names = demangled(frame.function for frames in raw.values() for frame in frames)
+    for address, frames in raw.items():
+        profile.names[address] = tuple(replace(f, function=names[f.function]) for f in frames)
+
+
+def _by_mapping(
+    mappings: Iterable[Mapping], addresses: Iterable[int]
+) -> Iterable[tuple[Mapping | None, list[int]]]:
+    ordered = sorted(mappings, key=lambda mapping: mapping.start)
+    starts = [mapping.start for mapping in ordered]
+    groups: dict[int, list[int]] = defaultdict(list)
+    for address in addresses:
+        place = bisect_right(starts, address) - 1
+        groups[place if place >= 0 and address in ordered[place] else -1].append(address)
+    return [(ordered[place] if place >= 0 else None, part) for place, part in groups.items()]
+
+
+def _named_in(mapping: Mapping, addresses: list[int], sources: Sources) -> dict[int, list[Frame]]:
+    """Those of one file, mangled."""
+    files = find(mapping, sources.root, sources.debuginfod, sources.moved)
+    places = _places_in(files, mapping, addresses)
+    if not places:
+        return {}
+    known = list(places)
+    found: dict[int, list[Frame]] = {}
+    for file in files.sources:
+        left = [address for address in known if address not in found]
+        functions = functions_of(file) if left else None
+        if functions is not None:
+            for address, name in zip(left, functions.names_at([places[a] for a in left]), strict=True):
+                if name:
+                    found[address] = [Frame(name)]
+    if sources.wants_lines:
+        _add_lines(found, files, places, sources)
+    return found
+
+
+def _places_in(files: FileToName, mapping: Mapping, addresses: list[int]) -> dict[int, int]:
+    """The addresses before loading; by the program headers, which a debug file has too."""
+    places: dict[int, int] = {}
+    headers = next(iter(filter(None, (files.file, files.debug))), None)
+    if headers is None:
+        return places
+    for address in addresses:
+        place = headers.address_of(address - mapping.start + mapping.offset)
+        if place is not None:
+            places[address] = place
+    return places
+
+
+def _add_lines(
+    found: dict[int, list[Frame]], files: FileToName, places: dict[int, int], sources: Sources
+) -> None:
+    file = next((one for one in files.sources if _has_dwarf(one)), None)
+    if file is None:
+        return
+    lines = lines_of(Path(file.name), file.machine, sorted(set(places.values())), sources.complain)
+    for address, place in places.items():
+        frames = lines.get(place) or []
+        if not frames:
+            continue
+        outer = found.get(address)
+        if outer:  # the symbol's name has its scopes and arguments
+            frames = [*frames[:-1], replace(frames[-1], function=outer[-1].function)]
+        found[address] = [frame for frame in frames if frame.function]
+
+
+def _has_dwarf(file: ElfFile) -> bool:
+    return any(file.has_section(name) for name in DWARF_SECTIONS)

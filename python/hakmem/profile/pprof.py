@@ -1,0 +1,231 @@
+"""A profile as pprof's profile.proto, compressed: what pprof, speedscope, Pyroscope, Parca and Perfetto read.
+
+Values are estimates of the truth, not counts of samples: scaled, rounded once.  Each row is one stack and
+class:
+
+    inuse_objects inuse_space inuse_requested inuse_samples     of live blocks
+    alloc_objects alloc_space alloc_requested alloc_samples     of all mallocs since the profile began
+
+The columns of samples let a reader compute the intervals.  Bytes that are counted but not sampled are rows
+with a name in brackets, so that the sum is the exact one.  The header is a string that nothing refers to:
+`hakmem diff` reads it, and others do not show it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from hakmem.profile.header_json import classes_to_json, header_to_json
+from hakmem.profile.model import Frame, Mapping, Mode, Profile, Sample, Stack
+from hakmem.profile.protobuf import Message
+from hakmem.profile.sites import factors_of, site_table
+from hakmem.profile.wrappers import DROP_FRAMES
+
+HEADER_PREFIX = "hakmem profile: "
+BEFORE_NAME = "[before the profile began]"
+UNSAMPLED_NAME = "[not sampled yet]"
+INCOMPLETE_NAME = "[incomplete stack]"
+COLUMNS = (("objects", "count"), ("space", "bytes"), ("requested", "bytes"), ("samples", "count"))
+LIVE_PREFIX, ALLOCATED_PREFIX = "inuse", "alloc"
+NS_PER_S = 1_000_000_000
+
+
+# What makes two samples one row: stack, class, bytes of a block, is it complete, age, thread.
+RowKey = tuple[Stack, int, int, bool, int | None, int]
+
+
+@dataclass
+class Row:
+    """Sums of one row, for one prefix."""
+
+    blocks: float = 0.0
+    bytes: float = 0.0
+    requested: float = 0.0
+    samples: int = 0
+
+    def add(self, one: Sample, of_bytes: float, of_blocks: float) -> None:
+        """Multiplied with these factors."""
+        self.blocks += one.weight_blocks * of_blocks
+        self.bytes += one.weight_bytes * of_bytes
+        self.requested += one.requested_bytes * one.weight_blocks * of_blocks
+        self.samples += one.samples
+
+    @property
+    def values(self) -> list[int]:
+        return [round(self.blocks), round(self.bytes), round(self.requested), self.samples]
+
+
+@dataclass
+class Strings:
+    """The table of strings; the first one is empty."""
+
+    texts: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    def __getitem__(self, text: str) -> int:
+        """Its number; a new one is added."""
+        return self.texts.setdefault(text, len(self.texts))
+
+
+def to_pprof(profile: Profile) -> bytes:
+    """The whole file."""
+    return gzip.compress(bytes(_Writer(profile).message()), compresslevel=6, mtime=0)
+
+
+class _Writer:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._strings = Strings()
+        self._out = Message()
+        self._functions: dict[tuple[str, str], int] = {}
+        self._locations: dict[int | str, int] = {}
+        self._labels: dict[tuple[str, int], bytes] = {}
+        self._stacks: dict[tuple[Stack, bool], bytes] = {}
+        self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
+        self._starts = [mapping.start for mapping in self._mappings]
+        is_allocated = profile.header.mode is Mode.ALLOCATED
+        has_live = bool(profile.samples) or not (is_allocated or profile.allocated)
+        has_allocated = bool(profile.allocated) or is_allocated
+        self._prefixes = [ALLOCATED_PREFIX] * has_allocated + [LIVE_PREFIX] * has_live
+
+    def message(self) -> Message:
+        for prefix in self._prefixes:
+            for name, unit in COLUMNS:
+                self._out.nested(1, self._value_type(f"{prefix}_{name}", unit))
+        for prefix in self._prefixes:
+            self._samples(prefix)
+        for number, mapping in enumerate(self._mappings, start=1):
+            self._out.nested(3, self._mapping(number, mapping))
+        self._header()
+        for text in self._strings.texts:  # complete only now
+            self._out.data(6, text.encode(errors="replace"))
+        return self._out
+
+    # ---- samples -----------------------------------------------------------------------------------
+
+    def _samples(self, prefix: str) -> None:
+        is_allocated = prefix == ALLOCATED_PREFIX
+        profile = self._profile
+        samples = profile.allocated if is_allocated else profile.samples
+        rows: dict[RowKey, Row] = defaultdict(Row)
+        factors = factors_of(samples, profile.classes, is_allocated)
+        for one in samples:
+            age_ms = rough(one.age_ms)
+            key = (one.stack, one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id)
+            rows[key].add(one, *factors[one.class_number])
+        for key, row in rows.items():
+            stack, class_number, block_bytes, is_complete, age_ms, thread_id = key
+            labels = self._label("bytes", block_bytes, "bytes") + self._label("class", class_number)
+            labels += self._label("age", age_ms, "milliseconds") if age_ms is not None else b""
+            labels += self._label("thread", thread_id) if thread_id else b""
+            self._sample(prefix, self._places(stack, is_complete), row.values, labels)
+        self._sample_of_the_rest(prefix)
+
+    def _sample_of_the_rest(self, prefix: str) -> None:
+        mode = self._profile.header.mode
+        if (mode is Mode.ALLOCATED) != (prefix == ALLOCATED_PREFIX):
+            return
+        table = site_table(self._profile)
+        for name, count in ((BEFORE_NAME, table.before.value), (UNSAMPLED_NAME, table.unsampled_bytes)):
+            if round(count):
+                place = bytes(Message().packed(1, [self._named_location(name)]))
+                self._sample(prefix, place, [0, round(count), round(count), 0], b"")
+
+    def _sample(self, prefix: str, places: bytes, values: list[int], labels: bytes) -> None:
+        row: list[int] = []
+        for other in self._prefixes:
+            row += values if other == prefix else [0] * len(COLUMNS)
+        self._out.data(2, places + bytes(Message().packed(2, row)) + labels)
+
+    def _label(self, key: str, number: int, unit: str = "") -> bytes:
+        """As the field of a sample; most occur again."""
+        known = self._labels.get((key, number))
+        if known is None:
+            label = Message().number(1, self._strings[key]).number(3, number).number(4, self._strings[unit])
+            known = self._labels[key, number] = bytes(Message().nested(3, label))
+        return known
+
+    def _places(self, stack: Stack, is_complete: bool) -> bytes:
+        """The same of a stack."""
+        known = self._stacks.get((stack, is_complete))
+        if known is None:
+            numbers = [self._location(address) for address in stack]
+            if not is_complete:
+                numbers.append(self._named_location(INCOMPLETE_NAME))
+            known = self._stacks[stack, is_complete] = bytes(Message().packed(1, numbers))
+        return known
+
+    # ---- places ------------------------------------------------------------------------------------
+
+    def _location(self, address: int) -> int:
+        if address in self._locations:
+            return self._locations[address]
+        number = self._locations[address] = len(self._locations) + 1
+        message = Message().number(1, number).number(2, self._mapping_number(address)).number(3, address)
+        for frame in self._profile.names.get(address, ()):
+            message.nested(4, Message().number(1, self._function(frame)).number(2, frame.line))
+        self._out.nested(4, message)
+        return number
+
+    def _named_location(self, name: str) -> int:
+        """A place without an address."""
+        if name not in self._locations:
+            self._locations[name] = len(self._locations) + 1
+            line = Message().number(1, self._function(Frame(name)))
+            self._out.nested(4, Message().number(1, self._locations[name]).nested(4, line))
+        return self._locations[name]
+
+    def _mapping_number(self, address: int) -> int:
+        """0 for none."""
+        place = bisect_right(self._starts, address)
+        return place if place and address in self._mappings[place - 1] else 0
+
+    def _function(self, frame: Frame) -> int:
+        key = (frame.function, frame.file)
+        if key not in self._functions:
+            number = self._functions[key] = len(self._functions) + 1
+            name, file = self._strings[frame.function], self._strings[frame.file]
+            self._out.nested(5, Message().number(1, number).number(2, name).number(3, name).number(4, file))
+        return self._functions[key]
+
+    def _mapping(self, number: int, mapping: Mapping) -> Message:
+        message = Message().number(1, number).number(2, mapping.start).number(3, mapping.end)
+        message.number(4, mapping.offset).number(5, self._strings[mapping.path])
+        message.number(6, self._strings[mapping.build_id])
+        inside = [a for a in self._locations if isinstance(a, int) and a in mapping]
+        known = [self._profile.names.get(address, ()) for address in inside]
+        has_lines = any(frame.line for frames in known for frame in frames)
+        # What is not named yet pprof names itself, from the file or by its build id.
+        message.number(7, bool(known) and all(known))
+        message.number(8, has_lines).number(9, has_lines)
+        return message.number(10, any(len(frames) > 1 for frames in known))
+
+    # ---- the rest ----------------------------------------------------------------------------------
+
+    def _value_type(self, name: str, unit: str) -> Message:
+        return Message().number(1, self._strings[name]).number(2, self._strings[unit])
+
+    def _header(self) -> None:
+        header, out = self._profile.header, self._out
+        out.number(7, self._strings[DROP_FRAMES])
+        out.number(9, round(header.began_s * NS_PER_S)).number(10, round(header.seconds * NS_PER_S))
+        out.nested(11, self._value_type("space", "bytes")).number(12, header.rate_bytes)
+        about = {"header": header_to_json(header), "classes": classes_to_json(self._profile.classes)}
+        program = PurePosixPath(header.command[0]).name if header.command else header.process_name
+        comments = [
+            f"{program} (process {header.pid}) on hakmem {header.version}, {header.mode} blocks",
+            *header.comments,
+        ]
+        _ = self._strings[HEADER_PREFIX + json.dumps(about, separators=(",", ":"))]
+        out.packed(13, [self._strings[text] for text in comments])
+        default = ALLOCATED_PREFIX if header.mode is Mode.ALLOCATED else LIVE_PREFIX
+        out.number(14, self._strings[f"{default}_space"])
+
+
+def rough(age_ms: int | None) -> int | None:
+    """The largest power of two below: exact ages would make each block a row."""
+    return age_ms if not age_ms else 1 << (age_ms.bit_length() - 1)

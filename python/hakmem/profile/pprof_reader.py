@@ -1,0 +1,298 @@
+"""Reads pprof's profile.proto: hakmem's own with everything that it wrote, and heap profiles of other tools.
+
+Those have no column of samples: how many there were follows from the period, if it is given."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hakmem.base.errors import HakmemError
+from hakmem.profile.estimate import probability
+from hakmem.profile.header_json import classes_from_json, header_from_json
+from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
+from hakmem.profile.pprof import BEFORE_NAME, HEADER_PREFIX, INCOMPLETE_NAME, NS_PER_S, UNSAMPLED_NAME
+from hakmem.profile.protobuf import as_data, as_number, fields_of, numbers_of, signed
+
+MARKS = frozenset((BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME))
+GZIP_MAGIC = b"\x1f\x8b"
+BYTES_MAX = 1 << 30  # uncompressed: a file that becomes larger is not a profile
+NO_CLASS = -(1 << 48)  # classes that only such rows have count down from here
+SYNTHETIC_ADDRESS = 1 << 63  # places without an address are numbered from here
+# Names of columns for bytes and blocks, the first that is there; live, then allocated.
+LIVE_COLUMNS = (("inuse_space", "inuse_objects"), ("space", "objects"), ("inuse_space", "inuse_object"))
+ALLOCATED_COLUMNS = (("alloc_space", "alloc_objects"),)
+
+
+@dataclass
+class _Place:
+    address: int
+    mapping: int
+    frames: tuple[Frame, ...]
+
+
+@dataclass
+class _Raw:
+    """The messages of a file, strings resolved."""
+
+    columns: list[tuple[str, str]] = field(default_factory=list)
+    samples: list[memoryview] = field(default_factory=list)
+    places: dict[int, _Place] = field(default_factory=dict)
+    mappings: dict[int, Mapping] = field(default_factory=dict)
+    comments: list[str] = field(default_factory=list)
+    time_ns: int = 0
+    duration_ns: int = 0
+    period: int = 0
+    strings: list[str] = field(default_factory=list)
+    # What was worked out already, by its bytes.
+    labels: dict[bytes, tuple[str, int]] = field(default_factory=dict)
+    stacks: dict[tuple[bytes | int, ...], tuple[Stack, frozenset[str]]] = field(default_factory=dict)
+
+    def text(self, number: int) -> str:
+        return self.strings[number]
+
+
+def from_pprof(data: bytes, name: str) -> Profile:
+    """HakmemError if it is damaged, or not of memory; `name` is that of the file."""
+    try:
+        raw = _raw(memoryview(_uncompressed(data)))
+        return _profile(raw, name)
+    except (ValueError, LookupError, TypeError, EOFError, zlib.error, OSError, RecursionError) as error:
+        why = str(error) or type(error).__name__
+        raise HakmemError(f"{name} is not a pprof profile, or is damaged: {why}") from None
+
+
+def _uncompressed(data: bytes) -> bytes:
+    if not data.startswith(GZIP_MAGIC):
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(BYTES_MAX + 1)
+    if len(found) > BYTES_MAX:
+        raise ValueError("it is larger than 1 GiB uncompressed")
+    return found
+
+
+# ---- messages -----------------------------------------------------------------------------------------
+
+
+def _raw(data: memoryview) -> _Raw:
+    raw, groups = _Raw(), _grouped(data)
+    raw.strings = [bytes(as_data(text)).decode(errors="replace") for text in groups.get(6, [])]
+    if raw.strings[:1] != [""]:
+        raise ValueError("no table of strings")
+    for item in groups.get(1, []):
+        part = _numbers(as_data(item))
+        raw.columns.append((raw.text(part.get(1, 0)), raw.text(part.get(2, 0))))
+    raw.samples = [as_data(item) for item in groups.get(2, [])]
+    for item in groups.get(3, []):
+        number, mapping = _mapping(raw, as_data(item))
+        raw.mappings[number] = mapping
+    functions = dict(_function(raw, as_data(item)) for item in groups.get(5, []))
+    raw.places = dict(_place(as_data(item), functions) for item in groups.get(4, []))
+    last = {number: as_number(groups[number][-1]) for number in (9, 10, 12) if groups.get(number)}
+    raw.time_ns, raw.duration_ns, raw.period = (signed(last.get(number, 0)) for number in (9, 10, 12))
+    raw.comments = [raw.text(number) for item in groups.get(13, []) for number in numbers_of(item)]
+    return raw
+
+
+def _grouped(data: memoryview) -> dict[int, list[int | memoryview]]:
+    groups: dict[int, list[int | memoryview]] = {}
+    for number, value in fields_of(data):
+        groups.setdefault(number, []).append(value)
+    return groups
+
+
+def _numbers(data: memoryview) -> dict[int, int]:
+    return {number: value for number, value in fields_of(data) if isinstance(value, int)}
+
+
+def _mapping(raw: _Raw, data: memoryview) -> tuple[int, Mapping]:
+    part = _numbers(data)
+    path, build_id = raw.text(part.get(5, 0)), raw.text(part.get(6, 0))
+    return part.get(1, 0), Mapping(part.get(2, 0), part.get(3, 0), part.get(4, 0), path, build_id)
+
+
+def _function(raw: _Raw, data: memoryview) -> tuple[int, tuple[str, str]]:
+    part = _numbers(data)
+    name = raw.text(part.get(2, 0)) or raw.text(part.get(3, 0))
+    return part.get(1, 0), (name, raw.text(part.get(4, 0)))
+
+
+def _place(data: memoryview, functions: dict[int, tuple[str, str]]) -> tuple[int, _Place]:
+    number = mapping = address = 0
+    frames = []
+    for key, value in fields_of(data):
+        if key == 1:
+            number = as_number(value)
+        elif key == 2:
+            mapping = as_number(value)
+        elif key == 3:
+            address = as_number(value)
+        elif key == 4:
+            line = _numbers(as_data(value))
+            name, file = functions[line.get(1, 0)]
+            frames.append(Frame(name, file, signed(line.get(2, 0))))
+    return number, _Place(address or SYNTHETIC_ADDRESS + number, mapping, tuple(frames))
+
+
+# ---- the profile --------------------------------------------------------------------------------------
+
+
+def _profile(raw: _Raw, name: str) -> Profile:
+    profile = _described(raw)
+    live = _pick(raw.columns, LIVE_COLUMNS)
+    allocated = _pick(raw.columns, ALLOCATED_COLUMNS)
+    if live is None and allocated is None:
+        found = ", ".join(f"{kind} ({unit})" for kind, unit in raw.columns) or "nothing"
+        raise HakmemError(
+            f"{name} is not a profile of memory: it has {found}; "
+            "use a file of `hakmem profile`, or another heap profile with inuse_space or alloc_space"
+        )
+    if live is None:
+        profile.header.mode = Mode.ALLOCATED
+    profile.mappings = [raw.mappings[number] for number in sorted(raw.mappings)]
+    for place in raw.places.values():
+        if place.frames:
+            profile.names[place.address] = place.frames
+    has_counts = bool(profile.classes)
+    for data in raw.samples:
+        _add_sample(profile, raw, data, live, allocated, has_counts)
+    return profile
+
+
+def _described(raw: _Raw) -> Profile:
+    """The header: hakmem's, or what every profile has of one."""
+    own = next((text for text in raw.strings if text.startswith(HEADER_PREFIX)), None)
+    if own is not None:
+        about = json.loads(own.removeprefix(HEADER_PREFIX))
+        return Profile(header_from_json(about["header"]), classes=classes_from_json(about["classes"]))
+    began_s = raw.time_ns / NS_PER_S
+    main = next((raw.mappings[number].path for number in sorted(raw.mappings)), "")
+    header = Header(
+        process_name=main.rpartition("/")[2],
+        began_s=began_s,
+        ended_s=began_s + raw.duration_ns / NS_PER_S,
+        rates=[Rate(0, raw.period)] if raw.period > 1 else [],
+        comments=raw.comments,
+    )
+    return Profile(header)
+
+
+def _pick(
+    columns: Sequence[tuple[str, str]], choices: Sequence[tuple[str, str]]
+) -> tuple[int, int, int, int] | None:
+    """The places of bytes, blocks, requested bytes and samples; -1 for what is not there."""
+    names = [kind for kind, _ in columns]
+
+    def place(kind: str) -> int:
+        return names.index(kind) if kind in names else -1
+
+    for of_bytes, of_blocks in choices:
+        if of_bytes in names:
+            prefix = of_bytes.removesuffix("space")
+            return place(of_bytes), place(of_blocks), place(f"{prefix}requested"), place(f"{prefix}samples")
+    return None
+
+
+def _add_sample(
+    profile: Profile,
+    raw: _Raw,
+    data: memoryview,
+    live: tuple[int, int, int, int] | None,
+    allocated: tuple[int, int, int, int] | None,
+    has_counts: bool,
+) -> None:
+    stack, marks, values, labels = _sample_parts(raw, data)
+    if marks & {BEFORE_NAME, UNSAMPLED_NAME}:
+        if not has_counts:  # else they say it
+            profile.classes.append(
+                _count_of(BEFORE_NAME in marks, live, allocated, values, len(profile.classes))
+            )
+        return
+    is_complete = INCOMPLETE_NAME not in marks
+    for columns, samples in ((live, profile.samples), (allocated, profile.allocated)):
+        if columns is None:
+            continue
+        of_bytes, blocks, requested, count = (values[c] if c >= 0 else 0 for c in columns)
+        if of_bytes <= 0 or stack == ():
+            continue
+        # Rounding may have made a part of a block none at all.
+        weight_blocks = float(blocks) if blocks > 0 else of_bytes / max(1, labels.get("bytes", of_bytes))
+        block_bytes = labels.get("bytes") or max(1, round(of_bytes / weight_blocks))
+        samples.append(
+            Sample(
+                stack=stack,
+                class_number=labels.get("class", -block_bytes),
+                block_bytes=block_bytes,
+                requested_bytes=round(requested / weight_blocks) if columns[2] >= 0 else block_bytes,
+                weight_bytes=float(of_bytes),
+                weight_blocks=weight_blocks,
+                samples=count if columns[3] >= 0 else _guessed(weight_blocks, block_bytes, raw.period),
+                is_complete=is_complete,
+                age_ms=labels.get("age"),
+                thread_id=labels.get("thread", 0),
+            )
+        )
+
+
+def _count_of(
+    is_before: bool,
+    live: tuple[int, int, int, int] | None,
+    allocated: tuple[int, int, int, int] | None,
+    values: list[int],
+    number: int,
+) -> ClassCount:
+    """A row of bytes that were not sampled, of a file that another tool has written again."""
+    live_bytes = values[live[0]] if live is not None else 0
+    allocated_bytes = values[allocated[0]] if allocated is not None else 0
+    return ClassCount(
+        NO_CLASS - number,
+        0,
+        live_bytes=live_bytes,
+        before_bytes=live_bytes if is_before else 0,
+        allocated_bytes=allocated_bytes,
+    )
+
+
+def _guessed(blocks: float, block_bytes: int, period: int) -> int:
+    """How many samples stand for so many blocks at this rate; at an unknown one, each block is one."""
+    chance = probability(block_bytes, period) if period > 1 else 1.0
+    return max(1, round(blocks * chance))
+
+
+def _sample_parts(raw: _Raw, data: memoryview) -> tuple[Stack, frozenset[str], list[int], dict[str, int]]:
+    """Its stack, the names in brackets on it, its values, and its labels with numbers."""
+    places: list[bytes | int] = []
+    values: list[int] = []
+    labels: dict[str, int] = {}
+    for key, value in fields_of(data):
+        if key == 1:
+            places.append(value if isinstance(value, int) else bytes(value))
+        elif key == 2:
+            values += map(signed, numbers_of(value))
+        elif key == 3:
+            packed = bytes(as_data(value))
+            if packed not in raw.labels:
+                label = _numbers(memoryview(packed))
+                raw.labels[packed] = raw.text(label.get(1, 0)), signed(label.get(3, 0))
+            name, number = raw.labels[packed]
+            labels[name] = number
+    if len(values) != len(raw.columns):
+        raise ValueError("a sample with another number of values than the header has")
+    packed_places = tuple(places)
+    if packed_places not in raw.stacks:
+        raw.stacks[packed_places] = _stack_of(raw, packed_places)
+    return *raw.stacks[packed_places], values, labels
+
+
+def _stack_of(raw: _Raw, packed: tuple[bytes | int, ...]) -> tuple[Stack, frozenset[str]]:
+    parts = (memoryview(one) if isinstance(one, bytes) else one for one in packed)
+    places = [raw.places[number] for part in parts for number in numbers_of(part)]
+    named = [place for place in places if place.address >= SYNTHETIC_ADDRESS and place.frames]
+    marks = frozenset(place.frames[0].function for place in named) & MARKS
+    kept = places[:-1] if INCOMPLETE_NAME in marks else places
+    return tuple(place.address for place in kept), marks

@@ -1,0 +1,243 @@
+"""The switch of heap profiles: bytes written into fields that the library has marked as writable.
+
+    settings ── control record ──▶ its generation, last ──▶ one byte of each heap: its thread reads the record
+
+Through one descriptor of /proc/PID/mem, which holds the memory and not the number: after exec or the end of
+the process it leads nowhere.  No signal, no stop, no code.  The same rights as reading.  A lease ends the
+profile in the process by itself, should the tool die.  The library takes any value in these fields
+(src/profile/profile.h).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.layout.schema import MAGIC
+from hakmem.layout.structures import heap_addresses
+from hakmem.target.access import gone, refused
+from hakmem.target.target import Target
+
+CONTROL, STATE = "profile_control", "profile_state"
+NS_PER_MS, MS_PER_S = 1_000_000, 1000
+PATIENCE_S = 2.0  # for what the process does at its next slow path
+STEP_S = 0.02
+RENEWAL_MS = 100  # longer than a lease's end and its renewal may cross
+STOPPED = "Tt"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the sampler is asked for; 0 leaves it to the library."""
+
+    period_bytes: int = 0  # one sample in so many bytes on average; 0 adapts
+    samples_per_second: int = 0  # what the period adapts to
+    stack_depth: int = 0
+    lease_s: float = 0.0  # the profile ends by itself then; 0: it stays on
+
+
+@dataclass(frozen=True)
+class Followed:
+    """How far the process has followed the last change."""
+
+    heaps: int  # of running threads
+    following: int  # of those, the ones that have seen it; the others have allocated nothing since
+
+    @property
+    def is_all(self) -> bool:
+        return self.following == self.heaps
+
+
+class Switch:
+    """The control record of one process; a context manager that closes its descriptor."""
+
+    def __init__(self, target: Target) -> None:
+        if target.process is None:
+            raise HakmemError("a core dump cannot be switched: give the PID of a running process")
+        schema = target.schema
+        schema.need(CONTROL, "generation", "flags", "lease_ms", "period_bytes", "purge_request")
+        self.target = target
+        self._process = target.process
+        self._fields = schema.records[CONTROL].fields
+        self._address = schema.root(CONTROL)
+        self._file = _opened(target.pid)
+
+    def __enter__(self) -> Switch:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        os.close(self._file)
+
+    # ---- what can be asked for -----------------------------------------------------------------------
+
+    def on(self, settings: Settings) -> None:
+        """Asks for a profile; the threads follow at their next calls (`wait_followed`)."""
+        self.check_permitted()
+        self._set("period_bytes", settings.period_bytes)
+        self._set("samples_per_second", settings.samples_per_second)
+        self._set("stack_depth", settings.stack_depth)
+        self._lease(settings.lease_s)
+        self._set("flags", self.target.schema.constant("profile_on"))
+        self._announce()
+
+    def _lease(self, lease_s: float) -> None:
+        end_ms = monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0
+        self._set("lease_ms", end_ms)
+
+    def renew(self, lease_s: float) -> None:
+        """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
+        now_ms, end_ms = monotonic_ms(self.target.pid), int(self._record()["lease_ms"])
+        self._lease(lease_s)
+        if end_ms and end_ms <= now_ms + RENEWAL_MS:
+            self._announce()
+
+    def off(self) -> None:
+        self._set("flags", 0)
+        self._announce()
+
+    def purge(self) -> int:
+        """Asks the process to give back what is free; returns the request's number for `purges_done`."""
+        number = (int(self._record()["purge_request"]) + 1) & 0xFF or 1
+        self._set("purge_request", number)
+        self._announce()
+        return number
+
+    # ---- what came of it ------------------------------------------------------------------------------
+
+    def state(self) -> np.void:
+        """The process's own account of its profile."""
+        return read_state(self.target)
+
+    def check_permitted(self) -> None:
+        if self.state()["status"] == self.target.schema.constant("profile_is_refused"):
+            raise HakmemError(
+                f"process {self.target.pid} refuses heap profiles: it was started with HAKMEM_PROFILE=never; "
+                "start it again without that"
+            )
+
+    def followed(self) -> Followed:
+        """Which running threads have seen the last change."""
+        schema, memory = self.target.schema, self.target.memory
+        heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
+        is_running = heaps["owner"]["state"] == schema.constant("owner_running")
+        seen = heaps["profile_generation"] == self._record()["generation"]
+        return Followed(int(is_running.sum()), int((is_running & seen).sum()))
+
+    def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:
+        """Until all running threads have, or for so long: a thread that does not allocate follows later.
+        Those that have not are poked again: they may have been in the middle of another call of theirs."""
+
+        def is_all() -> bool:
+            if self.followed().is_all:
+                return True
+            self._poke()
+            return False
+
+        self._wait(is_all, patience_s)
+        return self.followed()
+
+    def wait_purged(self, number: int, patience_s: float) -> bool:
+        """False if no thread has come to it by then: none allocates or frees."""
+        return self._wait(lambda: int(self.state()["purges_done"]) & 0xFF == number, patience_s)
+
+    @property
+    def is_stopped(self) -> bool:
+        """By a signal or a debugger: what is asked for is done when it goes on."""
+        return self._process.state in STOPPED
+
+    # ---- bytes ----------------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        """The generation, and a byte in each heap, for threads that only hit their magazines.
+
+        Never 0: a heap that begins has seen that, and would not look.
+        """
+        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF or 1)
+        self._poke()
+
+    def _poke(self) -> None:
+        schema = self.target.schema
+        schema.need("heap", "poke")
+        place, value = schema.records["heap"].fields["poke"], schema.constant("heap_poke")
+        addresses = heap_addresses(self.target.memory, schema)
+        states = self.target.memory.records(addresses, schema.dtype("heap"))["owner"]["state"]
+        running = [schema.constant("owner_running"), schema.constant("owner_dormant")]
+        for address in addresses[np.isin(states, running)].tolist():
+            self._write(address + place.offset, bytes([value]))
+
+    def _record(self) -> np.void:
+        found: np.void = self.target.memory.array(self._address, self.target.schema.dtype(CONTROL), 1)[0]
+        return found
+
+    def _set(self, name: str, value: int) -> None:
+        field = self._fields[name]
+        if field.meta.role != "writable":
+            raise HakmemError(f"hakmem in process {self.target.pid} does not permit writing {name}")
+        self._write(self._address + field.offset, value.to_bytes(field.element_bytes, sys.byteorder))
+
+    def _write(self, address: int, data: bytes) -> None:
+        """Into the memory that the descriptor was opened for, where the library's block still is."""
+        try:
+            if os.pread(self._file, len(MAGIC), self.target.address) != MAGIC:
+                raise ProcessGoneError(
+                    f"process {self.target.pid} ended, or runs another program now: nothing was written"
+                )
+            os.pwrite(self._file, data, address)
+        except OSError as error:
+            self.target.check_same()
+            if error.errno in (errno.EPERM, errno.EACCES):
+                raise refused(self.target.pid) from None
+            raise HakmemError(
+                f"writing into process {self.target.pid} failed: {error.strerror}; this kernel may forbid it "
+                "(proc_mem.force_override=never): start the program with `hakmem run --profile` instead"
+            ) from None
+
+    def _wait(self, is_so: Callable[[], bool], patience_s: float) -> bool:
+        until_s = time.monotonic() + patience_s
+        while not is_so():
+            if time.monotonic() > until_s:
+                return False
+            self.target.check_same()
+            time.sleep(STEP_S)
+        return True
+
+
+def read_state(target: Target) -> np.void:
+    """profile_state: of a process or a core."""
+    schema = target.schema
+    found: np.void = target.memory.array(schema.root(STATE), schema.dtype(STATE), 1)[0]
+    return found
+
+
+def monotonic_ms(pid: int) -> int:
+    """CLOCK_MONOTONIC of a process, which has its own in a time namespace."""
+    own, its = (_monotonic_offset_ns(one) for one in ("self", str(pid)))
+    return (time.clock_gettime_ns(time.CLOCK_MONOTONIC) + its - own) // NS_PER_MS
+
+
+def _opened(pid: int) -> int:
+    try:
+        return os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise gone(pid) from None
+    except PermissionError:
+        raise refused(pid) from None
+
+
+def _monotonic_offset_ns(pid: str) -> int:
+    """Of the time namespace; 0 without one, or on a kernel without them."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (line.split() for line in Path(f"/proc/{pid}/timens_offsets").read_text().splitlines())
+        _, seconds, nanoseconds = next(line for line in lines if line[0] == "monotonic")
+        return int(seconds) * 10**9 + int(nanoseconds)
+    return 0

@@ -1,0 +1,157 @@
+"""A profile as a page: a flame graph to zoom, search and invert, and a table of sites that sorts."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from hakmem import __version__
+from hakmem.base.durations import duration_text
+from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
+from hakmem.profile.model import Header, Profile
+from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
+from hakmem.profile.sites import Site, SiteTable, site_table
+from hakmem.profile.wrappers import program_frames
+from hakmem.views.profile_text import (
+    BEFORE_TEXT,
+    CALLER,
+    TITLES,
+    UNSAMPLED_TEXT,
+    interval_text,
+    span_text,
+    whose,
+)
+from hakmem.views.report import Tile, script_json
+
+ROWS_MAX = 1000
+STACKS_MAX = 20_000
+OTHERS_NAME = "[smaller stacks]"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table of sites."""
+
+    bytes: float
+    bytes_text: str
+    width: float  # of the interval, relative: to sort by how much is known
+    interval: str
+    blocks: float
+    blocks_text: str
+    share: str
+    rounding: float
+    rounding_text: str
+    site: str
+    callers: str = ""
+
+
+def render(profile: Profile, depth: int = DEPTH) -> str:
+    """The page as text."""
+    labels = Labels(profile)
+    table = site_table(profile, labels.key(depth))
+    header = profile.header
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hakmem.views", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("profile.html.j2").render(
+        header=header,
+        title=TITLES[header.mode],
+        whose=whose(header) + when(header),
+        tool_version=__version__,
+        command=" ".join(header.command) or header.process_name,
+        tiles=tiles(profile, table),
+        rows=[row_of(site, table, labels, depth) for site in table.sites[:ROWS_MAX]],
+        others=others(table),
+        data=Markup(script_json(flame_data(profile, labels))),
+    )
+
+
+def when(header: Header) -> str:
+    if not header.began_s:
+        return ""
+    began = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(header.began_s))
+    return f", {began}, {duration_text(header.seconds)}"
+
+
+def tiles(profile: Profile, table: SiteTable) -> list[Tile]:
+    """The profile in a few figures."""
+    header, samples = profile.header, profile.shown
+    count = sum(one.samples for one in samples)
+    whole = sum(one.samples for one in samples if one.is_complete)
+    rate = f"one in {bytes_text(header.rate_bytes)} at the end" if header.rate_bytes else "at an unknown rate"
+    found = [
+        Tile("Total", bytes_text(table.total_bytes), "counted" if table.is_exact else "estimated"),
+        Tile("Sites", f"{len(table.sites):,}", f"in {bytes_text(table.sampled.value)}"),
+        Tile("Samples", f"{count:,}", rate),
+        Tile("Complete stacks", share_text(whole, count), "reach the thread's start"),
+    ]
+    if table.before.value:
+        found.append(Tile("Older", bytes_text(table.before.value), BEFORE_TEXT))
+    if header.lost_samples:
+        found.append(Tile("Lost", f"{header.lost_samples:,}", "samples without room in a table"))
+    return found
+
+
+def row_of(site: Site, table: SiteTable, labels: Labels, depth: int) -> Row:
+    frames = labels.site(site.stack, depth)
+    low, high = site.bytes.interval
+    return Row(
+        bytes=site.bytes.value,
+        bytes_text=bytes_text(site.bytes.value),
+        width=(high - low) / max(1.0, site.bytes.value),
+        interval=interval_text(site.bytes),
+        blocks=site.blocks.value,
+        blocks_text=count_text(round(site.blocks.value)),
+        share=share_text(site.bytes.value, table.total_bytes),
+        rounding=site.rounding.value,
+        rounding_text=bytes_text(site.rounding.value),
+        site=frame_text(frames[0]) if frames else "unknown",
+        callers="".join(CALLER + short_name(frame.function) for frame in frames[1:]),
+    )
+
+
+def others(table: SiteTable) -> list[dict[str, str]]:
+    """What makes the table add up to the total."""
+    rest = table.sites[ROWS_MAX:]
+    rows = [(counted(len(rest), "other site"), sum(site.bytes.value for site in rest), "")] if rest else []
+    rows.append((BEFORE_TEXT, table.before.value, span_text(*table.before.interval)))
+    rows.append((UNSAMPLED_TEXT, table.unsampled_bytes, ""))
+    total = [("total" if table.is_exact else "total, estimated", table.total_bytes, "")]
+    return [
+        {"site": n, "bytes_text": bytes_text(v), "interval": i, "share": share_text(v, table.total_bytes)}
+        for n, v, i in [*(row for row in rows if round(row[1])), *total]
+    ]
+
+
+def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:
+    """Stacks with their bytes and blocks, outermost frame first; names are numbered."""
+    table = site_table(profile)
+    numbers: dict[str, int] = {}
+    stacks: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+
+    def add(names: list[str], of_bytes: float, blocks: float) -> None:
+        values = stacks[tuple(numbers.setdefault(name, len(numbers)) for name in names)]
+        values[0] += of_bytes
+        values[1] += blocks
+
+    for number, site in enumerate(table.sites):
+        names = [frame.function for frame in reversed(program_frames(labels.frames(site.stack)))]
+        if not site.is_complete:
+            names.insert(0, INCOMPLETE_NAME)
+        add(names if number < STACKS_MAX else [OTHERS_NAME], site.bytes.value, site.blocks.value)
+    add([BEFORE_NAME], table.before.value, 0)
+    add([UNSAMPLED_NAME], table.unsampled_bytes, 0)
+    kept = [(names, values) for names, values in stacks.items() if round(values[0])]
+    return {
+        "names": list(numbers),
+        "stacks": [[names, *map(round, values)] for names, values in kept],
+    }

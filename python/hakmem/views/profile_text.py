@@ -1,0 +1,238 @@
+"""A profile, and the difference between two, as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import HakmemError
+from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.profile.difference import Change, Difference, difference
+from hakmem.profile.estimate import Estimate
+from hakmem.profile.json_format import sites_to_json
+from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
+from hakmem.profile.model import Frame, Header, Mode, Profile
+from hakmem.profile.sites import Site, SiteTable, site_table
+from hakmem.views.screen import console, one_line, print_json, table
+
+SITES_SHOWN = 20
+BEFORE_TEXT = "before the profile began"
+UNSAMPLED_TEXT = "in classes without a sample yet"
+CALLER = " ← "
+TITLES = {
+    Mode.LIVE: "Live blocks by site",
+    Mode.ALLOCATED: "Allocated since the profile began, by site",
+    Mode.PEAK: "Live blocks at the peak, by site",
+    Mode.AGE: "Live blocks by site and age",
+    Mode.ROUNDING: "Bytes added by rounding, by site",
+}
+
+
+def show_profile(
+    profile: Profile, *, depth: int = DEPTH, rows_max: int = SITES_SHOWN, as_json: bool = False
+) -> None:
+    """Prints the table of sites, or the same as JSON."""
+    if as_json:
+        print_json(sites_to_json(profile))
+        return
+    labels = Labels(profile)
+    sites = site_table(profile, labels.key(depth))
+    lines = [*(Text(line) for line in heading(profile)), Text("")]
+    rows = list(site_rows(profile, sites, labels, depth, rows_max))
+    console().print(Group(*lines, table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)))
+
+
+def heading(profile: Profile) -> Iterator[str]:
+    """Whose profile it is, and how much it knows."""
+    header = profile.header
+    name = one_line(header.command, 60) if header.command else header.process_name
+    length = f", {duration_text(header.seconds)}" if header.seconds else ""
+    yield f"{name or 'a program'} ({whose(header)}){length}"
+    samples = profile.shown
+    count = sum(one.samples for one in samples)
+    rates = sorted({rate.rate_bytes for rate in header.rates})
+    span = " to ".join(bytes_text(rate) for rate in dict.fromkeys((rates[0], rates[-1]))) if rates else ""
+    yield f"{counted(count, 'sample')}{f', one in {span} on average' if span else ''}"
+    cut = sum(one.samples for one in samples if not one.is_complete)
+    if cut:
+        yield f"incomplete stacks: {share_text(cut, count)}; their sites are right, callers may be missing"
+    if header.lost_samples:
+        lost = counted(header.lost_samples, "sample")
+        yield f"{lost} found no room and {'is' if header.lost_samples == 1 else 'are'} missing from the sums"
+
+
+def whose(header: Header) -> str:
+    """`process 1234 on hakmem 1.0`; less of a profile that another tool made."""
+    process = f"process {header.pid}" if header.pid else "an unknown process"
+    return f"{process} on hakmem {header.version}" if header.version else process
+
+
+def columns_of(mode: Mode) -> list[str]:
+    if mode is Mode.AGE:
+        return ["bytes", "95 % interval", "blocks", "share", "median age", "oldest", "<site"]
+    if mode is Mode.ROUNDING:
+        return ["rounding", "of bytes", "95 % interval", "blocks", "share", "<site"]
+    return ["bytes", "95 % interval", "blocks", "share", "<site"]
+
+
+def site_rows(
+    profile: Profile, sites: SiteTable, labels: Labels, depth: int, rows_max: int
+) -> Iterator[Sequence[str | Text]]:
+    """The largest sites, then what makes them add up to the total."""
+    mode = profile.header.mode
+    ordered = sites.sites
+    if mode is Mode.ROUNDING:
+        ordered = sorted(ordered, key=lambda site: -site.rounding.value)
+    for site in ordered[:rows_max]:
+        yield site_row(mode, site, sites.total_bytes, site_text(labels.site(site.stack, depth), site))
+    rest = ordered[rows_max:]
+    if rest:
+        whole = Site((), ())
+        for site in rest:
+            whole.bytes, whole.blocks = whole.bytes + site.bytes, whole.blocks + site.blocks
+            whole.rounding += site.rounding
+        yield site_row(mode, whole, sites.total_bytes, Text(counted(len(rest), "other site"), "dim"))
+    if mode is Mode.ROUNDING:
+        return
+    ages = ["", ""] if mode is Mode.AGE else []
+    rest_of_all = (
+        (BEFORE_TEXT, sites.before.value, span_text(*sites.before.interval)),
+        (UNSAMPLED_TEXT, sites.unsampled_bytes, ""),
+    )
+    for label, value, span in rest_of_all:
+        if round(value):
+            share = share_text(value, sites.total_bytes)
+            yield [bytes_text(value), span, "", share, *ages, Text(label, "dim")]
+    exact = "total" if sites.is_exact else "total, estimated"
+    low_high = "" if sites.is_exact else interval_text(sites.sampled)
+    yield [Text(bytes_text(sites.total_bytes), "bold"), low_high, "", "", *ages, Text(exact, "bold")]
+
+
+def site_row(mode: Mode, site: Site, total_bytes: float, name: Text) -> list[str | Text]:
+    held = [bytes_text(site.bytes.value), interval_text(site.bytes), count_text(round(site.blocks.value))]
+    share = share_text(site.bytes.value, total_bytes)
+    if mode is Mode.ROUNDING:
+        part = share_text(site.rounding.value, site.bytes.value)
+        return [bytes_text(site.rounding.value), part, interval_text(site.rounding), held[2], share, name]
+    if mode is Mode.AGE:
+        return [*held, share, *ages_text(site), name]
+    return [*held, share, name]
+
+
+def ages_text(site: Site) -> list[str]:
+    """The age that half of the bytes have reached, and the oldest."""
+    ages = site.ages_ms
+    if not ages:
+        return ["", ""]
+    half, seen, median = sum(weight for _, weight in ages) / 2, 0.0, ages[-1][0]
+    for age, weight in ages:
+        seen += weight
+        if seen >= half:
+            median = age
+            break
+    return [duration_text(median / 1000), duration_text(ages[-1][0] / 1000)]
+
+
+def interval_text(estimate: Estimate) -> str:
+    """Of what was sampled; "exact" if nothing is uncertain."""
+    return span_text(*estimate.interval) or ("exact" if estimate.samples else "")
+
+
+def span_text(low: float, high: float) -> str:
+    """`1.20 MiB – 1.90 MiB`; empty for a single value."""
+    return f"{bytes_text(round(low))} – {bytes_text(round(high))}" if round(low) < round(high) else ""
+
+
+def site_text(frames: Sequence[Frame], site: Site | None = None) -> Text:
+    """The innermost frame and its callers."""
+    text = Text(one_line([frame_text(frames[0])]) if frames else "unknown")
+    for frame in frames[1:]:
+        text.append(CALLER + one_line([short_name(frame.function)]), "dim")
+    if site is not None and not site.is_complete:
+        text.append(" …", "dim")
+    return text
+
+
+# ---- differences --------------------------------------------------------------------------------------
+
+
+def show_difference(
+    before: Profile,
+    after: Profile,
+    *,
+    depth: int = DEPTH,
+    rows_max: int = SITES_SHOWN,
+    everything: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Prints the sites that changed significantly; with `everything`, all."""
+    for_both = {before.header.mode, after.header.mode}
+    if (Mode.ALLOCATED in for_both) and len(for_both) > 1:
+        raise HakmemError("one profile is of live blocks, the other of allocations; compare two of a kind")
+    found = difference(before, after, depth)
+    if as_json:
+        print_json(difference_to_json(found))
+        return
+    shown = found.changes if everything else found.significant[:rows_max]
+    rows = [change_row(change) for change in shown]
+    rest = found.changes if not everything else []
+    kept = set(map(id, shown))
+    others = [change for change in rest if id(change) not in kept]
+    if others:
+        changed = sum(change.bytes for change in others)
+        name = f"{counted(len(others), 'other site')}; --all shows them" if not everything else ""
+        rows.append([signed_bytes(changed), "", "", "", "", Text(name, "dim")])
+    old = found.after.before.value - found.before.before.value
+    unsampled = found.after.unsampled_bytes - found.before.unsampled_bytes
+    for name, value in ((BEFORE_TEXT, old), (UNSAMPLED_TEXT, unsampled)):
+        if round(value):
+            rows.append([signed_bytes(value), "", "", "", "", Text(name, "dim")])
+    total = found.after.total_bytes - found.before.total_bytes
+    ends = bytes_text(found.before.total_bytes), bytes_text(found.after.total_bytes)
+    rows.append([Text(signed_bytes(total), "bold"), "", *ends, "", Text("total", "bold")])
+    columns = ["change", "95 % interval", "before", "after", "blocks", "<site"]
+    title = "Sites that changed" if everything else "Sites that changed by more than chance (|z| > 3)"
+    parts: list[RenderableType] = [table(title, columns, rows)]
+    if not found.significant:
+        parts.insert(0, Text("No site changed by more than chance."))
+    console().print(Group(*parts))
+
+
+def change_row(change: Change) -> list[str | Text]:
+    low, high = change.interval
+    span = "exact" if low == high else f"{signed_bytes(low)} – {signed_bytes(high)}"
+    blocks = f"{'+' if change.blocks > 0 else ''}{count_text(round(change.blocks))}"
+    held = bytes_text(change.before.value), bytes_text(change.after.value)
+    return [signed_bytes(change.bytes), span, *held, blocks, site_text(change.frames)]
+
+
+def signed_bytes(value: float) -> str:
+    return ("+" if round(value) > 0 else "") + bytes_text(round(value) if abs(value) < 1024 else value)
+
+
+def difference_to_json(found: Difference) -> dict[str, Any]:
+    """All sites; `z` is null where both figures are exact and differ."""
+    return {
+        "mode": str(found.mode),
+        "total_before_bytes": round(found.before.total_bytes),
+        "total_after_bytes": round(found.after.total_bytes),
+        "sites": [
+            {
+                "bytes": round(change.bytes),
+                "bytes_low": round(change.interval[0]),
+                "bytes_high": round(change.interval[1]),
+                "before_bytes": round(change.before.value),
+                "after_bytes": round(change.after.value),
+                "blocks": round(change.blocks),
+                "z": change.z if math.isfinite(change.z) else None,
+                "is_significant": change.is_significant,
+                "stack": [{"function": f.function, "file": f.file, "line": f.line} for f in change.frames],
+            }
+            for change in found.changes
+        ],
+    }

@@ -1,0 +1,188 @@
+"""What `hakmem what` found, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.blocks.content import Content
+from hakmem.blocks.one_block import HeapName, OneBlock
+from hakmem.blocks.referrers import Referrer
+from hakmem.blocks.sampling import Share
+from hakmem.blocks.what import ContentRow, SizeClass, What
+from hakmem.views.screen import Sheet, one_line, table
+
+COMMAND_SHOWN = 60
+NAME_SHOWN = 60
+ROWS_SHOWN, CLASSES_SHOWN, ROWS_OF_CLASS_SHOWN = 20, 8, 3
+RARE = 0.001  # smaller shares are shown with --all
+
+
+def print_what(console: Console, answer: What, everything: bool) -> None:
+    """The contents of all blocks, then of each size class."""
+    what = "core of" if answer.is_core else "process"
+    console.print(
+        f"[bold]Live blocks in {what} {answer.pid}[/] ({escape(one_line(answer.command, COMMAND_SHOWN))}): "
+        f"[bold]{bytes_text(answer.live_bytes)}[/] in {counted(answer.live_blocks, 'block')}\n"
+    )
+    if not answer.live_blocks:
+        console.print("No block is live.")
+        return
+    rows = answer.rows if everything else shown(answer.rows, ROWS_SHOWN)
+    console.print(contents_table("By content", rows, answer.live_bytes, answer.live_blocks))
+    hidden(console, len(answer.rows) - len(rows), "rare content")
+    classes = answer.classes if everything else answer.classes[:CLASSES_SHOWN]
+    console.print(classes_table(classes, everything))
+    hidden(console, len(answer.classes) - len(classes), "size class", "size classes")
+    for note in answer.notes:
+        console.print(Text(note, style="yellow"))
+    console.print(
+        Text(
+            f"Estimated from {counted(answer.drawn, 'block')} drawn at random; ± is the 95 % interval.",
+            style="dim",
+        )
+    )
+
+
+def hidden(console: Console, count: int, thing: str, things: str = "") -> None:
+    """What --all would add."""
+    if count > 0:
+        console.print(Text(f"… and {counted(count, thing, things)} more (--all)", style="dim"))
+    console.print()
+
+
+def shown(rows: Sequence[ContentRow], count: int) -> list[ContentRow]:
+    """The large ones, in bytes or in blocks."""
+    return [row for row in rows if max(row.of_bytes.share, row.of_blocks.share) >= RARE][:count]
+
+
+def contents_table(title: str, rows: Sequence[ContentRow], whole_bytes: int, whole_blocks: int) -> Sheet:
+    """One row for each kind and name."""
+    has_examples = any(row.example for row in rows)
+    columns = [
+        "<content",
+        "bytes",
+        "share",
+        "±",
+        "blocks",
+        "share",
+        "±",
+        *(["<example"] if has_examples else []),
+    ]
+    cells = [
+        [
+            name_of(row),
+            bytes_text(row.of_bytes.share * whole_bytes),
+            *share_cells(row.of_bytes),
+            count_text(round(row.of_blocks.share * whole_blocks)),
+            *share_cells(row.of_blocks),
+            *([one_line([row.example], NAME_SHOWN)] if has_examples else []),
+        ]
+        for row in rows
+    ]
+    return table(title, columns, cells)
+
+
+def name_of(row: ContentRow) -> str:
+    """C++ object: std::string."""
+    name = one_line([row.name], NAME_SHOWN)
+    if row.kind.value == "structure" or not name or name == "to code":
+        return f"{row.kind.value} {name}".rstrip()
+    return f"{row.kind.value}: {name}"
+
+
+def share_cells(share: Share) -> tuple[str, str]:
+    """12 %, 0.8 %: the wider half of the interval."""
+    half = max(share.high - share.share, share.share - share.low)
+    return share_text(share.share, 1), "exact" if half < 1e-9 else share_text(half, 1)
+
+
+def classes_table(classes: Sequence[SizeClass], everything: bool) -> Sheet:
+    """Each size class with what prevails in it."""
+
+    def prevailing(item: SizeClass) -> str:
+        rows = sorted(item.rows, key=lambda row: -row.of_bytes.share)
+        rows = (
+            rows if everything else [row for row in rows if row.of_bytes.share >= 0.01][:ROWS_OF_CLASS_SHOWN]
+        )
+        return ", ".join(f"{share_text(row.of_bytes.share, 1)} {name_of(row)}" for row in rows)
+
+    cells = [
+        [
+            "Big" if item.block_bytes is None else f"{item.block_bytes:,} B",
+            bytes_text(item.bytes),
+            count_text(item.blocks),
+            prevailing(item),
+        ]
+        for item in classes
+    ]
+    return table("By size class", ["class", "bytes", "blocks", "<what prevails, of the bytes"], cells)
+
+
+# ---- one block -------------------------------------------------------------------------------------
+
+
+def print_block(console: Console, block: OneBlock, examples: bool) -> None:
+    """Lines "what  answer"."""
+    console.print(f"[bold]{block.address:#x}[/] in process {block.pid}")
+    for name, text in block_lines(block, examples):
+        console.print(Text(f"  {name:<12}", style="dim").append(text, style="not dim"), soft_wrap=True)
+    if block.start is None:
+        return
+    if block.path is not None:
+        console.print(Text("\nPath from the block to a root", style="bold"))
+        for one in block.path:
+            console.print(Text(f"  {referrer_text(one)}"), soft_wrap=True)
+        if not block.path:
+            console.print("  none found: nothing that the program can reach leads here")
+    title = f"\nPointed at by {counted(block.referrer_count, 'word')}"
+    console.print(Text(title, style="bold"))
+    for one in block.referrers:
+        console.print(Text(f"  {referrer_text(one)}"), soft_wrap=True)
+    if block.referrer_count > len(block.referrers):
+        console.print(Text(f"  … and {block.referrer_count - len(block.referrers):,} more", style="dim"))
+
+
+def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
+    """What is known, in order."""
+    if block.start is None or block.block_bytes is None:
+        yield "place", block.place
+        return
+    size = "Big" if block.size_class is None else f"size class {block.size_class}, {block.tier.capitalize()}"
+    yield "block", f"{block.start:#x} + {block.address - block.start}, {block.block_bytes:,} B ({size})"
+    yield "state", block.state_text
+    if block.cached_by:
+        yield "cached by", heap_text(block.cached_by)
+    yield "owner", heap_text(block.owner) if block.owner else "no heap's: Large and Big blocks have no owner"
+    if block.content:
+        yield "content", content_text(block.content, examples)
+    if block.call_site:
+        yield "asked for by", " < ".join(block.call_site)
+
+
+def heap_text(heap: HeapName) -> str:
+    thread = f"thread {heap.thread_id}" if heap.thread_id else "no thread"
+    name = f" ({heap.thread_name})" if heap.thread_name else ""
+    return f"heap {heap.number}, {thread}{name}, {heap.state}"
+
+
+def content_text(content: Content, examples: bool) -> str:
+    text = f"{content.kind.value}{': ' if content.name else ''}{content.name}"
+    if content.pointer_share:
+        text += f"; {share_text(content.pointer_share, 1)} of its words that are not 0 are pointers"
+    if content.entropy_bits is not None:
+        text += f"; {content.entropy_bits:.1f} bits of entropy a byte"
+    return text + (f"; “{one_line([content.text], NAME_SHOWN)}”" if examples and content.text else "")
+
+
+def referrer_text(one: Referrer) -> str:
+    """Where the word is, and where it points."""
+    at = "its start" if one.points_at == 0 else f"its byte {one.points_at}"
+    size = f" ({one.block_bytes:,} B)" if one.block_bytes else ""
+    place = "" if one.is_root and one.kind in ("register", "kernel") else f"{one.address:#x}  "
+    kind = "" if one.kind in ("block", "register", "kernel", "stack") else f"{one.kind}: "
+    return f"{place}{kind}{one.where}{size} → {at}"

@@ -1,0 +1,114 @@
+/* registers.h: the processor's registers as far as they are needed to find a caller's frame.
+ *
+ * Kept are those that a function gives back as it found them, because a frame may be found by any of them. */
+#ifndef HAK_BASE_REGISTERS_H
+#define HAK_BASE_REGISTERS_H
+
+#include "base/compiler.h"
+
+#if defined(__x86_64__)
+
+/* RETURN holds where a function returns to; PC, in a frame made by a signal, where it came. */
+enum {
+  REGISTER_SP,
+  REGISTER_FP,
+  REGISTER_RETURN,
+  REGISTER_PC = REGISTER_RETURN,
+  REGISTER_RBX,
+  REGISTER_R12,
+  REGISTER_R13,
+  REGISTER_R14,
+  REGISTER_R15,
+  REGISTER_COUNT
+};
+/* The numbers that .eh_frame has for them: the processor's ABI. */
+#define REGISTER_COLUMNS \
+  { 7, 6, 16, 3, 12, 13, 14, 15 }
+/* A call leaves the address on the stack, always. */
+enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1 };
+
+/* What the kernel leaves on the stack for a signal, in words from the stack pointer at the instructions that end it; and
+ * the link to another context there, always 0. */
+#define SIGNAL_FRAME_WORDS \
+  { 20, 15, 21, 16, 9, 10, 11, 12 }
+enum { SIGNAL_LINK_WORD = 1 };
+#define SIGNAL_ENDING \
+  { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $SYS_rt_sigreturn, %rax; syscall */
+
+/* This thread's registers here.  Returns the instruction that they belong to. */
+INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
+  uintptr_t here;
+  __asm__ volatile(
+      "movq %%rsp, 0(%1)\n\tmovq %%rbp, 8(%1)\n\tmovq %%rbx, 24(%1)\n\tmovq %%r12, 32(%1)\n\t"
+      "movq %%r13, 40(%1)\n\tmovq %%r14, 48(%1)\n\tmovq %%r15, 56(%1)\n\tleaq 0(%%rip), %0"
+      : "=&r"(here)
+      : "r"(value)
+      : "memory");
+  return here;
+}
+
+/* Where the thread's own data is; on the stacks that the C library makes, right above the first frame. */
+INLINE uintptr_t thread_pointer(void) {
+  uintptr_t pointer;
+  __asm__("movq %%fs:0, %0" : "=r"(pointer));
+  return pointer;
+}
+
+INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
+
+#elif defined(__aarch64__)
+
+enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC, REGISTER_COUNT };
+#define REGISTER_COLUMNS \
+  { 31, 29, 30, 32 }
+/* A function that calls none leaves it in x30; a signal may find it so. */
+enum { RETURN_MAY_STAY_IN_REGISTER = 1, FRAME_POINTER_IS_AT_END = 0 };
+
+#define SIGNAL_FRAME_WORDS \
+  { 70, 68, 69, 71 }
+enum { SIGNAL_LINK_WORD = 17 };
+#define SIGNAL_ENDING \
+  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } /* mov x8, #SYS_rt_sigreturn; svc #0 */
+
+INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
+  uintptr_t here;
+  __asm__ volatile("mov %0, sp\n\tstp %0, x29, [%1]\n\tstr x30, [%1, #16]\n\tadr %0, ."
+                   : "=&r"(here)
+                   : "r"(value)
+                   : "memory");
+  return value[REGISTER_PC] = here;
+}
+
+INLINE uintptr_t thread_pointer(void) {
+  uintptr_t pointer;
+  __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+  return pointer;
+}
+
+/* Pointer authentication signs return addresses on the stack; an older processor passes this over. */
+INLINE uintptr_t without_signature(uintptr_t return_address) {
+  register uintptr_t link __asm__("x30") = return_address;
+  __asm__("hint #7" : "+r"(link)); /* xpaclri */
+  return link;
+}
+
+#else /* no way to a caller is known: an odd frame pointer leads nowhere */
+
+enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC = REGISTER_RETURN, REGISTER_COUNT };
+enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1, SIGNAL_LINK_WORD = 0 };
+#define REGISTER_COLUMNS \
+  { 255, 255, 255 }
+#define SIGNAL_FRAME_WORDS \
+  { 0, 0, 0 }
+#define SIGNAL_ENDING \
+  { 0 }
+INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
+  value[REGISTER_FP] = 1;
+  return 0;
+}
+INLINE uintptr_t thread_pointer(void) { return 0; }
+INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
+
+#endif
+
+#endif

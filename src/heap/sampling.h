@@ -1,0 +1,54 @@
+/* sampling.h: what a heap profile has to do with malloc and free (profile/profile.h).
+ *
+ *   malloc   armed: the slow path counts the block's bytes down, and pops as the fast one would      nearly always
+ *            the distance ends: the block is a sample
+ *              Tiny, Mid     taken from a slab of samples (profile/sampled_slabs.h)
+ *              Large, Big    its range says so;   hardened mode: it is looked up at its free
+ *   free     a sample's entry in the owner map is no slab class's: it comes the long way
+ *
+ * Whoever resizes a block where it is frees it and makes another, as far as the profile can tell. */
+#ifndef HAK_HEAP_SAMPLING_H
+#define HAK_HEAP_SAMPLING_H
+
+#include "cache/allocation.h"
+#include "cache/class_figures.h"
+
+/* Whether requests of this heap are to come to heap_allocate, whatever there is in caches. */
+INLINE bool sampling_wants_all(const struct heap *heap) {
+  return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
+}
+
+/* malloc of an armed heap: the block that the fast path would have taken, counted; NULL where there is more to do, or the
+ * heap is not armed.  `size` is at most MID_MAX_BYTES. */
+INLINE void *sampling_pop(struct heap *heap, unsigned class, size_t size) {
+  struct magazine *magazine = &heap->magazines[class];
+  void **top = magazine->top;
+  if (LIKELY(!heap->sampler.countdown) || UNLIKELY(top == magazine_base(magazine)) ||
+      UNLIKELY(!sampler_passes(&heap->sampler, class_block_bytes[class])))
+    return NULL;
+  class_figures_profiled(heap, class, size);
+  magazine->top = top - 1;
+  return top[-1];
+}
+
+/* Looks at the control record, and does what is asked there.  The heap's thread, in slow paths, outside of its latch. */
+void sampling_look(struct heap *heap);
+
+/* The second part of it alone: what is free goes back, if that is asked for. */
+void sampling_purge(struct heap *heap);
+
+/* Counts a request; true when its block is to be a sample. */
+bool sampling_counts(struct heap *heap, const struct allocation *allocation);
+/* A block for a sample that lies among samples, or NULL: then any will do. */
+void *sampling_take(struct heap *heap, const struct allocation *allocation);
+/* The block of a request that is a sample. */
+void sampling_note(struct heap *heap, const struct allocation *allocation, void *block);
+
+/* Frees a block whose entry in the owner map says that it is a sample. */
+void sampling_free(struct heap *heap, void *block);
+/* A Large or Big block is about to be freed. */
+void sampling_note_freed_range(uintptr_t block);
+/* A Large or Big block has been resized where it is. */
+void sampling_note_resized(struct heap *heap, void *block, size_t size);
+
+#endif

@@ -1,0 +1,72 @@
+/* os_linux_modules.c: the contract of os.h on Linux, where it is about where code is from, and where stacks end. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include "os/os.h"
+#include "os/os_linux.h"
+
+/* Given by the linker for each shared object, and for a program. */
+extern const char __ehdr_start[] HIDDEN;
+
+/* glibc has it since 2.35, but not for static programs.  It takes no lock. */
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+extern int _dl_find_object(void *address, struct dl_find_object *found) WEAK;
+UNVERSIONED(_dl_find_object);
+
+static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
+  struct dl_find_object found;
+  if (!&_dl_find_object || _dl_find_object((void *)instruction, &found) != 0) return false;
+  *module = (struct os_module){.begin = (uintptr_t)found.dlfo_map_start,
+                               .end = (uintptr_t)found.dlfo_map_end,
+                               .unwind_header = (uintptr_t)found.dlfo_eh_frame};
+  return true;
+}
+#else
+static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
+  (void)instruction, (void)module;
+  return false;
+}
+#endif
+
+static uintptr_t bias_of(const ElfW(Phdr) * headers, size_t count) {
+  for (size_t index = 0; index < count; index++)
+    if (headers[index].p_type == PT_PHDR) return (uintptr_t)headers - headers[index].p_vaddr;
+  return 0; /* linked to its place */
+}
+
+static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
+                     struct os_module *module) {
+  *module = (struct os_module){.begin = UINTPTR_MAX};
+  for (size_t index = 0; index < count; index++) {
+    uintptr_t begin = bias + headers[index].p_vaddr, end = begin + headers[index].p_memsz;
+    if (headers[index].p_type == PT_GNU_EH_FRAME) module->unwind_header = begin;
+    if (headers[index].p_type != PT_LOAD) continue;
+    if (begin < module->begin) module->begin = begin;
+    if (end > module->end) module->end = end;
+  }
+  return module->begin < module->end;
+}
+
+/* Where the linker cannot be asked: the program, whose headers the kernel tells of, and this library. */
+static bool describe_known(unsigned which, struct os_module *module) {
+  const char *own = __ehdr_start;
+  const ElfW(Ehdr) *header = (const void *)own;
+  const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
+  size_t count = headers ? getauxval(AT_PHNUM) : 0;
+  if (which)
+    return describe((const void *)(own + header->e_phoff), header->e_phnum, (uintptr_t)own, module);
+  return describe(headers, count, bias_of(headers, count), module);
+}
+
+bool os_find_module(uintptr_t instruction, struct os_module *module) {
+  if (find_by_linker(instruction, module)) return true;
+  for (unsigned which = 0; which < 2; which++)
+    if (describe_known(which, module) && instruction - module->begin < module->end - module->begin)
+      return true;
+  return false;
+}
+
+/* The kernel puts the program's name above all. */
+uintptr_t os_first_stack_end(void) { return getauxval(AT_EXECFN); }

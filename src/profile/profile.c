@@ -1,0 +1,40 @@
+#include "profile/profile.h"
+
+#include "base/counters.h"
+#include "map/metadata.h"
+
+IN_FILE_DATA struct profile_control profile_control = {.flags = 0};
+struct profile_state profile_state;
+
+static ATOMIC(void *) spare_pieces[TABLE_COUNT];
+static ATOMIC(uint64_t) sample_bytes; /* of profile_state.table_bytes */
+
+enum { EIGHTHS = 8, EIGHTHS_OF_SAMPLES = 5 };
+
+static bool count_bytes(ATOMIC(uint64_t) *used, size_t bytes, unsigned eighths) {
+  uint64_t held = load_relaxed(&totals.committed_bytes);
+  uint64_t most = (PROFILE_TABLE_BYTES + held / PROFILE_TABLE_DIVISOR) / EIGHTHS * eighths;
+  if (fetch_add_relaxed(used, bytes) + bytes <= most) return true;
+  fetch_sub_relaxed(used, bytes);
+  return false;
+}
+
+static bool may_take(enum profile_table table, size_t bytes) {
+  if (table == TABLE_SAMPLES && !count_bytes(&sample_bytes, bytes, EIGHTHS_OF_SAMPLES))
+    return false;
+  if (count_bytes(&profile_state.table_bytes, bytes, EIGHTHS)) return true;
+  if (table == TABLE_SAMPLES) fetch_sub_relaxed(&sample_bytes, bytes);
+  return false;
+}
+
+void *profile_take_piece(enum profile_table table, size_t bytes) {
+  /* acquire: orders nothing; a piece is zeroed since it was made. */
+  void *spare =
+      load_relaxed(&spare_pieces[table]) ? exchange_acquire(&spare_pieces[table], NULL) : NULL;
+  if (spare) return spare;
+  return may_take(table, bytes) ? metadata_allocate(bytes) : NULL;
+}
+
+void profile_keep_piece(enum profile_table table, void *piece) {
+  store_relaxed(&spare_pieces[table], piece); /* of two spare ones one is lost */
+}

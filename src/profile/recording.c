@@ -1,0 +1,58 @@
+#include "profile/recording.h"
+
+#include "os/lock.h"
+#include "profile/control.h"
+#include "profile/poisson.h"
+#include "profile/probes.h"
+#include "profile/sites.h"
+#include "profile/unwind.h"
+
+static uint32_t find_site(void) {
+  uintptr_t frames[PROFILE_DEPTH_MAX];
+  bool is_complete = false;
+  size_t count = unwind_stack(frames, profile_depth(), &is_complete);
+  if (!is_complete) fetch_add_relaxed(&profile_state.incomplete_stacks, 1);
+  return sites_find(frames, count, is_complete);
+}
+
+static bool keep(struct sampler *sampler, const struct recorded_block *recorded) {
+  struct profile_sample sample = {.block_bytes = recorded->block_bytes,
+                                  .requested_bytes = recorded->requested_bytes,
+                                  .period_bytes = sampler->period_bytes,
+                                  .born_ms = os_now_coarse_ms(),
+                                  .site = find_site(),
+                                  .thread_id = thread_number(),
+                                  .class = recorded->class};
+  double p = poisson_probability(sample.block_bytes, sample.period_bytes);
+  probe_alloc(recorded->block, recorded->requested_bytes,
+              (uint64_t)((double)sample.block_bytes / p));
+  sites_note_allocated(&sample);
+  if (samples_add(recorded->address, &sample, &sampler->random)) return true;
+  fetch_add_relaxed(&profile_state.lost_samples, 1);
+  return false;
+}
+
+bool recording_add(struct sampler *sampler, const struct recorded_block *recorded) {
+  uint64_t began_ns = os_now_ns();
+  bool is_kept = keep(sampler, recorded);
+  fetch_add_relaxed(&profile_state.samples, 1);
+  fetch_add_relaxed(&profile_state.sampling_ns, os_now_ns() - began_ns);
+  profile_adapt(os_now_coarse_ms());
+  sampler_draw(sampler);
+  return is_kept;
+}
+
+void recording_lose(struct sampler *sampler) {
+  fetch_add_relaxed(&profile_state.samples, 1);
+  fetch_add_relaxed(&profile_state.lost_samples, 1);
+  sampler_draw(sampler);
+}
+
+void recording_remove(uintptr_t address, const void *block) {
+  struct profile_sample sample;
+  unsigned halvings;
+  if (LIKELY(!load_relaxed(&profile_state.live_samples))) return;
+  if (!samples_remove(address, &sample, &halvings)) return;
+  probe_free(block);
+  sites_note_freed(&sample, halvings, os_now_coarse_ms());
+}

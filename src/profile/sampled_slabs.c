@@ -1,0 +1,242 @@
+#include "profile/sampled_slabs.h"
+
+#include <string.h>
+
+#include "pool/slab_pool.h"
+#include "profile/profile.h"
+#include "slab/slab.h"
+
+enum { OPEN_SLABS = 4 };
+
+static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
+static ATOMIC(uint32_t)
+    users; /* threads that may hold an address of a slab which they have no block of */
+
+/* seq, both: a thread that releases a slab has closed it before it counts the users, who come before they look for open
+ * ones; pairs with is_alone. */
+static void enter(void) { fetch_add_seq(&users, 1); }
+static void leave(void) { fetch_sub_seq(&users, 1); }
+static bool is_alone(void) { return load_seq(&users) == 1; } /* seq: see enter */
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t block_bits(const struct slab *slab, unsigned word) {
+  unsigned left = slab->capacity - word * 64;
+  return low_bits(left < 64 ? left : 64);
+}
+
+static void *take_from(struct slab *slab) {
+  for (unsigned word = 0; word < slab->word_count; word++) {
+    uint64_t bits = load_relaxed(&slab->remote[word]);
+    for (; bits; bits &= bits - 1) {
+      unsigned bit = lowest_bit(bits);
+      /* seq: acquire would do: what was done to the block before; pairs with give_to. */
+      if (fetch_and_seq(&slab->remote[word], ~(UINT64_C(1) << bit)) & UINT64_C(1) << bit)
+        return (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);
+    }
+  }
+  return NULL;
+}
+
+static bool give_to(struct slab *slab, unsigned index) {
+  uint64_t bit = UINT64_C(1) << index % 64;
+  /* seq: release would do: what was done to the block before; pairs with take_from and collect_all. */
+  if (!(fetch_or_seq(&slab->remote[index / 64], bit) & bit)) return true;
+  slab_fail_double_free(slab, index / 64, bit);
+  return false;
+}
+
+static bool has_free(const struct slab *slab) {
+  for (unsigned word = 0; word < slab->word_count; word++)
+    if (load_relaxed(&slab->remote[word])) return true;
+  return false;
+}
+
+/* ---- open slabs ------------------------------------------------------------------------------------------------- */
+
+/* Where there is room, or a full one.  Elsewhere it is found again when one of its blocks is freed. */
+static void open_slab(struct slab *slab) {
+  ATOMIC(struct slab *) *places = open_slabs[slab->class], *place = NULL;
+  struct slab *before = NULL;
+  for (unsigned index = 0; index < OPEN_SLABS; index++) {
+    struct slab *here = load_acquire(&places[index]); /* its record; pairs with the release below */
+    if (here == slab) return;
+    if (place || (here && has_free(here))) continue;
+    place = &places[index];
+    before = here;
+  }
+  /* release: the slab's record; pairs with take_from_open. */
+  if (place) cas_strong_acq_rel(place, &before, slab);
+}
+
+static void close_slab(struct slab *slab) {
+  ATOMIC(struct slab *) *places = open_slabs[slab->class];
+  for (unsigned index = 0; index < OPEN_SLABS; index++) {
+    struct slab *here = slab;
+    /* seq: before the users are counted; pairs with enter. */
+    cas_strong_seq(&places[index], &here, NULL);
+  }
+}
+
+static void *take_from_open(unsigned class) {
+  void *block = NULL;
+  for (unsigned index = 0; index < OPEN_SLABS && !block; index++) {
+    /* seq: after enter; and acquire: its record, pairs with open_slab. */
+    struct slab *slab = load_seq(&open_slabs[class][index]);
+    if (slab) block = take_from(slab);
+  }
+  return block;
+}
+
+static bool another_has_free(const struct slab *slab) {
+  for (unsigned index = 0; index < OPEN_SLABS; index++) {
+    /* acquire: its record; pairs with open_slab. */
+    const struct slab *here = load_acquire(&open_slabs[slab->class][index]);
+    if (here && here != slab && has_free(here)) return true;
+  }
+  return false;
+}
+
+/* ---- slabs ------------------------------------------------------------------------------------------------------ */
+
+static void set_map_entries(const struct slab *slab, uint32_t entry) {
+  for (unsigned slot = 0; slot < slab->slot_count; slot++)
+    owner_map_set(granule_of(slab->base) + slot, entry);
+}
+
+/* All its blocks are free, in `remote`. */
+static struct slab *make(unsigned class, struct counters *counters) {
+  struct slab *slab = acquire_slab(class, POOL_ALL, counters);
+  if (!slab) return NULL;
+  slab->free_local = 0;
+  slab->handed_out = slab->capacity;
+  for (unsigned word = 0; word < slab->word_count; word++) {
+    slab->local[word] = 0;
+    store_relaxed(&slab->remote[word], block_bits(slab, word));
+  }
+  ASSERT(slab_is_valid(slab));
+  set_map_entries(slab, MAP_TAG_UNOWNED | (MAP_CLASS_SAMPLED + class));
+  return slab;
+}
+
+/* False when some are not free. */
+static bool collect_all(struct slab *slab, uint64_t *bits) {
+  unsigned blocks = 0;
+  for (unsigned word = 0; word < slab->word_count; word++) {
+    /* seq: what was done to the blocks before; pairs with give_to. */
+    bits[word] = exchange_seq(&slab->remote[word], 0);
+    blocks += count_bits(bits[word]);
+  }
+  return blocks == slab->capacity;
+}
+
+static void put_back(struct slab *slab, const uint64_t *bits) {
+  for (unsigned word = 0; word < slab->word_count; word++)
+    if (bits[word]) fetch_or_seq(&slab->remote[word], bits[word]); /* seq: as in give_to */
+}
+
+/* Nobody else has one of its blocks, or can find it. */
+static void release(struct slab *slab, const uint64_t *bits, struct counters *counters) {
+  memcpy(slab->local, bits, slab->word_count * sizeof *bits);
+  slab->free_local = slab->capacity;
+  set_map_entries(slab, MAP_TAG_NONE | slab->class);
+  release_slab(slab, 0, counters);
+}
+
+/* Slabs that could not be released while others were inside: `queued` is 1, and says whose the right is to put a slab here or to
+ * release it.  Pushed one by one, popped all at once. */
+static ATOMIC(struct slab *) waiting;
+
+static void let_wait(struct slab *slab) {
+  struct slab *first = load_relaxed(&waiting);
+  do store_relaxed(&slab->pending_next, first);
+  while (!cas_weak_acq_rel(&waiting, &first,
+                           slab)); /* release: the link; pairs with look_at_waiting */
+}
+
+static void try_release(struct slab *slab, struct counters *counters) {
+  uint64_t bits[WIDE_WORDS];
+  /* seq: acquire would do; of two that would release it one goes on; pairs with look_at_waiting. */
+  if (exchange_seq(&slab->queued, 1) != 0) return;
+  close_slab(slab);
+  if (collect_all(slab, bits) && is_alone()) {
+    store_relaxed(&slab->queued, 0);
+    release(slab, bits, counters);
+    return;
+  }
+  put_back(slab, bits);
+  let_wait(slab);
+}
+
+static bool is_wholly_free(const struct slab *slab) {
+  return slab_count_remote(slab) == slab->capacity;
+}
+
+/* A block of it was freed, or it has waited. */
+static void settle(struct slab *slab, struct counters *counters) {
+  if (is_wholly_free(slab) && (!profile_is_on() || another_has_free(slab)))
+    try_release(slab, counters);
+  else
+    open_slab(slab);
+}
+
+static void look_at_waiting(struct counters *counters) {
+  if (LIKELY(!load_relaxed(&waiting))) return;
+  struct slab *slab = exchange_acquire(&waiting, NULL); /* pairs with let_wait */
+  while (slab) {
+    struct slab *next = load_relaxed(&slab->pending_next);
+    store_seq(&slab->queued, 0); /* seq: then it is looked at; pairs with try_release */
+    settle(slab, counters);
+    slab = next;
+  }
+}
+
+/* ---- from outside ----------------------------------------------------------------------------------------------- */
+
+void *sampled_slabs_take(unsigned class, struct counters *counters) {
+  enter();
+  look_at_waiting(counters);
+  void *block = take_from_open(class);
+  struct slab *slab = block ? NULL : make(class, counters);
+  if (slab) {
+    block = take_from(slab);
+    open_slab(slab);
+  }
+  leave();
+  if (block) fetch_add_relaxed(&totals.sampled_live_bytes, class_bytes(class));
+  return block;
+}
+
+bool sampled_slabs_give(void *block, struct counters *counters) {
+  struct slab *slab = slab_of_block((uintptr_t)block);
+  unsigned index = (unsigned)slab_index_of(slab, (uintptr_t)block, "free");
+  if (UNLIKELY(index == NO_BLOCK)) return false;
+  enter();
+  bool is_given = give_to(slab, index);
+  if (is_given) fetch_sub_relaxed(&totals.sampled_live_bytes, class_bytes(slab->class));
+  if (is_given) settle(slab, counters);
+  look_at_waiting(counters);
+  leave();
+  return is_given;
+}
+
+bool sampled_slabs_has(uintptr_t block) {
+  const struct slab *slab = slab_of_block(block);
+  unsigned index;
+  return slab_has_block(slab, block, &index) &&
+         !(load_relaxed(&slab->remote[index / 64]) & UINT64_C(1) << index % 64);
+}
+
+void sampled_slabs_release(struct counters *counters) {
+  enter();
+  look_at_waiting(counters);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    for (unsigned index = 0; index < OPEN_SLABS; index++) {
+      /* seq: after enter; and acquire: its record, pairs with open_slab. */
+      struct slab *slab = load_seq(&open_slabs[class][index]);
+      if (slab && is_wholly_free(slab)) try_release(slab, counters);
+    }
+  leave();
+}
+
+void sampled_slabs_after_fork(void) { store_relaxed(&users, 0); }

@@ -1,0 +1,59 @@
+/* sites.h: the call stacks of samples, each kept once, and what was allocated and freed there.
+ *
+ * A site's number leads to its record: segment number / SEGMENT_SITES, place number % SEGMENT_SITES.  Sites are never
+ * removed.  Weights are sums over samples of what each stands for: bytes S/p, blocks 1/p, with p = 1 − e^(−S/R)
+ * (profile/poisson.h), twice that for each halving.  Lock-free. */
+#ifndef HAK_PROFILE_SITES_H
+#define HAK_PROFILE_SITES_H
+
+#include "profile/samples.h"
+
+enum { SEGMENT_SITES = 256, SITE_LIFETIMES = 24, SITE_LOST = 0 };
+
+/* Doubles, as readers from outside see them; atomic are their bits alone. */
+struct profile_weights {
+  ATOMIC(uint64_t) bytes;     /* Σ S/p */
+  ATOMIC(uint64_t) requested; /* Σ requested/p */
+  ATOMIC(uint64_t) blocks;    /* Σ 1/p */
+  ATOMIC(uint64_t) variance;  /* of bytes: Σ (S/p)² (1 − p) */
+};
+INLINE double real_of_bits(uint64_t bits) {
+  union {
+    uint64_t bits;
+    double real;
+  } both = {.bits = bits};
+  return both.real;
+}
+INLINE uint64_t bits_of_real(double real) {
+  union {
+    double real;
+    uint64_t bits;
+  } both = {.real = real};
+  return both.bits;
+}
+
+struct profile_site {
+  uint64_t hash;
+  const uintptr_t *frames;      /* return addresses, the innermost first (profile/unwind.h) */
+  ATOMIC(uint32_t) frame_count; /* 0: the number is nobody's */
+  bool is_complete;             /* the stack reaches the thread's start */
+  ATOMIC(uint32_t) next;        /* site of the same hash row; 0: none */
+  ATOMIC(uint32_t) freed_samples;
+  struct profile_weights allocated;
+  struct profile_weights freed;
+  ATOMIC(uint32_t) lifetimes
+      [SITE_LIFETIMES]; /* freed samples that lived 2^(i-1) ms up to 2^i ms; the last: longer */
+};
+
+struct site_segment {
+  struct profile_site sites[SEGMENT_SITES];
+};
+
+/* The site of a stack, made when it is new; SITE_LOST when there is no memory. */
+uint32_t sites_find(const uintptr_t *frames, size_t frame_count, bool is_complete);
+struct profile_site *sites_record(uint32_t site);
+
+void sites_note_allocated(const struct profile_sample *sample);
+void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,214 @@
+#include "profile/unwind.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/registers.h"
+#include "os/os.h"
+#include "profile/unwind_cache.h"
+#include "profile/unwind_table.h"
+
+enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };
+
+struct range {
+  uintptr_t begin, end;
+};
+
+struct walk {
+  uintptr_t value[REGISTER_COUNT];
+  uintptr_t instruction;
+  bool has_switched, is_by_frame_pointer;
+  bool is_interrupted;     /* there, by a signal; else in a call that returns there */
+  struct range stack;      /* what is known of the thread's own stack */
+  struct range other;      /* what is known of the one that this is on otherwise */
+  unsigned unknown_pages;  /* so many more may be asked for */
+  struct os_module module; /* of the frame before, most of the time this one's */
+};
+
+enum step { STEP_TO_CALLER, STEP_LOST, STEP_OUTERMOST };
+
+static bool covers(struct range range, uintptr_t address) {
+  return address - range.begin < range.end - range.begin;
+}
+
+/* ---- the stack ------------------------------------------------------------------------------------------ */
+
+/* How many pages at the end of this thread's stack were found readable, which they stay as long as it runs; twice that, and
+ * one more for the stack that the process began on. */
+static THREAD_LOCAL uint16_t known_stack;
+enum { KNOWN_PAGES_MAX = UINT16_MAX / 2 };
+
+/* More of them, down to the stack pointer's, if it lies there; so many at a time. */
+static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_pointer) {
+  uintptr_t page_bytes = os_page_bytes(), begin = end - pages * page_bytes;
+  for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX && begin > stack_pointer; asked++) {
+    begin -= page_bytes;
+    if (pages == KNOWN_PAGES_MAX || !os_can_read(begin)) break;
+    pages++;
+  }
+  return pages;
+}
+
+/* What is known of it. */
+static struct range own_stack(uintptr_t stack_pointer) {
+  uintptr_t thread = thread_pointer(), page_bytes = os_page_bytes();
+  bool is_first = stack_pointer > thread; /* its thread's data lies below */
+  uintptr_t end = is_first ? os_first_stack_end() : thread, last = round_up(end, page_bytes);
+  bool is_same = (known_stack & 1) == is_first, is_free = known_stack <= 1;
+  unsigned pages = learn_pages(last, is_same ? known_stack / 2 : 0, stack_pointer);
+  uintptr_t begin = last - pages * page_bytes;
+  if (is_same || is_free || begin <= stack_pointer) known_stack = (uint16_t)(2 * pages + is_first);
+  return (struct range){begin, round_down(end, WORD)};
+}
+
+/* On a stack that the program made: page by page, as far as it is needed. */
+NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
+  if (covers(walk->other, address)) return true;
+  if (!walk->unknown_pages || !os_can_read(address)) return false;
+  walk->unknown_pages--;
+  uintptr_t page = round_down(address, os_page_bytes());
+  if (page != walk->other.end) walk->other.begin = page;
+  walk->other.end = page + os_page_bytes();
+  return true;
+}
+
+INLINE bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word) {
+  bool is_known = LIKELY(covers(walk->stack, address)) || is_readable(walk, address);
+  if (UNLIKELY(address % WORD || !is_known)) return false;
+  *word = *(const uintptr_t *)address;
+  return true;
+}
+
+/* ---- a step by a rule --------------------------------------------------------------------------------------- */
+
+static bool find_end(struct walk *walk, const struct unwind_rule *rule, uintptr_t *end) {
+  *end = walk->value[rule->end_register] + (uintptr_t)(intptr_t)rule->end_offset;
+  if (!rule->end_is_loaded) return true;
+  bool is_read = read_word(walk, *end, end);
+  *end += (uintptr_t)(intptr_t)rule->loaded_offset;
+  return is_read;
+}
+
+static bool find_saved(struct walk *walk, const struct unwind_rule *rule, uintptr_t end) {
+  uintptr_t base = walk->value[rule->base];
+  for (unsigned left = rule->saved; left; left &= left - 1) {
+    unsigned which = lowest_bit(left);
+    uintptr_t from = rule->from_base >> which & 1 ? base : end;
+    uintptr_t place = from + (uintptr_t)((intptr_t)rule->place[which] * WORD);
+    if (!read_word(walk, place, &walk->value[which])) return false;
+  }
+  for (unsigned left = rule->lost; left; left &= left - 1) walk->value[lowest_bit(left)] = 0;
+  return true;
+}
+
+static enum step step_by_rule(struct walk *walk, const struct unwind_rule *rule) {
+  bool has_return = (rule->saved >> REGISTER_RETURN & 1) || RETURN_MAY_STAY_IN_REGISTER;
+  uintptr_t end;
+  if (rule->is_outermost) return STEP_OUTERMOST;
+  if (!has_return || !find_end(walk, rule, &end)) return STEP_LOST;
+  bool has_pointer = rule->saved >> REGISTER_SP & 1;
+  if (!find_saved(walk, rule, end)) return STEP_LOST;
+  if (!has_pointer) walk->value[REGISTER_SP] = end;
+  walk->is_by_frame_pointer = false;
+  unsigned next = rule->saved >> REGISTER_PC & 1 ? REGISTER_PC : REGISTER_RETURN;
+  walk->is_interrupted = rule->is_signal;
+  walk->instruction = without_signature(walk->value[next]);
+  return walk->instruction ? STEP_TO_CALLER : STEP_OUTERMOST;
+}
+
+/* ---- a step without tables -------------------------------------------------------------------------------- */
+
+/* The kernel's way back from a signal handler.  Most of what is none shows on the stack: the kernel links no contexts. */
+static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
+  static const unsigned char ending[] = SIGNAL_ENDING;
+  static const struct unwind_rule signal_rule = {.end_register = REGISTER_SP,
+                                                 .is_signal = true,
+                                                 .saved = (1 << REGISTER_COUNT) - 1,
+                                                 .place = SIGNAL_FRAME_WORDS};
+  unsigned char code[sizeof ending];
+  uintptr_t link;
+  if (!read_word(walk, walk->value[REGISTER_SP] + SIGNAL_LINK_WORD * WORD, &link) || link)
+    return false;
+  if (!os_read_safely(code, (const void *)walk->instruction, sizeof code)) return false;
+  *rule = signal_rule;
+  return memcmp(code, ending, sizeof code) == 0;
+}
+
+/* Frames lie one above the other.  Once there may be another stack: Go calls C on one that is not the caller's. */
+static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
+  struct os_module module;
+  if (frame >= walk->value[REGISTER_SP]) return true;
+  bool may_switch = !walk->has_switched && os_find_module(caller, &module);
+  walk->has_switched = true;
+  return may_switch;
+}
+
+/* A process and a thread begin with a frame pointer of 0; where nothing is known of tables, that may be any number. */
+static bool is_start(const struct walk *walk) {
+  bool is_certain = walk->is_by_frame_pointer || walk->module.unwind_header;
+  return is_certain && !walk->value[REGISTER_FP];
+}
+
+/* A pair of words, the caller's frame pointer and the return address, above all that the function has on the stack. */
+static enum step step_by_frame_pointer(struct walk *walk) {
+  uintptr_t frame = walk->value[REGISTER_FP], pair[2];
+  if (is_start(walk)) return STEP_OUTERMOST;
+  if (!read_word(walk, frame, &pair[0]) || !read_word(walk, frame + WORD, &pair[1]))
+    return STEP_LOST;
+  uintptr_t caller = without_signature(pair[1]);
+  if (!caller || !may_be_frame(walk, frame, caller)) return STEP_LOST;
+  walk->value[REGISTER_FP] = pair[0];
+  walk->value[REGISTER_SP] = frame + sizeof pair;
+  walk->instruction = caller;
+  walk->is_interrupted = false;
+  walk->is_by_frame_pointer = true;
+  return STEP_TO_CALLER;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------------------- */
+
+static bool is_in_module(struct walk *walk, uintptr_t instruction) {
+  struct range module = {walk->module.begin, walk->module.end};
+  if (LIKELY(covers(module, instruction)) || os_find_module(instruction, &walk->module))
+    return true;
+  walk->module = (struct os_module){0};
+  return false;
+}
+
+static bool find_rule(struct walk *walk, uintptr_t instruction, struct unwind_rule *rule) {
+  return is_in_module(walk, instruction) && unwind_cache_find(&walk->module, instruction, rule);
+}
+
+/* Where a frame pointer does not lie at the end of its frame, the stack pointer is not known after it was followed. */
+static bool is_end_unknown(const struct walk *walk, const struct unwind_rule *rule) {
+  return !FRAME_POINTER_IS_AT_END && walk->is_by_frame_pointer && rule->end_register == REGISTER_SP;
+}
+
+static enum step step(struct walk *walk) {
+  struct unwind_rule rule;
+  /* A call may be its function's last instruction. */
+  if (LIKELY(find_rule(walk, walk->instruction - !walk->is_interrupted, &rule)) &&
+      !is_end_unknown(walk, &rule))
+    return step_by_rule(walk, &rule);
+  /* A stack made by hand (makecontext) begins as if a function that was not run yet had called. */
+  if (walk->module.end && unwind_table_has_start(&walk->module, walk->instruction))
+    return STEP_OUTERMOST;
+  if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);
+  return step_by_frame_pointer(walk);
+}
+
+NOINLINE size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
+  struct walk walk = {.unknown_pages = UNKNOWN_PAGES_MAX};
+  walk.instruction = registers_capture(walk.value);
+  walk.stack = own_stack(walk.value[REGISTER_SP]);
+  size_t count = 0;
+  unsigned own = 0;
+  enum step last;
+  while ((last = step(&walk)) == STEP_TO_CALLER && count < max) {
+    bool is_own = count == 0 && own < OWN_FRAMES_MAX && os_is_in_library(walk.instruction);
+    own += is_own;
+    if (!is_own) frames[count++] = walk.instruction;
+  }
+  *is_complete = last == STEP_OUTERMOST;
+  return count;
+}

@@ -1,0 +1,18 @@
+/* unwind_expression.h: DWARF expressions, as far as frames are described by them. */
+#ifndef HAK_PROFILE_UNWIND_EXPRESSION_H
+#define HAK_PROFILE_UNWIND_EXPRESSION_H
+
+#include "profile/unwind_bytes.h"
+
+/* `offset` bytes above a register; if is_loaded, `added` bytes above what is stored there. */
+struct unwind_value {
+  unsigned base;
+  bool is_loaded;
+  int64_t offset, added;
+};
+
+/* What an expression means at the instruction; false when it has none of the shapes that are known. */
+bool unwind_expression_read(struct unwind_bytes expression, uintptr_t instruction,
+                            struct unwind_value *value);
+
+#endif

@@ -1,0 +1,12 @@
+/* unwind_program.h: running the instructions of a record of .eh_frame up to one place of its function. */
+#ifndef HAK_PROFILE_UNWIND_PROGRAM_H
+#define HAK_PROFILE_UNWIND_PROGRAM_H
+
+#include "profile/unwind_rule.h"
+#include "profile/unwind_table.h"
+
+/* The rule at the instruction; false when it is none that a struct unwind_rule can hold. */
+bool unwind_program_run(const struct unwind_record *record, uintptr_t instruction,
+                        struct unwind_rule *rule);
+
+#endif

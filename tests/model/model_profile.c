@@ -1,0 +1,125 @@
+/* src/profile: the table of live samples, and slabs of samples that are released while others take from them. */
+#include "profile/sampled_slabs.h"
+#include "profile/samples.h"
+#include "slabs.h"
+
+static struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64};
+static uint64_t random_state[MODEL_THREADS_MAX];
+
+/* ---- the table of live samples ---------------------------------------------------------------------------------- */
+
+/* Two addresses whose places are the same. */
+static uintptr_t first_address, second_address;
+
+static uint64_t bucket_of(uintptr_t address) { return mix_bits(address) >> 56; }
+
+static unsigned removed[MODEL_THREADS_MAX];
+
+static void set_up_sample(void) {
+  set_up_pool();
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) {
+    random_state[thread] = thread + 1;
+    removed[thread] = 0;
+  }
+  first_address = second_address = 0x10000;
+  do {
+    second_address += 16;
+  } while (bucket_of(second_address) != bucket_of(first_address));
+  MODEL_REQUIRE(samples_add(first_address, &sample, &random_state[0]));
+}
+
+static void add_second(void) {
+  MODEL_REQUIRE(samples_add(second_address, &sample, &random_state[model_self()]));
+}
+
+static bool remove_one(uintptr_t address) {
+  struct profile_sample found;
+  unsigned halvings;
+  return samples_remove(address, &found, &halvings);
+}
+
+/* A block that is freed by two threads: one of them finds its sample. */
+static void remove_first(void) { removed[model_self()] = remove_one(first_address); }
+
+static void check_removed(void) {
+  MODEL_REQUIRE(removed[0] + removed[1] == 1);
+  MODEL_REQUIRE(load_relaxed(&profile_state.live_samples) == 0);
+}
+
+static const struct model_mutant remove_mutants[] = {
+    {"removed in two steps", {{"samples_remove", "cas", "key", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+
+/* A freed block's place is another's at once, or its own again. */
+static void remove_and_add(void) {
+  MODEL_REQUIRE(remove_one(first_address));
+  MODEL_REQUIRE(samples_add(first_address, &sample, &random_state[model_self()]));
+}
+
+static void check_both(void) {
+  MODEL_REQUIRE(load_relaxed(&profile_state.live_samples) == 2);
+  MODEL_REQUIRE(remove_one(first_address) && remove_one(second_address));
+  MODEL_REQUIRE(!remove_one(first_address) && !remove_one(second_address));
+}
+
+static const struct model_mutant add_mutants[] = {
+    {"a place claimed in two steps", {{"claim", "cas", "keys", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+
+/* ---- slabs of samples ------------------------------------------------------------------------------------------- */
+
+static void *last_block, *taken;
+
+/* All blocks of one slab but one are free; the profile is off, so it is released with the last. */
+static void set_up_slab(void) {
+  set_up_pool();
+  last_block = sampled_slabs_take(CLASS_32K, &strays[0]);
+  MODEL_REQUIRE(last_block);
+}
+
+static void give_last(void) {
+  MODEL_REQUIRE(sampled_slabs_give(last_block, &strays[model_self()]));
+}
+static void take_one(void) { taken = sampled_slabs_take(CLASS_32K, &strays[model_self()]); }
+
+/* Its class is the one that was asked for, and of its slab nothing else is taken. */
+static void require_taken(void) {
+  const struct slab *slab = slab_of_block((uintptr_t)taken);
+  uint32_t entry = owner_map_entry((uintptr_t)taken);
+  MODEL_REQUIRE(map_entry_is_sampled(entry) && map_sampled_class(entry) == CLASS_32K);
+  MODEL_REQUIRE(load_relaxed(&slab->state) == SLOT_ACTIVE && slab->free_local == 0);
+  size_t index = ((uintptr_t)taken - slab->base) / slab->block_bytes;
+  MODEL_REQUIRE(load_relaxed(&slab->remote[0]) ==
+                (low_bits(slab->capacity) & ~(UINT64_C(1) << index)));
+}
+
+static void check_taken(void) {
+  require_taken();
+  MODEL_REQUIRE(sampled_slabs_give(taken, &strays[0]));
+  sampled_slabs_release(&strays[0]);
+  MODEL_REQUIRE(!map_entry_is_live(owner_map_entry((uintptr_t)last_block)));
+}
+
+static const struct model_mutant slab_mutants[] = {
+    {"a block taken in two steps", {{"take_from", "and", "remote", MODEL_SPLIT, 0}}},
+    {"collected in two steps", {{"collect_all", "exchange", "remote", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+int main(int count, char **arguments) {
+  static const struct model_scenario scenarios[] = {{.name = "profile-remove",
+                                                     .set_up = set_up_sample,
+                                                     .threads = {remove_first, remove_first},
+                                                     .check = check_removed,
+                                                     .mutants = remove_mutants},
+                                                    {.name = "profile-add",
+                                                     .set_up = set_up_sample,
+                                                     .threads = {remove_and_add, add_second},
+                                                     .check = check_both,
+                                                     .mutants = add_mutants},
+                                                    {.name = "profile-release",
+                                                     .set_up = set_up_slab,
+                                                     .threads = {give_last, take_one},
+                                                     .check = check_taken,
+                                                     .in_order = true,
+                                                     .mutants = slab_mutants},
+                                                    {0}};
+  return model_main(count, arguments, scenarios);
+}

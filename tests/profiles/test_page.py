@@ -1,0 +1,198 @@
+"""The page of a profile: in a real browser, without a request, with zoom, search, inversion and sorting."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hakmem.profile.model import Frame, Profile
+from hakmem.views.profile_page import render
+from profiles.conftest import LOADS, SITES, named_profile
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+LOADING = ("src", "href", "srcset", "action", "data")
+
+
+class Loaded(HTMLParser):
+    """What a page loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in LOADING and value and not value.startswith("data:"):
+                self.found.append(f"{tag} {name}={value}")
+
+
+def test_page_loads_nothing(named: Profile) -> None:
+    text = render(named)
+    loaded = Loaded()
+    loaded.feed(text)
+    assert loaded.found == []
+    assert not re.search(r"https?://|@import|url\(", text)
+
+
+def test_page_adds_up(named: Profile) -> None:
+    data = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', render(named), re.DOTALL)
+    assert data is not None
+    stacks = json.loads(data[1])["stacks"]
+    total = sum(load.total_bytes for load in LOADS) + 30_000 * 64
+    assert sum(of_bytes for _, of_bytes, _ in stacks) == pytest.approx(total, abs=9)
+
+
+def test_names_are_only_text(named: Profile) -> None:
+    """A program's symbols may hold anything."""
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    named.names = {address: (Frame(evil, evil, 1),) for address in named.names}
+    named.header.command = [evil]
+    text = render(named)
+    assert "<script>alert" not in text
+    assert "<img" not in text
+
+
+def test_nothing_at_all() -> None:
+    assert "flame" in render(Profile())
+
+
+# ---- in a browser -------------------------------------------------------------------------------------
+
+PROBE = """
+<script>
+window.faults = [];
+window.addEventListener("error", event => window.faults.push(event.message));
+</script>
+"""
+LOOK = """
+<script>
+{
+const shown = () => [...document.querySelectorAll("#boxes .frame")].map(box => box.textContent);
+const box = name => [...document.querySelectorAll("#boxes .frame")].find(one => one.textContent === name);
+const wide = name => box(name) ? Math.round(box(name).getBoundingClientRect().width) : 0;
+const type = (id, value, event) => {
+  const element = document.getElementById(id);
+  element.value = value;
+  element.dispatchEvent(new Event(event));
+};
+const rows = () => [...document.querySelectorAll("#sites tbody tr")];
+const column = number => rows().map(row => row.cells[number].textContent);
+const click = number => document.querySelectorAll("#sites th")[number].click();
+const colour = () => getComputedStyle(document.body).backgroundColor;
+const seen = {light: colour()};
+document.getElementById("theme").click();
+seen.dark = colour();
+seen.all = shown();
+seen.before = [wide("serve"), wide("all"), document.getElementById("boxes").clientWidth];
+seen.rows = [box("all").style.top, box("serve").style.top];
+box("serve").dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 50, clientY: 50}));
+seen.tip = document.querySelector(".tip").hidden ? "" : document.querySelector(".tip").textContent;
+box("serve").click();
+seen.zoomed = [wide("serve"), shown()];
+document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
+seen.back = wide("serve");
+type("search", "SERVE", "input");
+seen.found = [...document.querySelectorAll("#boxes .found")].map(one => one.textContent);
+seen.matched = document.getElementById("matched").textContent;
+type("search", "", "input");
+document.getElementById("invert").click();
+seen.inverted = [shown().filter(name => name === "main").length, box("serve").style.top, wide("serve")];
+document.getElementById("invert").click();
+type("figure", "1", "change");
+seen.blocks = wide("parse") / wide("all");
+seen.sorted = column(5);
+click(2);
+seen.byBlocks = column(2);
+click(2);
+seen.byFewest = column(2);
+click(5);
+seen.byName = column(5);
+seen.faults = window.faults;
+seen.requests = performance.getEntriesByType("resource").map(entry => entry.name);
+seen.fits = document.documentElement.scrollWidth <= window.innerWidth;
+document.body.innerHTML = "<pre id=seen></pre>";
+document.getElementById("seen").textContent = JSON.stringify(seen);
+}
+</script>
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(program: Callable[[str], Path]) -> str:
+    return next(filter(None, map(shutil.which, BROWSERS)), None) or str(program("chromium"))
+
+
+@pytest.fixture(scope="module")
+def seen(browser: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What the page is in a browser, told by the browser."""
+    folder = tmp_path_factory.mktemp("browser")
+    probed = folder / "probed.html"
+    text = render(named_profile())
+    probed.write_text(text.replace("<head>", "<head>" + PROBE).replace("</body>", LOOK + "</body>"))
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
+    step = subprocess.run(
+        [*words, "--window-size=1000,900", "--virtual-time-budget=2000", "--dump-dom", probed.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    found = re.search(r'<pre id="seen">(.*?)</pre>', step.stdout, re.DOTALL)
+    assert found is not None, step.stdout[-2000:]
+    data: dict[str, object] = json.loads(found[1])
+    return data
+
+
+def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:
+    assert seen["faults"] == []
+    assert seen["requests"] == []
+    assert seen["fits"]
+
+
+def test_boxes_are_as_wide_as_their_bytes(seen: dict[str, object]) -> None:
+    serve, whole, page = seen["before"]  # type: ignore[misc]
+    assert whole == pytest.approx(page, abs=1)
+    assert 0.3 < serve / whole < 0.5
+    assert all(name in str(seen["all"]) for name in SITES)
+    assert seen["rows"] == ["0px", "60px"], "under libc's frame and main"
+
+
+def test_click_zooms_and_escape_goes_back(seen: dict[str, object]) -> None:
+    width, names = seen["zoomed"]  # type: ignore[misc]
+    assert width == pytest.approx(seen["before"][2], abs=1)  # type: ignore[index]
+    assert "parse" not in names
+    assert "main" in names
+    assert seen["back"] == seen["before"][0]  # type: ignore[index]
+
+
+def test_search_marks_what_matches(seen: dict[str, object]) -> None:
+    assert seen["found"] == ["serve"]
+    assert re.fullmatch(r"20\.\d MiB, 39\.\d %|\d+\.\d MiB, \d+\.\d %", str(seen["matched"]))
+
+
+def test_inverted_the_allocating_function_is_on_top(seen: dict[str, object]) -> None:
+    assert seen["inverted"] == [3, "20px", seen["before"][0]]  # type: ignore[index]
+
+
+def test_blocks_instead_of_bytes(seen: dict[str, object]) -> None:
+    assert float(str(seen["blocks"])) > 0.5
+
+
+def first_words(names: object) -> list[str]:
+    assert isinstance(names, list)
+    return [name.split(" ")[0] for name in names]
+
+
+def test_columns_sort(seen: dict[str, object]) -> None:
+    assert first_words(seen["sorted"]) == ["serve", "cache_fill", "parse"]
+    assert seen["byFewest"] == seen["byBlocks"][::-1]  # type: ignore[index]
+    assert seen["byFewest"][0] == "20"  # type: ignore[index]
+    assert first_words(seen["byName"]) == ["cache_fill", "parse", "serve"]
+
+
+def test_pointer_shows_values_and_button_switches_colours(seen: dict[str, object]) -> None:
+    assert re.fullmatch(r"serve[\d.]+ MiB, [\d.]+ %", str(seen["tip"]))
+    assert seen["light"] != seen["dark"]

@@ -1,0 +1,68 @@
+"""`start(…)` runs worker.c on hakmem; its profile is switched from outside (outside.py)."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from preload import preload_environment
+
+# Without a package index `make` leaves the tool out, and says so.
+collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
+
+WORKER = Path(__file__).parent / "worker.c"
+END_S = 120.0
+
+
+@dataclass
+class Worker:
+    process: subprocess.Popen[str]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def say(self, line: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.line()
+
+    def end(self) -> None:
+        """It ends well, and has found nothing wrong."""
+        _, stderr = self.process.communicate(timeout=END_S)
+        assert (self.process.returncode, stderr) == (0, "")
+
+
+@pytest.fixture
+def start(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callable[..., Worker]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: object, library: Path = lib, env: Mapping[str, str] | None = None) -> Worker:
+        process = subprocess.Popen(
+            [str(compile_c(WORKER)), *map(str, arguments)],
+            env=preload_environment(library, "") | dict(env or {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        worker = Worker(process)
+        if arguments[0] != "steps":
+            assert worker.line() == "ready"
+        return worker
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -1,0 +1,249 @@
+"""A profile is switched on, read, switched off and refused from outside, while the program runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hakmem.census.snapshot import take
+from switch.conftest import Worker
+from switch.outside import Outside, outside, wait_for
+
+Start = Callable[..., Worker]
+BLOCKS, BYTES, PERIOD = 20000, 1000, 4096
+CLASS_BYTES = 1024
+
+
+def near(found: float, expected: float, share: float) -> bool:
+    return abs(found - expected) <= share * expected
+
+
+def test_what_is_live_is_told(start: Start) -> None:
+    """Blocks from before are nobody's samples; what the profile saw is there, and goes when it is freed."""
+    worker = start("steps")
+    worker.say(f"take {BLOCKS} {BYTES}")
+    with outside(worker.pid) as process:
+        assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
+        process.switch(True, period_bytes=PERIOD)
+        worker.say("pairs 1 100")
+        assert int(process.state["status"]) == process.target.schema.constant("profile_is_on")
+        assert len(process.samples()[0]) <= 1
+        worker.say(f"take {BLOCKS} {BYTES}")
+        worker.say(f"pairs {BLOCKS} 200")
+        assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
+        counters = process.class_counters()
+        assert int(counters["profiled_blocks"].sum()) == 2 * BLOCKS + 1
+        assert int(counters["profiled_bytes"].sum()) == BLOCKS * (BYTES + 200) + 100
+        assert near(process.sites()["allocated"]["requested"].sum(), BLOCKS * (BYTES + 200), 0.1)
+        worker.say("give")
+        assert process.live_bytes(CLASS_BYTES) == 0
+        assert int(process.state["live_samples"]) == 0
+        process.switch(False)
+        worker.say("pairs 10 100")
+        taken = int(process.state["samples"])
+        worker.say(f"pairs {BLOCKS} {BYTES}")
+        assert int(process.state["samples"]) == taken
+        assert not process.heaps()["is_armed"].any()
+        assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
+    worker.end()
+
+
+def test_a_census_counts_samples_as_what_they_are(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_PROFILE": "64"})
+    worker.say(f"take {BLOCKS} {BYTES}")
+    with outside(worker.pid) as process:
+        full, brief = take(process.target), take(process.target, "counters")
+        assert brief.memory.live_bytes == full.memory.live_bytes
+        by_class = {item.block_bytes: item.live_blocks for item in full.classes}
+        assert by_class[CLASS_BYTES] == BLOCKS
+        assert len(process.samples()[0]) > BLOCKS * 0.99
+        worker.say("give")
+        by_class = {item.block_bytes: item.live_blocks for item in take(process.target).classes}
+        assert by_class[CLASS_BYTES] == 0
+    worker.end()
+
+
+def test_samples_have_sites(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_PROFILE": "64"})
+    worker.say(f"take {BLOCKS} {BYTES}")
+    with outside(worker.pid) as process:
+        _, _, samples = process.samples()
+        sites = process.sites()
+        assert samples["site"].max() < len(sites)
+        largest = sites[np.argmax(sites["allocated"]["bytes"])]
+        assert near(largest["allocated"]["blocks"], BLOCKS, 0.02)
+        assert 1 <= int(largest["frame_count"]) == len(process.frames(largest))
+        assert set(samples["thread_id"]) == {worker.pid}
+    worker.end()
+
+
+def test_a_lease_ends(start: Start) -> None:
+    worker = start("threads", 2)
+    with outside(worker.pid) as process:
+        process.switch_and_wait(True, heaps=2, lease_s=1.0)
+        off = process.target.schema.constant("profile_is_off")
+        wait_for(lambda: not process.running()["is_armed"].any(), "the lease to end")
+        assert int(process.state["status"]) == off
+        process.switch_and_wait(True, heaps=2, lease_s=600.0)
+    worker.end()
+
+
+def test_it_can_be_refused(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_PROFILE": "never"})
+    worker.say("pairs 10 100")
+    with outside(worker.pid) as process:
+        process.switch(True, period_bytes=64)
+        worker.say(f"pairs {BLOCKS} {BYTES}")
+        assert int(process.state["status"]) == process.target.schema.constant("profile_is_refused")
+        assert int(process.state["samples"]) == 0
+        assert not process.heaps()["is_armed"].any()
+    worker.end()
+
+
+def test_a_child_keeps_the_table_and_goes_its_own_way(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_PROFILE": str(PERIOD)})
+    worker.say(f"take {BLOCKS} {BYTES}")
+    with outside(worker.pid) as parent:
+        before = parent.live_bytes(CLASS_BYTES)
+        child_pid = int(worker.say("fork"))
+        with outside(child_pid) as child:
+            assert child.live_bytes(CLASS_BYTES) == before
+            worker.say(f"take {BLOCKS} {BYTES}")
+            assert near(child.live_bytes(CLASS_BYTES), 2 * BLOCKS * CLASS_BYTES, 0.1)
+            worker.say("give")
+            assert child.live_bytes(CLASS_BYTES) == 0
+        assert parent.live_bytes(CLASS_BYTES) == before
+    worker.end()
+
+
+def test_threads_that_end_leave_their_samples(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_PROFILE": str(PERIOD)})
+    for _ in range(5):
+        worker.say("thread")
+        worker.say(f"take {BLOCKS // 5} {BYTES}")
+    with outside(worker.pid) as process:
+        assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
+        worker.say("give")
+        assert process.live_bytes(CLASS_BYTES) == 0
+    worker.end()
+
+
+def purge(process: Outside, number: int) -> None:
+    process.write("profile_control", "purge_request", number)
+    process.publish()
+    process.poke(process.heap_addresses())
+
+
+def test_purge_gives_back(start: Start) -> None:
+    worker = start("steps", env={"HAKMEM_DECAY_MS": "86400000"})
+    worker.say("take 60000 1000")
+    worker.say("give")
+    with outside(worker.pid) as process:
+        before = int(process.record("totals")["purged_bytes"])
+        purge(process, 1)
+        worker.say("pairs 2 100")
+        assert int(process.state["purges_done"]) == 1
+        assert int(process.record("totals")["purged_bytes"]) > before + (30 << 20)
+        worker.say("pairs 100 100")
+        assert not process.heaps()["is_armed"].any()
+    worker.end()
+
+
+@pytest.mark.parametrize("mode", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_GUARD": "1"}], ids=str)
+def test_any_value_leaves_the_process_working(
+    start: Start, debug_lib: Path, mode: dict[str, str], tally: Callable[[int, str], None]
+) -> None:
+    """Random bytes in all writable fields while threads allocate; the laws of debug builds hold."""
+    writes = 3000
+    random = np.random.default_rng(13)
+    worker = start("threads", 4, library=debug_lib, env=mode)
+    with outside(worker.pid) as process:
+        control = process.target.schema.records["profile_control"]
+        fields = [name for name, field in control.fields.items() if field.meta.role == "writable"]
+        assert len(fields) >= 7
+        for _ in range(writes):
+            name = str(random.choice(fields))
+            process.write(
+                "profile_control", name, int(random.integers(0, 1 << 63)) >> int(random.integers(0, 63))
+            )
+            if random.random() < 0.1:
+                process.write("profile_control", "flags", 1)
+                process.publish()
+                process.poke(process.heap_addresses())
+        process.switch_and_wait(True, heaps=4, period_bytes=1024)
+        process.switch_and_wait(False, heaps=4)
+    worker.end()
+    tally(writes, "writes of a profile's control record")
+
+
+@pytest.mark.alone
+def test_many_threads_are_switched_at_once(start: Start) -> None:
+    """All that work have followed; those that sleep do when they wake."""
+    threads = 500
+    worker = start("sleepers", threads)
+    with outside(worker.pid) as process:
+        heaps = process.heap_addresses()
+        began = time.perf_counter()
+        process.write("profile_control", "period_bytes", PERIOD)
+        process.write("profile_control", "flags", 1)
+        process.publish()
+        process.poke(heaps)
+        taken_ms = (time.perf_counter() - began) * 1000
+        assert int(process.running()["is_armed"].sum()) == 0
+        worker.say("go")
+        assert int(process.running()["is_armed"].sum()) == threads
+        process.switch(False)
+        worker.say("go")
+        assert int(process.running()["is_armed"].sum()) <= 1  # the first thread does nothing
+        print(f"{threads} threads: {taken_ms:.1f} ms to the last poke")
+
+
+# ---- USDT -----------------------------------------------------------------------------------------
+
+
+def probes(library: Path) -> dict[str, str]:
+    """The notes' semaphores and arguments, by name."""
+    notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
+    found = re.findall(
+        r"Provider: otel_memory\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), "
+        r"Semaphore: (\w+)\s+Arguments: (.*)",
+        notes,
+    )
+    return {name: f"{semaphore} {arguments}" for name, _, _, semaphore, arguments in found}
+
+
+def test_probes_are_in_the_file(lib: Path) -> None:
+    found = probes(lib)
+    assert set(found) == {"alloc", "free"}
+    assert len(found["alloc"].split()) == 4 and len(found["free"].split()) == 2
+    semaphores = {name: int(words.split()[0], 16) for name, words in found.items()}
+    assert semaphores["alloc"] and semaphores["free"] == semaphores["alloc"] + 2
+
+
+def test_a_raised_semaphore_is_on(start: Start, lib: Path) -> None:
+    """As the kernel raises it: by the address that the note tells."""
+    worker = start("steps")
+    worker.say("pairs 10 100")
+    with outside(worker.pid) as process:
+        schema = process.target.schema
+        field = schema.records["profile_control"].fields["alloc_semaphore"]
+        place = schema.root("profile_control") + field.offset
+        semaphore = int(probes(lib)["alloc"].split()[0], 16)
+        assert place % 4096 == semaphore % 4096
+        import os
+
+        os.pwrite(process.descriptor, b"\x01", place)
+        worker.say("take 100000 1000")
+        assert int(process.state["period_bytes"]) >= 0
+        assert near(process.live_bytes(CLASS_BYTES), 100000 * CLASS_BYTES, 0.5)
+        assert set(process.samples()[2]["period_bytes"]) == {524288}
+        os.pwrite(process.descriptor, b"\x00", place)
+        worker.say("give")
+        worker.say("pairs 100000 3000")
+        assert not process.heaps()["is_armed"].any()
+    worker.end()

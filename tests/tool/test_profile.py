@@ -1,0 +1,150 @@
+"""`hakmem profile` and `hakmem purge`, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.base.errors import ExitCode
+from hakmem.profile.files import load
+from hakmem.profile.session import is_on
+from hakmem.target.target import open_process
+from tool.conftest import Tool
+from tool.processes import running, wait_until
+
+KEEPS, PASSES = "keeps", "passes"
+PATIENCE_S = 40.0  # longer than the lease of the tool
+
+
+@pytest.fixture
+def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([compiled("sites", "-g")], lib) as process:
+        yield process
+
+
+def shares(answer: str) -> dict[str, float]:
+    """The bytes of each function that a site's stack begins with; of the program's own."""
+    found: dict[str, float] = {}
+    for site in json.loads(answer)["sites"]:
+        functions = [frame["function"] for frame in site["stack"]]
+        for name in (KEEPS, PASSES):
+            if name in functions:
+                found[name] = found.get(name, 0) + site["bytes"]
+    return found
+
+
+def test_live_blocks_are_of_the_site_that_keeps(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    ended = tool("profile", sites.pid, "--for", "2s", "--json")
+    assert ended.status == 0, ended.stderr
+    answer = json.loads(ended.stdout)
+    held = shares(ended.stdout)
+    assert held[KEEPS] > 10 * held.get(PASSES, 0)
+    parts = sum(site["bytes"] for site in answer["sites"])
+    whole = parts + answer["before_bytes"] + answer["unsampled_bytes"]
+    assert whole == pytest.approx(answer["total_bytes"], rel=1e-6, abs=len(answer["sites"]) + 2)
+    assert not is_on(open_process(sites.pid)), "it is off afterwards"
+
+
+def test_allocations_are_of_both(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    """4 × 208 bytes pass for each 64 that are kept: 13 to 1."""
+    ended = tool("profile", sites.pid, "--for", "3s", "--allocated", "--json")
+    held = shares(ended.stdout)
+    assert 6 < held[PASSES] / held[KEEPS] < 30
+
+
+def test_the_table_and_files(tool: Tool, sites: subprocess.Popen[str], tmp_path: Path) -> None:
+    names = [f"p{suffix}" for suffix in (".pb.gz", ".json", ".folded", ".html")]
+    options = [word for name in names for word in ("-o", tmp_path / name)]
+    ended = tool("profile", sites.pid, "--for", "1s", *options)
+    assert ended.status == 0, ended.stderr
+    assert f"{KEEPS} (sites.c:" in ended.stdout
+    assert "total" in ended.stdout
+    for name in names:
+        assert KEEPS in (tmp_path / name).read_text() if name != "p.pb.gz" else True
+    functions = {frame.function for frames in load(tmp_path / "p.pb.gz").names.values() for frame in frames}
+    assert KEEPS in functions
+    unknown = tool("profile", sites.pid, "-o", tmp_path / "p.xyz")
+    assert unknown.status == ExitCode.FAILED
+    assert "tells no format" in unknown.stderr
+
+
+def test_left_on_read_and_switched_off(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    assert "sampling is on until --off" in tool("profile", sites.pid, "--on").stdout
+    wait_until(lambda: shares(tool("profile", sites.pid, "--live", "--json").stdout).get(KEEPS), "no sample")
+    aged = tool("profile", sites.pid, "--age")
+    assert "median age" in aged.stdout
+    kept_on = tool("profile", sites.pid, "--for", "100ms")
+    assert "stays on" in kept_on.stderr
+    assert is_on(open_process(sites.pid))
+    assert tool("profile", sites.pid, "--off").stdout == f"process {sites.pid}: sampling is off\n"
+    wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on")
+
+
+def test_it_ends_by_itself_when_the_tool_is_killed(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    words = [str(tool.path), "profile", str(sites.pid), "--for", "1h"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
+        child.kill()
+    wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on", PATIENCE_S)
+
+
+def test_ctrl_c_ends_it_early(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    words = [str(tool.path), "profile", str(sites.pid), "--for", "1h"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+        wait_until(lambda: is_on(open_process(sites.pid)), "it does not go on")
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0
+    assert "Live blocks by site" in said
+
+
+def test_a_process_that_ends_in_the_middle(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+    """What was gathered so far is shown."""
+    with running([compiled("sites", "-g"), "6000"], lib) as process:
+        ended = tool("profile", process.pid, "--for", "50s")
+    assert ended.status == 0, ended.stderr
+    assert KEEPS in ended.stdout
+    assert "ended while it was being read" in ended.stderr
+
+
+def test_a_stopped_process(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    sites.send_signal(signal.SIGSTOP)
+    wait_until(lambda: open_process(sites.pid).process.state == "T", "it does not stop")  # type: ignore[union-attr]
+    ended = tool("profile", sites.pid, "--for", "200ms")
+    assert ended.status == 0
+    assert "is stopped" in ended.stderr
+
+
+def test_never(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+    with running([compiled("sites")], lib, {"HAKMEM_PROFILE": "never"}) as process:
+        ended = tool("profile", process.pid)
+        assert ended.status == ExitCode.FAILED
+        assert "refuses heap profiles: it was started with HAKMEM_PROFILE=never" in ended.stderr
+
+
+def test_what_cannot_be_profiled(tool: Tool, sites: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert tool("profile", os.getpid()).status == ExitCode.FAILED  # no hakmem there
+    assert tool("profile", 2**22 + 1).status == ExitCode.GONE
+    assert "neither a PID nor a core file" in tool("profile", tmp_path / "none").stderr
+    assert "shows nothing" in tool("profile", sites.pid, "--on", "--live").stderr
+    assert "not the address of a server" in tool("profile", sites.pid, "--push", "nowhere").stderr
+
+
+def test_purge(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+    with running([compiled("blocks_freed")], lib, {"HAKMEM_DECAY_MS": "600000"}) as process:
+        answer = tool.json("purge", process.pid)
+    assert answer["done"]
+    assert answer["rss_before_bytes"] - answer["rss_after_bytes"] > 50 << 20
+
+
+def test_purge_of_a_stopped_process(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    sites.send_signal(signal.SIGSTOP)
+    wait_until(lambda: open_process(sites.pid).process.state == "T", "it does not stop")  # type: ignore[union-attr]
+    ended = tool("purge", sites.pid, "--wait", "100ms")
+    assert ended.status == ExitCode.FAILED
+    assert "it is stopped" in ended.stderr

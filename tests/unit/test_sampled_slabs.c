@@ -1,0 +1,158 @@
+/* src/profile/sampled_slabs.c */
+#include "profile/sampled_slabs.h"
+
+#include "profiles.h"
+#include "slab/slab.h"
+
+enum { CLASS_64 = 4, MANY = 5000 };
+
+static void *blocks[MANY];
+static struct counters counters;
+
+static void *take(unsigned class) {
+  void *block = sampled_slabs_take(class, &counters);
+  REQUIRE(block && map_entry_is_sampled(owner_map_entry((uintptr_t)block)));
+  REQUIRE(map_sampled_class(owner_map_entry((uintptr_t)block)) == class);
+  REQUIRE(sampled_slabs_has((uintptr_t)block));
+  REQUIRE(slab_is_valid(slab_of_block((uintptr_t)block)));
+  return block;
+}
+
+static unsigned slabs_of_samples(void) {
+  unsigned slabs = 0;
+  for (size_t granule = 0; granule < load_relaxed(&window.granule_count); granule++)
+    slabs += map_entry_is_sampled(load_relaxed(&window.owner_map[granule]));
+  return slabs;
+}
+
+/* Of each class: all blocks are others, and none is another class's. */
+static int take_and_give(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    unsigned count = slab_shapes[class].capacity * 2u + 3;
+    if (count > MANY) count = MANY;
+    for (unsigned index = 0; index < count; index++) {
+      blocks[index] = take(class);
+      memset(blocks[index], 0xA5, class_bytes(class));
+    }
+    for (unsigned index = 0; index < count; index++) {
+      REQUIRE(sampled_slabs_give(blocks[index], &counters));
+      REQUIRE(!map_entry_is_sampled(owner_map_entry((uintptr_t)blocks[index])) ||
+              !sampled_slabs_has((uintptr_t)blocks[index]));
+    }
+  }
+  sampled_slabs_release(&counters);
+  REQUIRE(slabs_of_samples() == 0);
+  return 0;
+}
+
+/* What comes back is used again: the slabs do not grow in number. */
+static int reuse(const void *unused) {
+  uint64_t random = 5;
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < MANY; index++) blocks[index] = take(CLASS_64);
+  unsigned slabs = slabs_of_samples();
+  for (unsigned round = 0; round < 200000; round++) {
+    size_t index = random_below(&random, MANY);
+    REQUIRE(sampled_slabs_give(blocks[index], &counters));
+    blocks[index] = take(CLASS_64);
+  }
+  REQUIRE(slabs_of_samples() <= slabs + 1);
+  return 0;
+}
+
+/* A thread that was cut off inside by a fork is forgotten in the child. */
+static int release_after_fork(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = take(CLASS_64);
+  sampled_slabs_after_fork();
+  REQUIRE(sampled_slabs_give(block, &counters));
+  sampled_slabs_release(&counters);
+  REQUIRE(slabs_of_samples() == 0);
+  return 0;
+}
+
+static int give_twice(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = take(CLASS_64), *other = take(CLASS_64);
+  sampled_slabs_give(block, &counters);
+  REQUIRE(other);
+  sampled_slabs_give(block, &counters);
+  return 0;
+}
+
+static void test_double_free(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: double free of 0x",
+                                     ": the block of 64 bytes is free already", NULL};
+  assert_child_reports(give_twice, NULL, said);
+}
+
+static int give_inside(const void *unused) {
+  (void)unused;
+  start_library();
+  sampled_slabs_give((char *)take(CLASS_64) + 16, &counters);
+  return 0;
+}
+
+static void test_misaligned(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: ", "64 bytes", NULL};
+  assert_child_reports(give_inside, NULL, said);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, HELD = 100, ROUNDS = 20000 };
+
+static void *take_and_give_at_random(void *seed) {
+  void *held[HELD] = {0};
+  struct counters own = {0};
+  uint64_t random = (uintptr_t)seed;
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    size_t index = random_below(&random, HELD);
+    if (held[index]) {
+      REQUIRE(*(void **)held[index] == seed); /* nobody else has it */
+      REQUIRE(sampled_slabs_give(held[index], &own));
+      held[index] = NULL;
+    } else {
+      held[index] = sampled_slabs_take(35 + (unsigned)index % 3, &own);
+      REQUIRE(held[index]);
+      *(void **)held[index] = seed;
+    }
+  }
+  for (unsigned index = 0; index < HELD; index++)
+    if (held[index]) REQUIRE(sampled_slabs_give(held[index], &own));
+  return NULL;
+}
+
+static int share(const void *unused) {
+  pthread_t threads[THREADS];
+  (void)unused;
+  start_library();
+  os_fake.is_multi_threaded = true;
+  for (uintptr_t index = 0; index < THREADS; index++)
+    REQUIRE(!pthread_create(&threads[index], NULL, take_and_give_at_random, (void *)(index + 1)));
+  for (unsigned index = 0; index < THREADS; index++) REQUIRE(!pthread_join(threads[index], NULL));
+  sampled_slabs_release(&counters);
+  REQUIRE(slabs_of_samples() == 0);
+  return 0;
+}
+
+CHILD_TEST(take_and_give)
+CHILD_TEST(reuse)
+CHILD_TEST(release_after_fork)
+CHILD_TEST(share)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_take_and_give),      cmocka_unit_test(test_reuse),
+      cmocka_unit_test(test_release_after_fork), cmocka_unit_test(test_double_free),
+      cmocka_unit_test(test_misaligned),         cmocka_unit_test(test_share),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* src/profile/samples.c, and the bounds of profile.c: the table of live samples. */
+#include "profile/samples.h"
+
+#include "profiles.h"
+
+static uint64_t coin = 1;
+
+static uintptr_t address_of(unsigned number) { return 0x7f0000000000 + (uintptr_t)number * 48; }
+
+static bool add(unsigned number) {
+  struct profile_sample sample = {.block_bytes = 64, .period_bytes = 1, .site = number};
+  return samples_add(address_of(number), &sample, &coin);
+}
+
+static int add_and_remove(const void *unused) {
+  enum { MANY = 5000 };
+  struct profile_sample sample;
+  unsigned halvings;
+  (void)unused;
+  start_library();
+  REQUIRE(!samples_remove(address_of(0), &sample, &halvings));
+  for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
+  REQUIRE(load_relaxed(&profile_state.live_samples) == MANY);
+  for (unsigned number = 0; number < MANY; number++) {
+    REQUIRE(samples_remove(address_of(number), &sample, &halvings));
+    REQUIRE(sample.site == number && halvings == 0);
+    REQUIRE(!samples_remove(address_of(number), &sample, &halvings));
+  }
+  REQUIRE(load_relaxed(&profile_state.live_samples) == 0);
+  return 0;
+}
+
+/* Beyond what the table may hold: what is left stands for all. */
+static int halve(const void *unused) {
+  enum { MANY = 2000000 };
+  (void)unused;
+  start_library();
+  for (unsigned number = 0; number < MANY; number++) REQUIRE(add(number));
+  REQUIRE(load_relaxed(&profile_state.halvings) >= 4 && load_relaxed(&profile_state.halvings) < 8);
+  REQUIRE(load_relaxed(&profile_state.table_bytes) <=
+          PROFILE_TABLE_BYTES + look().committed_bytes / PROFILE_TABLE_DIVISOR);
+  struct estimate live = estimate_live(0);
+  REQUIRE(live.samples == load_relaxed(&profile_state.live_samples));
+  REQUIRE_NEAR(live.blocks, MANY, 0.03);
+  struct profile_sample sample;
+  unsigned halvings, found = 0;
+  for (unsigned number = 0; number < MANY; number++)
+    found += samples_remove(address_of(number), &sample, &halvings);
+  REQUIRE(found == live.samples && load_relaxed(&profile_state.live_samples) == 0);
+  for (unsigned number = 0; number < MANY / 1000; number++) REQUIRE(add(number));
+  for (unsigned number = 0; number < MANY / 1000; number++)
+    samples_remove(address_of(number), &sample, &halvings);
+  REQUIRE(add(1) &&
+          load_relaxed(&profile_state.live_samples) == 1); /* none is thinned out any more */
+  return 0;
+}
+
+/* A thread that halves when the process forks is not in the child. */
+static int halve_after_fork(const void *unused) {
+  (void)unused;
+  start_library();
+  samples_after_fork();
+  for (unsigned number = 0; number < 300000; number++) REQUIRE(add(number));
+  REQUIRE(load_relaxed(&profile_state.halvings) > 0);
+  return 0;
+}
+
+static int do_without_memory(const void *unused) {
+  (void)unused;
+  start_library();
+  os_fake.failing_kinds = OS_CALLS_ALL;
+  os_fake.fail_first = 1;
+  os_fake.fail_last = UINT64_MAX;
+  unsigned kept = 0;
+  for (unsigned number = 0; number < 300000; number++) kept += add(number);
+  REQUIRE(kept == 0 || load_relaxed(&profile_state.live_samples) > 0);
+  return 0;
+}
+
+CHILD_TEST(add_and_remove)
+CHILD_TEST(halve)
+CHILD_TEST(halve_after_fork)
+CHILD_TEST(do_without_memory)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_add_and_remove),
+      cmocka_unit_test(test_halve),
+      cmocka_unit_test(test_halve_after_fork),
+      cmocka_unit_test(test_do_without_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/* src/heap/sampling.c, src/cache/divert.c and src/profile: samples of whole programs stand for what those did. */
+#include "heap/sampling.h"
+
+#include "profile/control.h"
+#include "profiles.h"
+#include "slab/slab.h"
+
+/* ---- bias ------------------------------------------------------------------------------------------------------- */
+
+enum { KEPT = 20000, TURNS = 10 };
+#define PERIOD UINT64_C(64)
+
+static void *kept[KEPT];
+
+enum { TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN };
+
+/* A block that lasts and one that does not, of the same class, in turns: of those that miss their magazine all are the one
+ * kind's, whichever comes first at a new depth. */
+static void leak_once(int pattern, void **lasting) {
+  void *temporary = NULL;
+  if (pattern != LASTING_FIRST) temporary = must_malloc(64);
+  if (pattern == TEMPORARY_FIRST) hak_free(temporary);
+  *lasting = must_malloc(64);
+  if (pattern == LASTING_FIRST) temporary = must_malloc(64);
+  if (pattern != TEMPORARY_FIRST) hak_free(temporary);
+}
+
+static int leak(const void *argument) {
+  int pattern = *(const int *)argument;
+  double live = 0;
+  start_library();
+  switch_on(PERIOD);
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    for (unsigned index = 0; index < KEPT; index++) leak_once(pattern, &kept[index]);
+    live += estimate_live(0).blocks;
+    for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
+    REQUIRE(estimate_live(0).samples == 0);
+  }
+  double count = (double)KEPT * TURNS;
+  REQUIRE_NEAR(live, count, 0.01);
+  REQUIRE_NEAR(estimate_sites(false).blocks, 2 * count, 0.01);
+  REQUIRE_NEAR(estimate_sites(true).blocks, 2 * count, 0.01);
+  return 0;
+}
+
+static void test_leaks(void **state) {
+  (void)state;
+  static const int patterns[] = {TEMPORARY_FIRST, LASTING_FIRST, HELD_BETWEEN};
+  for (unsigned index = 0; index < 3; index++) assert_child_succeeds(leak, &patterns[index]);
+}
+
+/* What a sampler of misses would see of the same: nothing of the one kind, all of the other.  So it must not be one. */
+static int miss_only(const void *unused) {
+  (void)unused;
+  start_library();
+  unsigned misses[2] = {0, 0};
+  for (unsigned index = 0; index < KEPT; index++) {
+    uint64_t before = heap_of_thread->owner.counters.value[COUNT_refills];
+    void *temporary = must_malloc(64);
+    uint64_t between = heap_of_thread->owner.counters.value[COUNT_refills];
+    hak_free(temporary);
+    kept[index] = must_malloc(64);
+    misses[0] += between != before;
+    misses[1] += heap_of_thread->owner.counters.value[COUNT_refills] != between;
+  }
+  REQUIRE(misses[0] > 100 && misses[1] == 0);
+  return 0;
+}
+
+static uint64_t profiled(unsigned class) {
+  uint64_t blocks = 0;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    const struct class_counters *counters = load_relaxed(&heap_of_owner(owner)->class_counters);
+    if (counters) blocks += load_relaxed(&counters[class].profiled_blocks);
+  }
+  return blocks;
+}
+
+/* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact count. */
+static int all_sizes(const void *unused) {
+  enum { ROUNDS = 1500000 };
+  uint64_t random = 11;
+  double bytes = 0, blocks = 0;
+  (void)unused;
+  start_library();
+  switch_on(1024);
+  hak_free(hak_malloc(8)); /* looks */
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    size_t size = (size_t)1 << random_below(&random, 14);
+    size += random_below(&random, size);
+    void *block = must_malloc(size);
+    bytes += (double)hak_malloc_usable_size(block);
+    blocks++;
+    hak_free(block);
+  }
+  struct estimate found = estimate_sites(false);
+  REQUIRE_NEAR(found.bytes, bytes, 0.01);
+  REQUIRE_NEAR(found.blocks, blocks, 0.01);
+  return 0;
+}
+
+/* Chains of realloc, into Large and Big sizes: each step frees the block before, wherever it stays. */
+static int grow(const void *unused) {
+  enum { ROUNDS = 3000 };
+  uint64_t random = 12;
+  (void)unused;
+  start_library();
+  switch_on(4096);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    void *block = NULL;
+    size_t last = (size_t)1 << (6 + random_below(&random, 17));
+    for (size_t size = 16; size < last; size += size / 2) {
+      block = hak_realloc(block, size);
+      REQUIRE(block && hak_malloc_usable_size(block) >= size);
+      memset(block, 1, size);
+    }
+    hak_free(block);
+  }
+  REQUIRE(estimate_live(0).samples == 0);
+  struct estimate made = estimate_sites(false), freed = estimate_sites(true);
+  REQUIRE(made.blocks > 0 && made.blocks * 0.999999 < freed.blocks &&
+          freed.blocks < made.blocks * 1.000001);
+  return 0;
+}
+
+/* ---- exact counts ------------------------------------------------------------------------------------------------ */
+
+static int count_all(const void *unused) {
+  enum { CLASS_64 = 4, CLASS_4K = 28, CLASS_LARGE = SLAB_CLASS_COUNT + 1, COUNT = 5000 };
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < 100; index++) hak_free(must_malloc(64));
+  switch_on(8192);
+  hak_free(must_malloc(500)); /* a free is poked; a miss looks by itself */
+  for (unsigned index = 0; index < COUNT; index++) {
+    kept[index] = must_malloc(64);
+    hak_free(must_malloc(4096));
+    void *aligned = hak_aligned_alloc(64, 60);
+    REQUIRE((uintptr_t)aligned % 64 == 0);
+    hak_free(aligned);
+    if (index % 10 == 0) hak_free(hak_calloc(1, class_bytes(CLASS_LARGE)));
+    if (index % 100 == 0) hak_free(must_malloc(3 << 20));
+  }
+  REQUIRE(class_of_size(4096) == CLASS_4K);
+  REQUIRE(profiled(CLASS_64) == 2 * COUNT && profiled(CLASS_4K) == COUNT);
+  REQUIRE(profiled(CLASS_LARGE) == COUNT / 10);
+  REQUIRE(counted(COUNT_profiled_big_blocks) == COUNT / 100);
+  switch_off();
+  for (unsigned index = 0; index < COUNT; index++) hak_free(kept[index]);
+  for (unsigned index = 0; index < COUNT; index++) hak_free(must_malloc(64));
+  REQUIRE(profiled(CLASS_64) == 2 * COUNT);
+  REQUIRE(!heap_of_thread->sampler.countdown && !load_relaxed(&heap_of_thread->sampler.is_armed));
+  return 0;
+}
+
+/* ---- blocks that are samples ---------------------------------------------------------------------------------------- */
+
+/* With R = 64 nearly all are. */
+static int are_blocks(const void *unused) {
+  (void)unused;
+  start_library();
+  switch_on(PERIOD);
+  hak_free(must_malloc(100));
+  for (size_t size = 1; size < 4 << 20; size += size / 3 + 1) {
+    char *block = must_malloc(size);
+    REQUIRE(hak_malloc_usable_size(block) >= size && hak_owns(block));
+    memset(block, 0x5A, hak_malloc_usable_size(block));
+    char *bigger = hak_realloc(block, size + size / 2);
+    for (size_t at = 0; at < size; at += 17) REQUIRE(bigger[at] == 0x5A);
+    char *zero = hak_calloc(1, size);
+    for (size_t at = 0; at < size; at += 17) REQUIRE(!zero[at]);
+    hak_free_sized(zero, size);
+    hak_free(bigger);
+  }
+  REQUIRE(estimate_live(0).samples == 0);
+  return 0;
+}
+
+static int free_twice(const void *size) {
+  start_library();
+  switch_on(PERIOD);
+  hak_free(must_malloc(100));
+  void *block = must_malloc(*(const size_t *)size);
+  hak_free(block);
+  hak_free(block);
+  return 0;
+}
+
+static void test_double_free(void **state) {
+  (void)state;
+  static const size_t sizes[] = {2000, 100000, 5 << 20};
+  static const char *const said[] = {"hakmem: ", "0x", NULL};
+  for (unsigned index = 0; index < 3; index++)
+    assert_child_reports(free_twice, &sizes[index], said);
+}
+
+static void *take_and_leave(void *unused) {
+  for (unsigned index = 0; index < 1000; index++) kept[index] = must_malloc(index + 1);
+  return unused;
+}
+
+/* Threads that end leave samples that others free; a heap that nobody has is not armed. */
+static int threads_end(const void *unused) {
+  (void)unused;
+  start_library();
+  switch_on(256);
+  os_fake.is_multi_threaded = true;
+  for (unsigned thread = 0; thread < 50; thread++) {
+    on_a_thread(take_and_leave, NULL);
+    for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
+      if (load_relaxed(&owner->state) == OWNER_PARKED)
+        REQUIRE(!load_relaxed(&heap_of_owner(owner)->sampler.is_armed));
+    for (unsigned index = 0; index < 1000; index++) hak_free(kept[index]);
+  }
+  REQUIRE(estimate_live(0).samples == 0 && load_relaxed(&profile_state.samples) > 1000);
+  return 0;
+}
+
+/* Hardened mode keeps samples in the table alone. */
+static int hardened(const void *unused) {
+  (void)unused;
+  static char *environment[] = {"HAKMEM_HARDEN=1", NULL};
+  os_fake.environment = environment;
+  start_library();
+  switch_on(256);
+  hak_free(must_malloc(100));
+  for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(index % 5000);
+  struct estimate live = estimate_live(0);
+  REQUIRE(live.samples > KEPT / 10);
+  REQUIRE_NEAR(live.blocks, KEPT, 0.05);
+  for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
+  REQUIRE(estimate_live(0).samples == 0);
+  return 0;
+}
+
+/* ---- the control record ---------------------------------------------------------------------------------------------- */
+
+static int obey_lease(const void *unused) {
+  (void)unused;
+  start_library();
+  store_relaxed(&profile_control.lease_ms, os_now_coarse_ms() + 1000);
+  switch_on(1024);
+  hak_free(must_malloc(100));
+  REQUIRE(heap_of_thread->sampler.countdown && profile_is_on());
+  os_fake_advance_ms(1001);
+  for (unsigned index = 0; index < KEPT; index++) hak_free(must_malloc(1000));
+  REQUIRE(!heap_of_thread->sampler.countdown && !profile_is_on());
+  REQUIRE(load_relaxed(&profile_state.ended_ms) >= load_relaxed(&profile_state.began_ms) + 1000);
+  return 0;
+}
+
+static int purge_once(const void *unused) {
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
+  for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
+  uint64_t before = look().purged_bytes;
+  store_relaxed(&profile_control.purge_request, 7);
+  publish();
+  hak_free(must_malloc(100));
+  REQUIRE(load_relaxed(&profile_state.purges_done) == 7 && look().purged_bytes > before);
+  return 0;
+}
+
+static int refuse(const void *unused) {
+  (void)unused;
+  static char *environment[] = {"HAKMEM_PROFILE=never", NULL};
+  os_fake.environment = environment;
+  start_library();
+  store_relaxed(&profile_control.purge_request, 7);
+  switch_on(64);
+  for (unsigned index = 0; index < KEPT; index++) hak_free(must_malloc(1000));
+  REQUIRE(load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED);
+  REQUIRE(!load_relaxed(&profile_state.samples) && !load_relaxed(&profile_state.purges_done));
+  return 0;
+}
+
+static int begin_at_once(const void *period) {
+  char *environment[] = {(char *)(uintptr_t)period, NULL};
+  os_fake.environment = environment;
+  for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(1000);
+  bool adapts = strcmp(period, "HAKMEM_PROFILE=1") == 0; /* then there are few samples yet */
+  REQUIRE_NEAR(estimate_live(0).blocks, KEPT, adapts ? 0.6 : 0.1);
+  REQUIRE(look().class_counters[0][0] == 0 && profiled(class_of_size(1000)) == KEPT);
+  return 0;
+}
+
+static void test_begin_at_once(void **state) {
+  (void)state;
+  assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=1");
+  assert_child_succeeds(begin_at_once, "HAKMEM_PROFILE=4K");
+}
+
+/* Any values: the process works, and what is drawn stays within bounds. */
+static int obey_anything(const void *unused) {
+  uint64_t random = 99;
+  (void)unused;
+  start_library();
+  for (unsigned round = 0; round < 2000; round++) {
+    uint64_t shift = random_below(&random, 64);
+    store_relaxed(&profile_control.period_bytes, random_next(&random) >> shift);
+    store_relaxed(&profile_control.lease_ms, random_next(&random) >> shift);
+    store_relaxed(&profile_control.samples_per_second, (uint32_t)random_next(&random));
+    store_relaxed(&profile_control.flags, (uint8_t)random_next(&random));
+    store_relaxed(&profile_control.stack_depth, (uint8_t)random_next(&random));
+    store_relaxed(&profile_control.purge_request, (uint8_t)(random_next(&random) % 50));
+    store_relaxed(&profile_control.word, random_next(&random));
+    heap_of_thread->poke = HEAP_POKE;
+    for (unsigned index = 0; index < 300; index++) {
+      size_t at = random_below(&random, KEPT);
+      hak_free(kept[at]);
+      kept[at] = must_malloc(random_below(&random, 1 << random_below(&random, 18)));
+    }
+    REQUIRE(heap_of_thread->sampler.period_bytes <= PROFILE_PERIOD_MAX);
+    os_fake_advance_ms(random_below(&random, 200));
+  }
+  for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
+  REQUIRE(estimate_live(0).samples == 0);
+  return 0;
+}
+
+/* Towards the wanted rate, and what it may cost. */
+static int adapt(const void *unused) {
+  (void)unused;
+  start_library();
+  switch_on(0);
+  hak_free(must_malloc(100));
+  for (unsigned step = 0; step < 400; step++) { /* 100 MB a second */
+    for (unsigned index = 0; index < 1000; index++) hak_free(must_malloc(1000));
+    os_fake_advance_ms(10);
+    os_fake.processor_ms += 10;
+  }
+  uint64_t before = load_relaxed(&profile_state.samples);
+  for (unsigned step = 0; step < 100; step++) {
+    for (unsigned index = 0; index < 1000; index++) hak_free(must_malloc(1000));
+    os_fake_advance_ms(10);
+    os_fake.processor_ms += 10;
+  }
+  REQUIRE_NEAR((double)(load_relaxed(&profile_state.samples) - before), 1000, 0.3);
+  return 0;
+}
+
+CHILD_TEST(miss_only)
+CHILD_TEST(all_sizes)
+CHILD_TEST(grow)
+CHILD_TEST(count_all)
+CHILD_TEST(are_blocks)
+CHILD_TEST(threads_end)
+CHILD_TEST(hardened)
+CHILD_TEST(obey_lease)
+CHILD_TEST(purge_once)
+CHILD_TEST(refuse)
+CHILD_TEST(obey_anything)
+CHILD_TEST(adapt)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_leaks),         cmocka_unit_test(test_miss_only),
+      cmocka_unit_test(test_all_sizes),     cmocka_unit_test(test_grow),
+      cmocka_unit_test(test_count_all),     cmocka_unit_test(test_are_blocks),
+      cmocka_unit_test(test_double_free),   cmocka_unit_test(test_threads_end),
+      cmocka_unit_test(test_hardened),      cmocka_unit_test(test_obey_lease),
+      cmocka_unit_test(test_purge_once),    cmocka_unit_test(test_refuse),
+      cmocka_unit_test(test_begin_at_once), cmocka_unit_test(test_obey_anything),
+      cmocka_unit_test(test_adapt),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

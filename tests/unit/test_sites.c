@@ -1,0 +1,87 @@
+/* src/profile/sites.c */
+#include "profile/sites.h"
+
+#include "profiles.h"
+
+enum { DEPTH = 30 };
+
+static uint32_t find(unsigned number, size_t depth) {
+  uintptr_t frames[PROFILE_DEPTH_MAX];
+  for (size_t at = 0; at < depth; at++) frames[at] = 0x400000 + number * (at + 1);
+  return sites_find(frames, depth, number % 2);
+}
+
+static int find_again(const void *unused) {
+  enum { STACKS = 4000 };
+  static uint32_t found[STACKS];
+  (void)unused;
+  start_library();
+  for (unsigned number = 0; number < STACKS; number++) {
+    found[number] = find(number, number % DEPTH);
+    REQUIRE(found[number] != SITE_LOST);
+  }
+  for (unsigned number = 0; number < STACKS; number++) {
+    const struct profile_site *site = sites_record(found[number]);
+    REQUIRE(find(number, number % DEPTH) == found[number]);
+    REQUIRE(load_relaxed(&site->frame_count) == number % DEPTH);
+    REQUIRE(site->is_complete == number % 2);
+    for (unsigned at = 0; at < number % DEPTH; at++)
+      REQUIRE(site->frames[at] == 0x400000 + number * (at + 1));
+  }
+  return 0;
+}
+
+/* The bound is kept, and what finds no room is counted at one site. */
+static int lose_some(const void *unused) {
+  enum { STACKS = 200000 };
+  unsigned lost = 0;
+  (void)unused;
+  start_library();
+  for (unsigned number = 0; number < STACKS; number++) lost += find(number, DEPTH) == SITE_LOST;
+  REQUIRE(lost > 0 && lost == load_relaxed(&profile_state.lost_stacks));
+  REQUIRE(load_relaxed(&profile_state.table_bytes) <=
+          PROFILE_TABLE_BYTES + look().committed_bytes / PROFILE_TABLE_DIVISOR);
+  REQUIRE(STACKS - lost >= 5000);
+  struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64, .site = SITE_LOST};
+  sites_note_allocated(&sample);
+  REQUIRE(real_of_bits(load_relaxed(&sites_record(SITE_LOST)->allocated.bytes)) > 64);
+  return 0;
+}
+
+static int sum_weights(const void *unused) {
+  struct profile_sample sample = {
+      .block_bytes = 1000, .requested_bytes = 900, .period_bytes = 1000, .born_ms = 100};
+  (void)unused;
+  start_library();
+  sample.site = find(1, 2);
+  struct profile_site *site = sites_record(sample.site);
+  double p = poisson_probability(1000, 1000);
+  sites_note_allocated(&sample);
+  sites_note_allocated(&sample);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.bytes)), 2 * 1000 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.requested)), 2 * 900 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.blocks)), 2 / p, 1e-12);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->allocated.variance)), 2 * 1e6 / p / p * (1 - p),
+               1e-12);
+  sites_note_freed(&sample, 3, 100);
+  sites_note_freed(&sample, 0, 105);
+  sites_note_freed(&sample, 0, UINT64_MAX);
+  REQUIRE_NEAR(real_of_bits(load_relaxed(&site->freed.bytes)), 10 * 1000 / p, 1e-12);
+  REQUIRE(load_relaxed(&site->freed_samples) == 3);
+  REQUIRE(load_relaxed(&site->lifetimes[0]) == 1 && load_relaxed(&site->lifetimes[3]) == 1);
+  REQUIRE(load_relaxed(&site->lifetimes[SITE_LIFETIMES - 1]) == 1);
+  return 0;
+}
+
+CHILD_TEST(find_again)
+CHILD_TEST(lose_some)
+CHILD_TEST(sum_weights)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_find_again),
+      cmocka_unit_test(test_lose_some),
+      cmocka_unit_test(test_sum_weights),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

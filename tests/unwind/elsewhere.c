@@ -1,0 +1,45 @@
+/* elsewhere.c: where no module but the program is known: its own frames are found, none is made up, and a stack whose start is not
+ * reached is not called complete.
+ *
+ * Prints how many of the frames of six calls in the program were found. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profile/unwind.h"
+
+enum { DEPTH = 5, FRAMES_MAX = 100 };
+
+static uintptr_t callers[DEPTH + 1];
+static size_t found;
+
+__attribute__((noinline)) static int recurse(unsigned depth) {
+  uintptr_t frames[FRAMES_MAX];
+  volatile int result = (int)depth;
+  bool is_complete;
+  callers[depth] = (uintptr_t)__builtin_return_address(0);
+  if (depth < DEPTH) return recurse(depth + 1) + result;
+  size_t count = unwind_stack(frames, FRAMES_MAX, &is_complete);
+  for (found = 0; found + 1 < count && found <= DEPTH; found++)
+    if (frames[found + 1] != callers[DEPTH - found]) abort();
+  if (is_complete && found <= DEPTH) abort();
+  return result;
+}
+
+static void on_signal(int signal) { recurse((unsigned)(signal != SIGUSR1)); }
+
+static void *thread_body(void *argument) {
+  recurse(0);
+  return argument;
+}
+
+int main(void) {
+  pthread_t thread;
+  signal(SIGUSR1, on_signal);
+  if (raise(SIGUSR1) != 0 || pthread_create(&thread, NULL, thread_body, NULL) != 0) return 1;
+  pthread_join(thread, NULL);
+  recurse(0);
+  printf("%zu\n", found);
+  return 0;
+}

@@ -1,0 +1,71 @@
+"""The unwinder on another processor (emulated) and with another C library.
+
+Needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user-static and musl-tools; skipped without them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+EMULATOR = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
+PARTS = ("profile/unwind*.c", "os/*.c", "base/*.c")
+SOURCES = sorted(path for part in PARTS for path in (ROOT / "src").glob(part))
+FLAGS = ["-std=gnu17", "-D_GNU_SOURCE", "-DHAK_DEBUG=0", "-g", f"-I{ROOT / 'src'}", "-pthread"]
+
+
+def compile_with(compiler: str, program: str, output: Path, *flags: str | Path) -> Path:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    words = [compiler, *FLAGS, *flags, HERE / program, *SOURCES, "-o", output]
+    step = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert step.returncode == 0, step.stderr
+    return output
+
+
+def run(*command: str | Path) -> Result:
+    step = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=300, check=False
+    )
+    return Result(step.returncode, step.stdout, step.stderr)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["-O0", "-O2", "-O2 -mbranch-protection=standard", "-O2 -static -Wl,--eh-frame-hdr"],
+)
+def test_aarch64(flags: str, tmp_path: Path) -> None:
+    """Signed return addresses, signal frames without a table, leaf functions."""
+    if shutil.which(EMULATOR[0]) is None:
+        pytest.skip(f"{EMULATOR[0]} is not installed")
+    program = compile_with("aarch64-linux-gnu-gcc", "stacks.c", tmp_path / "stacks", *flags.split())
+    result = run(*EMULATOR, program)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "402 stacks are equal" in result.stdout
+
+
+@pytest.mark.parametrize("link", ["", "-Wl,--eh-frame-hdr", "-static", "-static -Wl,--eh-frame-hdr"])
+def test_musl(link: str, tmp_path: Path) -> None:
+    """Without a loader that tells of modules: what is said is right, as far as it goes."""
+    headers = tmp_path / "kernel"
+    headers.mkdir()
+    triplet = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout
+    for name, where in {
+        "linux": "linux",
+        "asm-generic": "asm-generic",
+        "asm": f"{triplet.strip()}/asm",
+    }.items():
+        (headers / name).symlink_to(Path("/usr/include") / where)
+    flags = ["-O2", "-idirafter", headers, *link.split()]
+    result = run(compile_with("musl-gcc", "elsewhere.c", tmp_path / "elsewhere", *flags))
+    assert (result.returncode, result.stderr) == (0, "")
+    has_table = "eh-frame-hdr" in link
+    depth = int(result.stdout)
+    assert depth == (6 if has_table else 0), "frames of the program that were found"
