@@ -33,7 +33,7 @@ enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1 };
   { 20, 15, 21, 16, 9, 10, 11, 12 }
 enum { SIGNAL_LINK_WORD = 1 };
 #define SIGNAL_ENDING \
-  { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $SYS_rt_sigreturn, %rax; syscall */
+  { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $15, %rax; syscall: rt_sigreturn */
 
 /* This thread's registers here.  Returns the instruction that they belong to. */
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
@@ -68,7 +68,7 @@ enum { RETURN_MAY_STAY_IN_REGISTER = 1, FRAME_POINTER_IS_AT_END = 0 };
   { 70, 68, 69, 71 }
 enum { SIGNAL_LINK_WORD = 17 };
 #define SIGNAL_ENDING \
-  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } /* mov x8, #SYS_rt_sigreturn; svc #0 */
+  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } /* mov x8, #139; svc #0: rt_sigreturn */
 
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   uintptr_t here;

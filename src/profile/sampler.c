@@ -5,7 +5,7 @@
 #include "profile/poisson.h"
 
 /* At the end of a piece the thread looks at the clock. */
-enum { PIECE_BYTES = 65536 };
+enum { PIECE_BYTES = 512 << 10 };
 
 static void begin_piece(struct sampler *sampler, int64_t distance) {
   sampler->countdown = distance < PIECE_BYTES ? distance : PIECE_BYTES;

@@ -53,7 +53,7 @@ CALLS = {
 NO_CALLS = set(
     """
     _ZSt15get_new_handlerv _ZSt17__throw_bad_allocv __environ environ __errno_location
-    __libc_single_threaded backtrace dladdr dlsym fprintf fputs fwrite getauxval memchr memcmp
+    __libc_single_threaded _dl_find_object backtrace dladdr dlsym fprintf fputs fwrite getauxval memchr memcmp
     memcpy memmove memset strlen sigfillset syscall pthread_attr_destroy pthread_attr_init
     pthread_attr_setdetachstate pthread_attr_setstacksize pthread_attr_setinheritsched
     pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_key_create pthread_setspecific
