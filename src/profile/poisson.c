@@ -29,7 +29,10 @@ double one_minus_exp(double x) {
   enum { TERMS = 12 };
   if (x > 50) return 1;
   unsigned doublings = 0;
-  for (; x > 0.25; x /= 2) doublings++;
+  while (x > 0.25) {
+    x /= 2;
+    doublings++;
+  }
   double sum = 0;
   for (int term = TERMS; term > 0; term--) sum = (1 - sum) * x / term;
   for (; doublings; doublings--) sum *= 2 - sum;

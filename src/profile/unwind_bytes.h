@@ -29,7 +29,7 @@ INLINE struct unwind_bytes bytes_part(struct unwind_bytes *bytes, uint64_t count
 
 INLINE uint64_t bytes_take(struct unwind_bytes *bytes, size_t count) {
   uint64_t value = 0;
-  if (count <= bytes_left(bytes)) memcpy(&value, bytes->at, count);
+  if (bytes->at && count <= bytes_left(bytes)) memcpy(&value, bytes->at, count);
   bytes_skip(bytes, count);
   return value;
 }
@@ -38,7 +38,7 @@ INLINE uint8_t bytes_take_one(struct unwind_bytes *bytes) { return (uint8_t)byte
 
 /* A signed number of 1, 2, 4 or 8 bytes. */
 INLINE int64_t bytes_take_signed(struct unwind_bytes *bytes, size_t count) {
-  unsigned unused_bits = 64 - 8 * (unsigned)count;
+  unsigned unused_bits = (64 - 8 * (unsigned)count) % 64;
   return (int64_t)(bytes_take(bytes, count) << unused_bits) >> unused_bits;
 }
 

@@ -46,9 +46,9 @@ def command(
     by size and by content.
 
     All memory of the program is read for words that may be pointers, from outside. A running process is
-    scanned twice: only what is unreachable and unchanged in both scans counts. --freeze stops it instead,
-    as a debugger does, and lets it go on whatever happens to the tool; a few system calls, such as
-    epoll_wait, then return EINTR to the program.
+    scanned until a scan agrees with all before it, six times at most: only what is unreachable and unchanged
+    in each of them counts. --freeze stops it for one scan instead, as a debugger does, and lets it go on
+    whatever happens to the tool; a few system calls, such as epoll_wait, then return EINTR to the program.
 
     \b
     Examples:

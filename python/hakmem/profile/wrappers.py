@@ -53,13 +53,17 @@ LEAVES = {
     ),
 }  # fmt: skip
 CALLING_BACK = {
-    "C++": tuple(
-        rf"(\w+[*&]* )?std::.*::({names})(<.*>)?"
-        for names in (
-            r"_M_allocate\w*|_M_create\w*|_S_create|_M_get_node|_M_realloc_insert|_M_realloc_append",
-            r"_M_default_append|_M_fill_insert|_M_range_insert|_M_mutate|_M_replace\w*|_M_append",
-            r"__construct_node|__push_back_slow_path|__emplace_back_slow_path|__grow_by\w*",
-        )
+    "C++": (
+        r"(.* )?std::(make_(unique|shared)|allocate_shared)(_for_overwrite)?(<.*>)?",
+        *(
+            rf"(\w+[*&]* )?std::.*::({names})(<.*>)?"
+            for names in (
+                r"_M_allocate\w*|_M_create\w*|_S_create|_M_get_node|_M_realloc_insert|_M_realloc_append",
+                r"_M_default_append|_M_fill_insert|_M_range_insert|_M_mutate|_M_replace\w*|_M_append",
+                r"_M_construct\w*|_M_emplace\w*|_M_insert\w*|_M_rehash\w*|_M_initialize_map",
+                r"__construct_node|__push_back_slow_path|__emplace_back_slow_path|__grow_by\w*",
+            )
+        ),
     ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",

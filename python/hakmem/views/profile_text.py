@@ -60,7 +60,7 @@ def heading(profile: Profile) -> Iterator[str]:
     yield f"{counted(count, 'sample')}{f', one in {span} on average' if span else ''}"
     cut = sum(one.samples for one in samples if not one.is_complete)
     if cut:
-        yield f"incomplete stacks: {share_text(cut, count)}; their sites are right, callers may be missing"
+        yield f"incomplete stacks: {share_text(cut, count)}; the frames shown are right, callers are missing"
     if header.lost_samples:
         lost = counted(header.lost_samples, "sample")
         yield f"{lost} found no room and {'is' if header.lost_samples == 1 else 'are'} missing from the sums"
