@@ -6,6 +6,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
+#include "large/range_magazine.h"
 #include "pool/range_record.h"
 #include "profile/samples.h"
 #include "profile/sites.h"

@@ -95,7 +95,7 @@ static void put_expression(struct run *run, unsigned which, struct unwind_bytes 
   if (!is_known || value.is_loaded || (rule->from_base && rule->base != value.base)) return;
   put_offset(rule, which, value.offset);
   rule->base = (uint8_t)value.base;
-  rule->from_base |= rule->saved & (uint8_t)(1U << which);
+  rule->from_base = (uint8_t)(rule->from_base | (rule->saved & 1U << which));
 }
 
 /* As the common record has it, which saves none by an expression unless all are. */

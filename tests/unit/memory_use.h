@@ -10,7 +10,7 @@ enum { SMALL_BLOCKS = 50000 };
 
 static void *blocks[SMALL_BLOCKS];
 
-static void use_memory(void) {
+static inline void use_memory(void) {
   for (unsigned index = 0; index < SMALL_BLOCKS; index++) blocks[index] = must_malloc(200);
   for (unsigned index = 0; index < SMALL_BLOCKS; index++) hak_free(blocks[index]);
   for (unsigned index = 0; index < 8; index++) blocks[index] = must_malloc(3 * MIB);

@@ -27,6 +27,7 @@ from hakmem.census.figures import (
 from hakmem.census.limits import limit_figures, read_limits
 from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
 from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
+from hakmem.layout.structures import range_magazine_bytes
 from hakmem.target.process import Process
 from hakmem.target.target import Target, making_sense, open_core, open_process
 
@@ -220,7 +221,8 @@ def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int
     slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
     apart = ("sampled_live_bytes", "large_live_bytes", "big_live_bytes")
     taken = slab_bytes + sum(totals.get(name, 0) for name in apart)
-    return max(0, taken - cached_bytes)
+    kept_bytes = range_magazine_bytes(reading.target.memory, reading.schema, reading.heaps)
+    return max(0, taken - cached_bytes - kept_bytes)
 
 
 def by_fill(walk: Walk, is_mapped: np.ndarray) -> list[int]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import click
 
 from hakmem.commands.arguments import EXECUTABLE, LIBRARIES
 
 
+class InputFile(click.File):
+    """Standard input may be closed."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str] | IO[Any],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> IO[Any]:
+        if value == "-" and sys.stdin is None:
+            self.fail("standard input is closed; name a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("symbolize")
-@click.argument("report", type=click.File("rb"), default="-")
+@click.argument("report", type=InputFile("rb"), default="-")
 @EXECUTABLE
 @LIBRARIES
 @click.option(

@@ -106,6 +106,15 @@ def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.i
     return blocks, np.repeat(number, sizes)
 
 
+def range_magazine_bytes(memory: Memory, schema: Schema, heaps: Records) -> int:
+    """Of freed Large blocks that threads keep; 0 if the library has no such magazines."""
+    if not schema.has("heap", "range_magazines") or not schema.has("range_magazines", "bytes"):
+        return 0
+    places = heaps["range_magazines"]
+    kept = memory.records(places[places != 0], schema.dtype("range_magazines"))["bytes"]
+    return int(kept.sum())
+
+
 def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, NDArray[np.int64]]:
     """Each class counter, summed over all heaps: name → [class].  Empty if the library has none."""
     if not schema.has("class_counters") or not schema.has("heap", "class_counters"):
