@@ -72,10 +72,12 @@ NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
   return true;
 }
 
+READS_ANY_STACK uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
+
 INLINE bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word) {
   bool is_known = LIKELY(covers(walk->stack, address)) || is_readable(walk, address);
   if (UNLIKELY(address % WORD || !is_known)) return false;
-  *word = *(const uintptr_t *)address;
+  *word = word_at(address);
   return true;
 }
 
