@@ -23,13 +23,13 @@
 /* Argument `which` is a format as of printf, with what it names from argument `first` on (0: in a va_list). */
 #define TAKES_FORMAT(which, first) __attribute__((format(printf, which, first)))
 
-/* A function that reads what others write, and says why that is harmless. */
 /* A function that reads what stands on a stack, whatever it is: red zones as well. */
 #ifdef __SANITIZE_ADDRESS__
 #define READS_ANY_STACK static __attribute__((no_sanitize("address"), noinline))
 #else
 #define READS_ANY_STACK INLINE
 #endif
+/* A function that reads what others write, and says why that is harmless. */
 #define MEANT_RACE __attribute__((no_sanitize("thread"), noinline))
 
 /* A symbol of the public API; all others are hidden by the build. */
