@@ -7,11 +7,19 @@ from pathlib import Path
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids, open_target
+from hakmem.commands.arguments import (
+    EVERY_CONTENT,
+    EXAMPLES,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    TARGET,
+    open_target,
+)
 
 
 @click.command("leaks")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@TARGET
 @click.option(
     "--wait",
     "wait_s",
@@ -26,11 +34,11 @@ from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
 @click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
-@click.option("--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret.")
+@EXAMPLES
 @EXECUTABLE
 @LIBRARIES
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Show all size classes and rare contents.")
+@EVERY_CONTENT
 def command(
     target: str,
     wait_s: float,

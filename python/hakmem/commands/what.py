@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids, open_target
+from hakmem.commands.arguments import (
+    EVERY_CONTENT,
+    EXAMPLES,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    TARGET,
+    open_target,
+)
 
 ADDRESS_END = 1 << 64
 
@@ -29,7 +37,7 @@ class Address(click.ParamType):
 
 
 @click.command("what")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@TARGET
 @click.argument("address", type=Address(), required=False, metavar="[0xADDRESS]")
 @click.option(
     "--class",
@@ -45,12 +53,12 @@ class Address(click.ParamType):
     show_default=True,
     help="Blocks to read: more give narrower intervals.",
 )
-@click.option("--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret.")
+@EXAMPLES
 @click.option("--path", "with_path", is_flag=True, help="Of an address: how the program reaches it.")
 @EXECUTABLE
 @LIBRARIES
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Show all size classes and rare contents.")
+@EVERY_CONTENT
 def command(
     target: str,
     address: int | None,
