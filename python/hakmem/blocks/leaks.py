@@ -29,6 +29,7 @@ from hakmem.blocks.marking import groups
 from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
+from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Addresses, Integers
 from hakmem.target.target import Target, making_sense
 
@@ -54,13 +55,9 @@ class Sum:
 
 
 @dataclass
-class Leaks:
+class Leaks(Whose):
     """The answer."""
 
-    pid: int
-    command: list[str]
-    is_core: bool
-    version: str
     is_frozen: bool
     scans: list[dict[str, float]]  # seconds, read_bytes
     live: Sum
@@ -79,20 +76,11 @@ class Leaks:
     sections: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        plain = (
-            "pid",
-            "command",
-            "is_core",
-            "version",
-            "is_frozen",
-            "scans",
-            "threads",
-            "unseen_registers",
-            "is_whole",
-        )
+        plain = ("is_frozen", "scans", "threads", "unseen_registers", "is_whole")
         sums = ("live", "definite", "perhaps", "freed_only", "interior")
         return (
-            {name: getattr(self, name) for name in plain}
+            self.head_to_json()
+            | {name: getattr(self, name) for name in plain}
             | {name: getattr(self, name).to_json() for name in sums}
             | {
                 "contents": [row.to_json() for row in self.contents],
@@ -233,10 +221,7 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     contents = Contents(block_map, Files(target, mappings_of(target)))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
     return Leaks(
-        pid=target.pid,
-        command=target.command,
-        is_core=target.process is None,
-        version=target.schema.version,
+        **Whose.head_of(target),
         is_frozen=options.freeze and target.process is not None,
         scans=verdict.log,
         live=Sum.of(block_map, block_map.live_blocks()),
