@@ -171,8 +171,8 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
 def scanned(
     file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
 ) -> Iterator[tuple[int, int, int]]:
-    """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if given,
-    as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
+    """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if that
+    is given, as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
     regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
     while low < high:
         request = ScanRequest(
