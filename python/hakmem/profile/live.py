@@ -21,6 +21,7 @@ from hakmem.layout.schema import Schema
 from hakmem.profile.model import (
     ClassCount,
     Header,
+    Lifetimes,
     Mapping,
     Mode,
     Profile,
@@ -29,6 +30,7 @@ from hakmem.profile.model import (
     calls_of,
     mappings_of,
 )
+from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of_process
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.process import Mapping as ProcessMapping
@@ -37,6 +39,7 @@ from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
+KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -116,9 +119,12 @@ def read_profile(
     with making_sense(target):
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
-        stacks, weights = _read_sites(target, state, maps)
-        samples = list(_read_samples(target, state, stacks))
-        profile = Profile(_header(target, state, mode), _mappings(target, maps), samples)
+        stacks, weights, lifetimes = _read_sites(target, state, maps)
+        profile = Profile(_header(target, state, mode), _mappings(target, maps))
+        for address, sample in _read_samples(target, state, stacks):
+            profile.blocks.append(address)
+            profile.samples.append(sample)
+        profile.lifetimes = _by_stack(lifetimes, stacks)
         profile.allocated = list(_allocated(stacks, weights, start))
         profile.classes = class_counts(target, start) if with_counts else []
     target.check_same()
@@ -164,29 +170,34 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 # ---- samples --------------------------------------------------------------------------------------------
 
 
-def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[Sample]:
+def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[tuple[int, Sample]]:
+    """With what the sampler finds each by: its block's address, or that of the block's first granule."""
     schema, now_ms = target.schema, _now_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
-    busy = np.uint64(1)
+    address_mask = (1 << int(shift)) - 1
     lost = stacks[schema.constant("site_lost")]
     for segment in _segments(target, state, "sample"):
         keys = segment["keys"]
-        rows = np.flatnonzero(keys > busy)
+        rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
             stack = stacks.get(int(row["site"]), lost)
             if not row["block_bytes"]:
                 continue  # its thread is still writing it
-            yield Sample.of(
-                stack.frames,
-                int(row["class"]),
-                int(row["block_bytes"]),
-                int(row["requested_bytes"]),
-                float(row["period_bytes"]),
-                halvings=int(key >> shift),
-                is_complete=stack.is_complete,
-                age_ms=max(0, now_ms - int(row["born_ms"])),
-                thread_id=int(row["thread_id"]),
-            )
+            yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
+
+
+def _sample(row: np.void, halvings: int, stack: Stack, now_ms: int) -> Sample:
+    return Sample.of(
+        stack.frames,
+        int(row["class"]),
+        int(row["block_bytes"]),
+        int(row["requested_bytes"]),
+        float(row["period_bytes"]),
+        halvings=halvings,
+        is_complete=stack.is_complete,
+        age_ms=max(0, now_ms - int(row["born_ms"])),
+        thread_id=int(row["thread_id"]),
+    )
 
 
 def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
@@ -203,8 +214,8 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, Weights]]:
-    """The stacks, and what was allocated at each, by the site's number."""
+) -> tuple[dict[int, Stack], dict[int, Weights], dict[int, Lifetimes]]:
+    """The stacks, what was allocated at each, and how long freed samples lived, by the site's number."""
     schema = target.schema
     rows = _site_rows(target, state)
     used = {number: row for number, row in enumerate(rows) if row["frame_count"]}
@@ -220,7 +231,20 @@ def _read_sites(
     }
     stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
     weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
-    return stacks, weights
+    lifetimes = {
+        number: tuple(row["lifetimes"].tolist()) for number, row in used.items() if row["freed_samples"]
+    }
+    return stacks, weights, lifetimes
+
+
+def _by_stack(lifetimes: dict[int, Lifetimes], stacks: dict[int, Stack]) -> dict[Calls, Lifetimes]:
+    """Several sites may have one stack: of those that were made at the same moment one is used on."""
+    found: dict[Calls, Lifetimes] = {}
+    for number, counts in lifetimes.items():
+        calls = calls_of(stacks[number].frames)
+        before = found.get(calls, (0,) * len(counts))
+        found[calls] = tuple(map(sum, zip(before, counts, strict=True)))
+    return found
 
 
 def _site_rows(target: Target, state: np.void) -> list[np.void]:
@@ -300,10 +324,14 @@ def _length_ms(target: Target, state: np.void) -> int:
 
 
 def _now_ms(target: Target, state: np.void) -> int:
-    """By the process's clock; of a core the last thing that is known of it."""
-    if target.process is None:
-        return int(max(state["began_ms"], state["ended_ms"]))
-    return monotonic_ms(target.pid)
+    """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
+    if target.process is not None:
+        return monotonic_ms(target.pid)
+    births = (
+        int(segment["samples"]["born_ms"][segment["keys"] > KEY_BUSY].max(initial=0))
+        for segment in _segments(target, state, "sample")
+    )
+    return max(int(state["began_ms"]), int(state["ended_ms"]), *births)
 
 
 def _mappings(target: Target, maps: list[ProcessMapping]) -> list[Mapping]:
