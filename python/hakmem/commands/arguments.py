@@ -49,13 +49,18 @@ def open_target(text: str, executable: Path | None = None, libraries: Sequence[P
     raise click.BadParameter(f"{text!r} is neither a PID nor a core file", param_hint="PID|CORE")
 
 
+def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Path, ...]:
+    """What --executable and --library name, for those that look for a program's files."""
+    return (*([executable] if executable else ()), *libraries)
+
+
 TARGET = click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."
 )
 EVERY_CONTENT = click.option(
-    "--all", "everything", is_flag=True, help="Show all size classes and rare contents."
+    "--all", "everything", is_flag=True, help="Show all rows, however small."
 )
 EXAMPLES = click.option(
     "--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret."

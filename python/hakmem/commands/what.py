@@ -13,6 +13,7 @@ from hakmem.commands.arguments import (
     JSON,
     LIBRARIES,
     TARGET,
+    moved_files,
     open_target,
 )
 
@@ -75,7 +76,8 @@ def command(
     types, text, pointers, numbers. A few thousand blocks are drawn at random and read; shares have 95 %
     intervals.
 
-    With an address: its block, its owner, what it contains and what points at it.
+    With an address: its block, its owner, what it contains, what points at it, and, if a profile has sampled
+    it, where it was asked for.
 
     The process is not stopped. Contents are not shown unless --examples is given.
 
@@ -96,7 +98,8 @@ def command(
     opened = open_target(target, executable, libraries)
     if address is not None:
         with progress_bar("scanning") as progress:
-            block = what_is(opened, address, with_path, progress)
+            moved = moved_files(executable, libraries)
+            block = what_is(opened, address, with_path, progress, moved)
         if as_json:
             print_json(block.to_json(examples))
         else:
