@@ -16,22 +16,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.blocks.block_map import BlockMap
-from hakmem.blocks.content import Contents
+from hakmem.blocks.block_map import NONE, BlockMap
+from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
 from hakmem.blocks.regions import mappings_of
+from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
 from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Addresses, Integers
 from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DRAWS = 2000
 ADDRESSES_MAX = 10
@@ -72,8 +76,9 @@ class Leaks(Whose):
     addresses: list[int]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
     notes: list[str] = field(default_factory=list)
-    # Growth by call site, and survival by age, come from samples of a profile: further sections, by name.
-    sections: dict[str, Any] = field(default_factory=dict)
+    # Of the samples that were asked about (Options.samples): which are lost.
+    lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
 
     def to_json(self) -> dict[str, Any]:
         plain = ("is_frozen", "scans", "threads", "unseen_registers", "is_whole")
@@ -88,7 +93,6 @@ class Leaks(Whose):
                 "addresses": [f"{address:#x}" for address in self.addresses],
                 "notes": self.notes,
             }
-            | self.sections
         )
 
 
@@ -102,6 +106,8 @@ class Options:
     examples: bool = False
     progress: Progress = no_progress
     sleep: Callable[[float], None] = time.sleep
+    samples: Sequence[int] = ()  # of a profile: where the sampler has found their blocks
+    described: Sequence[int] = ()  # rows of these whose contents are wanted
 
 
 def find_leaks(target: Target, options: Options) -> Leaks:
@@ -220,6 +226,8 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     shown = definite if len(definite) else perhaps
     contents = Contents(block_map, Files(target, mappings_of(target)))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
+    sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
+    described = [row for row in options.described if sampled[row] != NONE]
     return Leaks(
         **Whose.head_of(target),
         is_frozen=options.freeze and target.process is not None,
@@ -236,6 +244,8 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
         is_whole=is_whole,
         notes=notes_of(verdict),
+        lost_samples=np.isin(sampled, lost),
+        sample_contents=dict(zip(described, contents.of(sampled[described]), strict=True)),
     )
 
 
