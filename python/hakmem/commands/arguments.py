@@ -59,9 +59,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead 
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."
 )
-EVERY_CONTENT = click.option(
-    "--all", "everything", is_flag=True, help="Show all rows, however small."
-)
+EVERY_CONTENT = click.option("--all", "everything", is_flag=True, help="Show all rows, however small.")
 EXAMPLES = click.option(
     "--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret."
 )
