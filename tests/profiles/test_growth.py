@@ -196,6 +196,14 @@ def test_a_leak_amid_what_is_freed() -> None:
     assert point.low < 0.25 < point.high
 
 
+def test_a_collector_that_comes_by_every_few_seconds() -> None:
+    """What it has not freed yet is not older than what it has freed before, or not far."""
+    random = np.random.default_rng(5)
+    found = lives(random, random.uniform(3000, 6000, 400), 10000)
+    assert found.last_freed_ms == 8192
+    assert found.older == 0
+
+
 def test_nothing_was_freed() -> None:
     found = lives(np.random.default_rng(3), np.full(100, 1e12), 10000)
     assert (found.freed_samples, found.last_freed_ms, found.older) == (0, 0, 100)

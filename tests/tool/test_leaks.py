@@ -485,6 +485,7 @@ def scan_of(*blocks: int) -> Scan:
             swapped_bytes=0,
             missing_bytes=0,
             seconds=0.5,
+            processor_seconds=0.25,
             read_bytes=100,
         ),
     )

@@ -46,12 +46,16 @@ class Conclusion(Whose):
         """Of sites that may leak, or that none does."""
         if self.evidence is None:
             return
-        growing = [site for site in self.evidence.sites if site.growth.is_significant]
-        if not growing:
-            length = duration_text(self.evidence.grown.seconds)
-            yield f"No site grew by more than chance in {length}."
+        changed = [site for site in self.evidence.sites if site.growth.is_significant]
+        growing = [site for site in changed if site.is_growing]
         for site in growing[:NAMED_MAX]:
             yield sentence(site, self.evidence, self.reached)
+        if growing:
+            return
+        length = duration_text(self.evidence.grown.seconds)
+        replacing = counted(len(changed), "site")
+        but = f", but {replacing} may have replaced older blocks" if changed else ""
+        yield f"No site grew by more than chance in {length}{but}."
 
     def _lost(self) -> str:
         """Of what nothing reaches, wherever it comes from."""
@@ -108,13 +112,11 @@ def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
         parts = [f"{name_of(site)} grew by {bytes_text(round(site.growth.bytes))} in {length}"]
     if site.content:
         parts[0] += f" ({site.content})"
-    parts += filter(None, [not_certain(site), survival_text(site), reach_text(site, reached)])
+    parts += filter(None, [not_steady(site), survival_text(site), reach_text(site, reached)])
     return "; ".join(parts) + "."
 
 
-def not_certain(site: Site) -> str:
-    if not site.is_growing:
-        return "its size classes did not, so it may be in place of older blocks"
+def not_steady(site: Site) -> str:
     return "" if site.growth.is_steady else "not all the time"
 
 
@@ -125,11 +127,11 @@ def survival_text(site: Site) -> str:
         if not lives.last_freed_ms:
             return f"none of its {counted(lives.older, 'sampled block')} has been freed"
         return f"none of its blocks older than {duration_text(lives.last_freed_ms / MS_PER_S)} has been freed"
-    points = lives.points()
-    if not points:
+    point = lives.at(lives.oldest_ms)
+    if point is None:
         return ""
-    age = duration_text(points[-1].age_ms / MS_PER_S)
-    return f"{share_text(points[-1].share, 1)} of its blocks live longer than {age}"
+    age = duration_text(point.age_ms / MS_PER_S)
+    return f"{share_text(point.share, 1)} of its blocks live longer than {age}"
 
 
 def reach_text(site: Site, reached: Leaks | None) -> str:

@@ -15,6 +15,7 @@ from hakmem.target.target import Target
 
 FOR_S = 10.0
 DESCRIBED_MAX = 20  # samples of a stack whose contents are looked at
+NOTHING = "no live block was sampled; the process allocates little (--for, --period), or keeps nothing"
 UNKNOWN = "growth by site is not known"
 
 
@@ -86,10 +87,11 @@ def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
     """Samples that there are already are read before: what lives in both readings did not grow."""
     before = read_profile(target, with_counts=is_on(target))
     gathered = gather(target, Plan(Mode.LIVE, how.seconds, how.settings), progress)
+    nothing = [] if gathered.profile.samples else [f"{UNKNOWN}: {NOTHING}"]
     return Watched(
         after=gathered.profile,
         before=before,
-        notes=gathered.notes,
+        notes=[*gathered.notes, *nothing],
         stopped_by=gathered.stopped_by,
         is_gone=_is_gone(target),
     )

@@ -63,7 +63,7 @@ class Leaks(Whose):
     """The answer."""
 
     is_frozen: bool
-    scans: list[dict[str, float]]  # seconds, read_bytes
+    scans: list[dict[str, float]]  # seconds, processor_seconds, read_bytes, unreachable
     live: Sum
     definite: Sum
     perhaps: Sum
@@ -203,6 +203,7 @@ def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) 
             *(before.log if before else []),
             {
                 "seconds": round(scan.seconds, 3),
+                "processor_seconds": round(scan.processor_seconds, 3),
                 "read_bytes": scan.read_bytes,
                 "unreachable": len(scan.unreachable),
             },

@@ -21,6 +21,7 @@ from hakmem.profile.growth import StackKey, whole_stack
 from hakmem.profile.model import Lifetimes, Profile
 
 ROWS = 24  # of a library that counts none
+FAR = 2  # times
 TAIL = 0.025  # of chance, at each end of an interval
 
 
@@ -61,9 +62,12 @@ class Survival:
 
     @property
     def older(self) -> int:
-        """The living samples of which that is said."""
+        """The living samples that are far older than any that was freed.
+
+        Twice as old: a collector that comes by every few seconds has freed nothing older either until it
+        comes again."""
         limit = self.last_freed_ms
-        return 0 if limit is None else sum(1 for age in self.ages_ms if age >= limit)
+        return 0 if limit is None else sum(1 for age in self.ages_ms if age >= FAR * limit)
 
     def points(self) -> list[Point]:
         """At the end of each row that some block has reached."""

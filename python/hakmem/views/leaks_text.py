@@ -186,10 +186,11 @@ def perhaps_text(found: Leaks) -> str:
 
 def how(found: Leaks) -> str:
     """What the answer rests on."""
-    speeds = [scan["read_bytes"] / max(scan["seconds"], 1e-9) for scan in found.scans]
-    read = bytes_text(found.scans[-1]["read_bytes"])
+    slowest = max(found.scans, key=lambda scan: scan["seconds"])
+    read = bytes_text(slowest["read_bytes"])
     way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"
-    stopped = (
-        f"; the process was stopped for {duration_text(found.scans[0]['seconds'])}" if found.is_frozen else ""
-    )
-    return f"{way} of {read} at {bytes_text(min(speeds))}/s{stopped}."
+    length = f"at most {duration_text(slowest['seconds'])}" if len(found.scans) > 1 else ""
+    length = length or duration_text(slowest["seconds"])
+    stopped = ", for which the process was stopped" if found.is_frozen else ""
+    rate = bytes_text(slowest["read_bytes"] / max(slowest["processor_seconds"], 1e-3))
+    return f"{way} of {read} in {length}{stopped}: {rate} for each second of a processor."
