@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -31,6 +32,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 NO_GCORE = "gcore is missing (Debian's package gdb)"
 SEED = 5
 MIB = 1 << 20
+SLOW_S = 200.0  # six scans of a program that keeps a loaded machine busy
 SCAN = ("--no-profile",)  # what grows is in test_leaks_sites.py
 
 
@@ -255,7 +257,8 @@ def test_nothing_is_definitely_lost_in_a_healthy_program(
     monkeypatch.chdir(tmp_path)
     ready = "progress ready" if name == "git" else "ready"
     with running(HEALTHY[name], lib, ready=ready) as process:
-        answer = hakmem_json("leaks", process.pid, "--for", "2s", "--wait", "300ms")
+        words = ("leaks", process.pid, "--for", "2s", "--wait", "300ms", "--json")
+        answer = json.loads(hakmem(*words, timeout_s=SLOW_S).stdout)
     assert answer["live"]["blocks"] > 100
     assert answer["definite"] == {"blocks": 0, "bytes": 0, "groups": 0}, answer["contents"]
 
