@@ -2,6 +2,7 @@
  * before the one and after the other. */
 #include "api/override_threads.h"
 #include "cache/caches.h"
+#include "config/options.h"
 #include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
@@ -15,7 +16,7 @@ RUN_AT_LOAD static void at_load(void) {
   os_note_processors(); /* before the program chooses some for its threads */
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
-  if (!sees_threads_start()) heaps_at_fork();
+  if (!sees_threads_start() || *options.keeper) heaps_at_fork();
   reports_at_load();
   crash_watch();
   helper_start_when_worth();
