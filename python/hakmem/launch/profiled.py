@@ -25,11 +25,12 @@ from hakmem.target.target import Target, open_process
 
 FROM_THE_START = Start({}, {}, (0, 0))  # nothing lived before
 PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
+PEAK_LEAP = 1.3  # and at once when it is so much above
 LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends so long after the tool's death
 # By whether RSS has grown, whether there is a keeper: what was read last counts only without one.
 LOOK_EVERY_S = {True: 0.05, False: 0.25}
 LATEST_EVERY_S = {True: 2.0, False: 0.5}
-# Of the time, at most.
+# Of one processor, at most.
 LOOK_SHARE, PEAK_SHARE = 0.05, 0.1
 LATEST_SHARE = {True: 0.02, False: 0.1}
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -106,13 +107,16 @@ class Program:
         has_grown = rss_bytes > self._rss_looked_at * PEAK_STEP
         if now_s < (self._due.if_grown_s if has_grown else self._due.look_s):
             return
+        began_cpu_s = time.process_time()
         self.live_bytes = self._read_live_bytes()
         self._rss_looked_at = rss_bytes
-        took_s = time.monotonic() - now_s
+        took_s = time.process_time() - began_cpu_s
         self._due.if_grown_s = now_s + max(LOOK_EVERY_S[True], took_s / LOOK_SHARE)
         self._due.look_s = now_s + max(LOOK_EVERY_S[False], took_s / LOOK_SHARE)
-        is_peak = self.peak is None or self.live_bytes > self.peak.live_bytes * PEAK_STEP
-        if now_s >= (self._due.peak_s if is_peak else self._due.latest_s):
+        highest_bytes = self.peak.live_bytes if self.peak else 0.0
+        is_peak = self.live_bytes > highest_bytes * PEAK_STEP
+        is_far = self.live_bytes > highest_bytes * PEAK_LEAP  # that is not often so
+        if is_far or now_s >= (self._due.peak_s if is_peak else self._due.latest_s):
             self.take(self.live_bytes, rss_bytes)
         elif is_peak:
             self._due.look_s = self._due.peak_s
@@ -121,7 +125,7 @@ class Program:
         """Reads the profile now: the latest, and perhaps the peak."""
         if live_bytes is None:
             live_bytes = self._read_live_bytes()
-        at_s = time.monotonic()
+        at_s, began_cpu_s = time.monotonic(), time.process_time()
         profile = read_profile(self.target, self.mode, FROM_THE_START)
         profile.header.pid, profile.header.process_name = self.pid, self.title
         found = Taken(profile, at_s, live_bytes, self.rss_bytes if rss_bytes is None else rss_bytes)
@@ -129,8 +133,9 @@ class Program:
         if self.peak is None or live_bytes > self.peak.live_bytes:
             self.peak = self._of_peak(found)
         now_s, is_kept = time.monotonic(), self.is_kept
-        self._due.peak_s = now_s + (now_s - at_s) / PEAK_SHARE
-        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_kept], (now_s - at_s) / LATEST_SHARE[is_kept])
+        took_s = time.process_time() - began_cpu_s
+        self._due.peak_s = now_s + took_s / PEAK_SHARE
+        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_kept], took_s / LATEST_SHARE[is_kept])
         return found
 
     def _read_live_bytes(self) -> float:
@@ -153,8 +158,9 @@ class Program:
         self._close_switch()
         self._begin_lease()
 
-    def finish(self) -> None:
+    def finish(self, how: str = "") -> None:
         """It has ended: the last reading, as far as its memory is there."""
+        self.ended = how
         self.ended_s = time.monotonic()
         self._close_switch()
         if self.is_kept:
@@ -170,6 +176,10 @@ class Program:
         self._close_switch()
         if self.keeper is not None:
             self.keeper.release()
+
+    @property
+    def has_samples(self) -> bool:
+        return any(taken is not None and taken.profile.shown for taken in (self.latest, self.peak))
 
     @property
     def is_kept(self) -> bool:

@@ -26,6 +26,7 @@ STEPS_S = (0.01, 0.05)  # between two looks: in the first second, and later
 FIRST_S = 1.0
 UNKEPT_AFTER_S = 0.5  # no keeper by then: it is looked for without one
 LOOKED_FOR_EVERY_S = 0.25
+CALM_S = 1.0  # names and files of what has ended wait: what begins now may have its peak at once
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,15 @@ class Profiling:
     results: Results
     say: Say
     programs: dict[int, Program] = field(default_factory=dict)  # by PID
-    done: list[Program] = field(default_factory=list)
+    done: dict[int, list[Program]] = field(default_factory=dict)  # what ended, or was left by exec, by PID
+    ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
     others: int = 0  # on hakmem, not profiled
-    executed: dict[int, int] = field(default_factory=dict)
+    has_written: bool = False
     met: set[tuple[int, str]] = field(default_factory=set)
     why_not: str = ""
     _unserved_s: float = field(default_factory=time.monotonic)  # since when no program of the child is known
     _looked_s: float = 0.0
+    _arrived_s: float = 0.0  # when a program last began
 
     def run(self) -> None:
         """Until the child has ended and its profiles are written."""
@@ -73,6 +76,8 @@ class Profiling:
                 self._look_for_child()
             for program in list(self.programs.values()):
                 self._look(program)
+            if self.ready and time.monotonic() - self._arrived_s > CALM_S:
+                self._write(self.ready.pop(0))
         self._end()
 
     # ---- what runs -------------------------------------------------------------------------------------
@@ -96,15 +101,8 @@ class Profiling:
             keeper.release()
 
     def _begin(self, program: Program) -> None:
-        earlier = next((one for one in reversed(self.done) if one.pid == program.pid), None)
-        if earlier is not None:
-            self._set_apart(earlier)
         self.programs[program.pid] = program
-
-    def _set_apart(self, earlier: Program) -> None:
-        number = self.executed[earlier.pid] = self.executed.get(earlier.pid, 0) + 1
-        if earlier.latest is not None and earlier.latest.profile.shown:
-            self.results.set_apart(earlier, number)
+        self._arrived_s = time.monotonic()
 
     def _look_for_child(self) -> None:
         """A keeper could not be had: a static program, say, or an older library."""
@@ -130,14 +128,15 @@ class Profiling:
             self.why_not = str(error)
         if program.pid != self.child.pid and not Path(f"/proc/{program.pid}/exe").exists():
             self._finish(program, "ended")
+            self.ready.append(program.pid)
         elif program.has_executed:
             self._finish(program, f"executed {_executable_of(program.pid)}")
 
     def _compare(self, program: Program, condition: Condition, number: int) -> None:
         if (program.pid, condition.text) in self.met or not program.meets(condition):
             return
-        self.met.add((program.pid, condition.text))
         taken = program.take()
+        self.met.add((program.pid, condition.text))
         word = "when" if number == 1 else f"when{number}"
         what = (
             f"{whose(program)} met {condition.text}: RSS {bytes_text(taken.rss_bytes)}, "
@@ -148,18 +147,22 @@ class Profiling:
     # ---- their ends ------------------------------------------------------------------------------------
 
     def _finish(self, program: Program, how: str) -> None:
+        """Reads it for the last time; its memory goes."""
         self.programs.pop(program.pid, None)
         self._unserved_s = time.monotonic()
-        program.finish()
-        self._write(program, how)
+        program.finish(how)
+        program.release()
+        self.done.setdefault(program.pid, []).append(program)
 
-    def _write(self, program: Program, how: str) -> None:
-        program.ended = how
-        try:
+    def _write(self, pid: int) -> None:
+        """What the process was before an exec is written if it was sampled at all: wrappers are not."""
+        images = [program for program in self.done.pop(pid, []) if program.latest]
+        sampled = [program for program in images[:-1] if program.has_samples]
+        for number, program in enumerate(sampled, 1):
+            self.results.write_all_of(program, self.plan.mode, f"exec{number}")
+        for program in images[-1:]:
             self.results.write_all_of(program, self.plan.mode)
-        finally:
-            program.release()
-        self.done.append(program)
+            self.has_written = True
 
     def _end(self) -> None:
         main = self.programs.pop(self.child.pid, None)
@@ -171,8 +174,14 @@ class Profiling:
         for program in list(self.programs.values()):
             self._finish(program, "was still running, or had just ended")
         if main is not None:
-            self._write(main, self.child.how_it_ended())
-        if not any(program.latest for program in self.done):
+            main.ended = self.child.how_it_ended()
+            self.done.setdefault(main.pid, []).append(main)
+        for pid in [pid for pid in self.done if pid != self.child.pid]:
+            self._write(pid)
+        self._write(self.child.pid)
+        if main is not None:
+            main.release()
+        if not self.has_written:
             why = self.why_not or "it did not allocate on hakmem, or ended before it could be read"
             self.say(f"no profile of PID {self.child.pid}, which {self.child.how_it_ended()}: {why}")
         if self.others:

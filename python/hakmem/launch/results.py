@@ -91,8 +91,8 @@ class Results:
                 self.say(str(error))
         return written
 
-    def write_all_of(self, program: Program, mode: Mode) -> None:
-        """Its end and its peak."""
+    def write_all_of(self, program: Program, mode: Mode, word: str = "") -> None:
+        """Its end and its peak; with `word` in the names."""
         latest, peak = program.latest, program.peak
         if latest is None:
             return
@@ -102,26 +102,14 @@ class Results:
             if program.rss_peak_bytes > peak.rss_bytes * SHORT_OF_PEAK:
                 then, highest = bytes_text(peak.rss_bytes), bytes_text(program.rss_peak_bytes)
                 what += f" (its RSS was {then} then; its highest, {highest}, fell between two readings)"
-            self.write(program, peak, "peak", what)
+            self.write(program, peak, f"{word}.peak" if word else "peak", what)
         how = f"{whose(program)} {program.ended}"
         if latest.is_exact:
             what = f"{how}: {bytes_text(latest.live_bytes)} live then"
         else:
             age = duration_text(max(0.001, program.ended_s - latest.at_s))
             what = f"{how}; its memory was gone: read {age} before, {bytes_text(latest.live_bytes)} live then"
-        self.write(program, latest, "", what)
-
-    def set_apart(self, program: Program, number: int) -> None:
-        """An earlier program of a process that goes on as another one."""
-        for target in self.targets:
-            for word in ("", "peak"):
-                old = target.path_for(program.pid, word)
-                new = target.path_for(program.pid, ".".join(filter(None, (f"exec{number}", word))))
-                if old.is_file():
-                    old.replace(new)
-                    self.say(
-                        f"{_short(new)}: {_short(old)} of {whose(program)}, which is another program now"
-                    )
+        self.write(program, latest, word, what)
 
 
 def whose(program: Program) -> str:
