@@ -6,6 +6,7 @@
 #include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
+#include "profile/control.h"
 #include "reclaim/helper.h"
 #include "slab/adopt.h"
 
@@ -17,6 +18,7 @@ RUN_AT_LOAD static void at_load(void) {
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
   if (!sees_threads_start() || *options.keeper) heaps_at_fork();
+  profile_keep();
   reports_at_load();
   crash_watch();
   helper_start_when_worth();

@@ -41,7 +41,6 @@ static void obey_options(void) {
   limits_read();
   misuse_action = chosen_misuse_action();
   profile_start();
-  profile_keep();
   if (options.help) options_print_help();
 }
 

@@ -1,7 +1,6 @@
 #include "profile/control.h"
 
 #include "base/scan.h"
-#include "base/text.h"
 #include "config/bytes.h"
 #include "config/options.h"
 #include "os/os.h"
@@ -79,18 +78,8 @@ void profile_start(void) {
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }
 
-enum { SOCKET_PATH_BYTES = 108 }; /* as struct sockaddr_un has them */
-
 void profile_keep(void) {
-  static char
-      path[SOCKET_PATH_BYTES]; /* the program may write over its environment: process titles do */
-  if (LIKELY(!*options.keeper)) return;
-  if (!*path) {
-    struct text text;
-    text_init(&text, path, sizeof path - 1);
-    text_string(&text, options.keeper);
-  }
-  os_start_keeper(path);
+  if (UNLIKELY(*options.keeper)) os_start_keeper(options.keeper);
 }
 
 /* ---- R ---------------------------------------------------------------------------------------------------------- */

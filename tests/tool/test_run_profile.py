@@ -219,6 +219,22 @@ def test_without_its_keeper_the_last_reading_is_written(tool: Tool, ends: Path, 
     assert any("before the program's end" in comment for comment in profile.header.comments)
 
 
+def test_a_static_program_is_read_while_it_runs(
+    tool: Tool, static_lib: Path, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    """It has no keeper. Looking for one once began anew with each malloc."""
+    program = compiled("ends", "-static", static_lib)
+    words = ("-o", tmp_path / "x.json", "--when", "live>7M", *FINE, "--", program, "waits")
+    with begun(tool, *words) as process:
+        assert line_of(process) == "waits"
+        wait_until((tmp_path / "x.when.json").exists, "the condition never came true")
+        _, said = process.communicate("\n", timeout=60)
+    assert process.returncode == 0
+    assert "warning" not in said
+    assert "its memory was gone: read" in said
+    assert live_bytes(load(tmp_path / "x.json")) >= KEPT_BYTES
+
+
 def test_keepers_are_no_processes_of_their_own(tool: Tool, ends: Path, tmp_path: Path) -> None:
     with begun(tool, "-o", tmp_path / "x.json", "--", ends, "waits") as process:
         assert line_of(process) == "waits"

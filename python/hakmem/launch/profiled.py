@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hakmem.base.errors import HakmemError
 from hakmem.census.snapshot import take
-from hakmem.launch.condition import Condition, Figure
+from hakmem.launch.condition import Condition, Figure, usable_bytes
 from hakmem.launch.keepers import Keeper
 from hakmem.profile.live import Start, read_profile
 from hakmem.profile.model import Mode, Profile
@@ -27,12 +27,13 @@ FROM_THE_START = Start({}, {}, (0, 0))  # nothing lived before
 PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
 PEAK_LEAP = 1.3  # and at once when it is so much above
 LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends so long after the tool's death
-# By whether RSS has grown, whether there is a keeper: what was read last counts only without one.
+# By whether RSS has grown; by whether a last reading is sure to come.
 LOOK_EVERY_S = {True: 0.05, False: 0.25}
-LATEST_EVERY_S = {True: 2.0, False: 0.5}
+LATEST_EVERY_S = {True: 2.0, False: 0.25}
 # Of one processor, at most.
 LOOK_SHARE, PEAK_SHARE = 0.05, 0.1
 LATEST_SHARE = {True: 0.02, False: 0.1}
+RISKY_SHARE = 0.5  # of what the process may use: above it the OOM killer may come, and ends the keeper, too
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -92,6 +93,7 @@ class Program:
         self._due = _Due()
         self._renew_s = self.began_s
         self._rss_looked_at = 0
+        self._risky_bytes = usable_bytes() * RISKY_SHARE
         self._settings = Settings(period_bytes=period_bytes, lease_s=LEASE_S)
         self._switch: Switch | None = None
         self._begin_lease()
@@ -132,10 +134,10 @@ class Program:
         self.latest = found
         if self.peak is None or live_bytes > self.peak.live_bytes:
             self.peak = self._of_peak(found)
-        now_s, is_kept = time.monotonic(), self.is_kept
+        now_s, is_sure = time.monotonic(), self.is_kept and found.rss_bytes < self._risky_bytes
         took_s = time.process_time() - began_cpu_s
         self._due.peak_s = now_s + took_s / PEAK_SHARE
-        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_kept], took_s / LATEST_SHARE[is_kept])
+        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_sure], took_s / LATEST_SHARE[is_sure])
         return found
 
     def _read_live_bytes(self) -> float:

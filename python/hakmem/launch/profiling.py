@@ -18,7 +18,7 @@ from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
 from hakmem.launch.condition import Condition
 from hakmem.launch.keepers import Keeper, Listener
-from hakmem.launch.profiled import Program
+from hakmem.launch.profiled import Program, Taken
 from hakmem.launch.results import Results, Say, whose
 from hakmem.profile.model import Mode
 
@@ -26,7 +26,8 @@ STEPS_S = (0.01, 0.05)  # between two looks: in the first second, and later
 FIRST_S = 1.0
 UNKEPT_AFTER_S = 0.5  # no keeper by then: it is looked for without one
 LOOKED_FOR_EVERY_S = 0.25
-CALM_S = 1.0  # names and files of what has ended wait: what begins now may have its peak at once
+# Names, and files of what has ended, wait so long: what begins may have its peak, or meet the OOM killer.
+CALM_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,14 @@ class Profiling:
     programs: dict[int, Program] = field(default_factory=dict)  # by PID
     done: dict[int, list[Program]] = field(default_factory=dict)  # what ended, or was left by exec, by PID
     ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
+    unnamed: list[tuple[Program, Taken, str]] = field(default_factory=list)  # written, but without names
     others: int = 0  # on hakmem, not profiled
     has_written: bool = False
     met: set[tuple[int, str]] = field(default_factory=set)
     why_not: str = ""
     _unserved_s: float = field(default_factory=time.monotonic)  # since when no program of the child is known
     _looked_s: float = 0.0
-    _arrived_s: float = 0.0  # when a program last began
+    _busy_s: float = 0.0  # when a program last began, or met a condition
 
     def run(self) -> None:
         """Until the child has ended and its profiles are written."""
@@ -76,9 +78,16 @@ class Profiling:
                 self._look_for_child()
             for program in list(self.programs.values()):
                 self._look(program)
-            if self.ready and time.monotonic() - self._arrived_s > CALM_S:
-                self._write(self.ready.pop(0))
+            if time.monotonic() - self._busy_s > CALM_S:
+                self._catch_up()
         self._end()
+
+    def _catch_up(self) -> None:
+        """One of the files that wait."""
+        if self.unnamed:
+            self.results.complete(*self.unnamed.pop(0))
+        elif self.ready:
+            self._write(self.ready.pop(0))
 
     # ---- what runs -------------------------------------------------------------------------------------
 
@@ -102,7 +111,7 @@ class Profiling:
 
     def _begin(self, program: Program) -> None:
         self.programs[program.pid] = program
-        self._arrived_s = time.monotonic()
+        self._busy_s = time.monotonic()
 
     def _look_for_child(self) -> None:
         """A keeper could not be had: a static program, say, or an older library."""
@@ -142,7 +151,9 @@ class Profiling:
             f"{whose(program)} met {condition.text}: RSS {bytes_text(taken.rss_bytes)}, "
             f"{bytes_text(taken.live_bytes)} live"
         )
-        self.results.write(program, taken, word, what)
+        self.results.write_at_once(program, taken, word, what)
+        self.unnamed.append((program, taken, word))
+        self._busy_s = time.monotonic()
 
     # ---- their ends ------------------------------------------------------------------------------------
 
@@ -176,6 +187,8 @@ class Profiling:
         if main is not None:
             main.ended = self.child.how_it_ended()
             self.done.setdefault(main.pid, []).append(main)
+        for met in self.unnamed:
+            self.results.complete(*met)
         for pid in [pid for pid in self.done if pid != self.child.pid]:
             self._write(pid)
         self._write(self.child.pid)

@@ -68,17 +68,27 @@ class Results:
 
     def write(self, program: Program, taken: Taken, word: str, what: str) -> None:
         """One reading, in every format; what cannot be written is told, and kept elsewhere."""
-        if not self.targets:
-            program.name(taken.profile)
-            self.say(what)
-            self.show(taken.profile)
-            return
-        is_urgent = word.startswith("when")
-        if is_urgent:  # without names at first: the OOM killer may be near
-            self._save(program, taken.profile, word)
         program.name(taken.profile)
-        if paths := self._save(program, taken.profile, word):
+        self._tell(self._save(program, taken.profile, word), what)
+        if not self.targets:
+            self.show(taken.profile)
+
+    def write_at_once(self, program: Program, taken: Taken, word: str, what: str) -> None:
+        """Without names, which take time: the OOM killer may be near.  `complete` adds them."""
+        self._tell(self._save(program, taken.profile, word), what)
+
+    def complete(self, program: Program, taken: Taken, word: str) -> None:
+        """What was written at once, with names."""
+        program.name(taken.profile)
+        self._save(program, taken.profile, word)
+        if not self.targets:
+            self.show(taken.profile)
+
+    def _tell(self, paths: Sequence[Path], what: str) -> None:
+        if paths:
             self.say(f"{', '.join(map(_short, paths))}: {what}")
+        elif not self.targets:
+            self.say(what)
 
     def _save(self, program: Program, profile: Profile, word: str) -> list[Path]:
         written = []
