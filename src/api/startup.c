@@ -17,8 +17,11 @@ RUN_AT_LOAD static void at_load(void) {
   os_note_processors(); /* before the program chooses some for its threads */
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
-  if (!sees_threads_start() || *options.keeper) heaps_at_fork();
-  profile_keep();
+  if (!sees_threads_start()) heaps_at_fork();
+  if (UNLIKELY(*options.keeper)) { /* else none of that is touched */
+    heaps_at_fork();
+    profile_keep();
+  }
   reports_at_load();
   crash_watch();
   helper_start_when_worth();
