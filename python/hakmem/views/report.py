@@ -14,6 +14,7 @@ from hakmem.census.rates import OS_CALL_NAMES, Rates, between
 from hakmem.views.charts import Chart, Series
 from hakmem.views.page import Tile, rendered
 from hakmem.views.recording import Recording
+from hakmem.views.report_sites import SitesOverTime
 
 CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
@@ -70,7 +71,8 @@ class Timeline:
 def render(recording: Recording) -> str:
     """The page as text."""
     timeline = Timeline(recording)
-    charts = all_charts(timeline)
+    sites = SitesOverTime(recording.sites, timeline.samples[0].monotonic_s, timeline.seconds)
+    charts = [memory_chart(timeline), *sites.charts(), *all_charts(timeline)]
     return rendered(
         "report.html.j2",
         {chart.key: chart.data for chart in charts},
@@ -81,13 +83,14 @@ def render(recording: Recording) -> str:
         tiles=tiles(timeline),
         charts=charts,
         counters=counter_rows(timeline),
+        sites=sites.lines(),
+        sites_rest=sites.rest(),
     )
 
 
 def all_charts(timeline: Timeline) -> list[Chart]:
-    """The page's charts, without empty ones."""
+    """The page's charts of rates and caches, without empty ones."""
     makers = (
-        memory_chart,
         class_chart,
         stage_chart,
         remote_chart,
