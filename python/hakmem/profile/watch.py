@@ -38,7 +38,7 @@ class SiteWatch:
             raise HakmemError("a core dump does not change: give the PID of a running process")
         self.target = target
         self.names = Names(target.process)
-        self.took_s = 0.0
+        self.took_s = 0.0  # of processor time, the last reading
         self._start: Start | None = None
         self._switch: Switch | None = None
         self._changing = threading.Lock()
@@ -106,16 +106,16 @@ class SiteWatch:
 
     def read(self, snapshot: Snapshot | None = None, *, with_counts: bool = True) -> Profile:
         """What is live now.  `snapshot`: a full one of this moment, where there is one already."""
-        began_s = time.monotonic()
+        began_s = time.thread_time()
         profile = read_profile(
             self.target, Mode.LIVE, self._start, with_counts=with_counts, is_merged=True, snapshot=snapshot
         )
         self.names.use(profile)
-        self.took_s = time.monotonic() - began_s
+        self.took_s = time.thread_time() - began_s
         return profile
 
     def pause_s(self, interval_s: float) -> float:
-        """Until the next reading, so that readings take a tenth of the time at most."""
+        """Until the next reading, so that readings take a tenth of one processor at most."""
         return max(interval_s, self.took_s / READING_SHARE)
 
 

@@ -31,6 +31,7 @@ from hakmem.target.target import Target
 
 KEY = "profile"
 SITES_KEPT = 200  # of a reading, the largest
+UNNAMED_MAX = 50  # readings that wait for names
 END_PATIENCE_S = 10.0  # for names that are being looked up when the recording ends
 
 
@@ -146,6 +147,7 @@ class SiteRecorder:
         self._every_s = every_s
         self._watch = SiteWatch(target)
         self._history = SiteHistory()
+        self._unnamed: list[tuple[Profile, float]] = []
         self._ready: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -182,17 +184,29 @@ class SiteRecorder:
             while not self._ended.wait(self._watch.pause_s(self._every_s)):
                 self._read()
             self._read()
+            for profile, _ in self._unnamed:
+                self._watch.names.find(profile)
+            self._pass_on()
         except ProcessGoneError:
             return  # the recording says so
         except HakmemError as error:
             self.notes.append(f"no more of the profile: {error}")
 
     def _read(self) -> None:
-        profile, monotonic_s = self._watch.read(), time.monotonic()
-        self._watch.names.find(profile)
-        part = self._history.add(profile, monotonic_s)
-        with self._lock:
-            self._ready.append(part)
+        """Readings go on while names are looked up: they wait for them, half of them where they are many."""
+        self._unnamed.append((self._watch.read(), time.monotonic()))
+        if len(self._unnamed) > UNNAMED_MAX:
+            del self._unnamed[1:-1:2]
+        self._pass_on()
+        if self._unnamed:
+            self._watch.names.find_soon(self._unnamed[0][0])
+
+    def _pass_on(self) -> None:
+        """Those whose names are known, in their order."""
+        while self._unnamed and not self._watch.names.missing(self._unnamed[0][0]):
+            part = self._history.add(*self._unnamed.pop(0))
+            with self._lock:
+                self._ready.append(part)
 
 
 def to_lines(history: SiteHistory, times_s: list[float]) -> list[dict[str, Any]]:

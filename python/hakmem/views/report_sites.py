@@ -19,10 +19,11 @@ from hakmem.views.profile_text import (
     signed_bytes,
     span_text,
 )
-from hakmem.views.recording_sites import SiteHistory, SiteReading, SiteRow
+from hakmem.views.recording_sites import END_PATIENCE_S, SiteHistory, SiteReading, SiteRow
 
 SITES_DRAWN = 7  # with the three rests as many as there are colours
 ROWS_MAX = 100
+SETTLING_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class SitesOverTime:
         self.times_s: list[float] = []
         for reading in history.readings:
             time_s = reading.monotonic_s - began_s
-            if (self.times_s[-1] if self.times_s else 0.0) <= time_s <= seconds * 2 + 60:
+            if -SETTLING_S < time_s < 0:  # the first one is made before the first sample
+                time_s = 0.0
+            if (self.times_s[-1] if self.times_s else 0.0) <= time_s <= seconds + END_PATIENCE_S:
                 self.readings.append(reading)
                 self.times_s.append(time_s)
         self._rows = [{row.site: row for row in reading.rows} for reading in self.readings]

@@ -14,13 +14,21 @@ from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.model import Profile
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target
-from hakmem.views.profile_text import BEFORE_TEXT, UNSAMPLED_TEXT, interval_text, signed_bytes, site_text
+from hakmem.views.profile_text import (
+    BEFORE_TEXT,
+    UNSAMPLED_TEXT,
+    interval_text,
+    signed_bytes,
+    site_text,
+    span_text,
+)
 from hakmem.views.screen import one_line
 from hakmem.views.watching import Cell, Moment, Row, View, number, size
 
 ROWS_MAX = 200
-SITE_COLUMNS_MAX = 72
+SITE_COLUMNS_MAX = 60
 TROUBLE_PAUSE_S = 2.0
+NO_SPAN = (0.0, 0.0)
 CHANCE = "~"  # growth that may be chance
 OFFER = (
     "No heap profile is on in this process. o switches one on, without stopping the process, and off again "
@@ -41,14 +49,16 @@ def _rows(found: Difference) -> Iterator[Row]:
     yield from (_site_row(one, total) for one in held[:ROWS_MAX])
     rest, now, then = held[ROWS_MAX:], found.after, found.before
     more = (
-        (counted(len(rest), "other site"), sum(map(_held, rest)), sum(one.bytes for one in rest)),
-        (BEFORE_TEXT, now.before.value, now.before.value - then.before.value),
-        (UNSAMPLED_TEXT, now.unsampled_bytes, now.unsampled_bytes - then.unsampled_bytes),
+        (counted(len(rest), "other site"), sum(map(_held, rest)), sum(one.bytes for one in rest), NO_SPAN),
+        (BEFORE_TEXT, now.before.value, now.before.value - then.before.value, now.before.interval),
+        (UNSAMPLED_TEXT, now.unsampled_bytes, now.unsampled_bytes - then.unsampled_bytes, NO_SPAN),
     )
-    for name, value, grown in more:
+    for name, value, grown, (low, high) in more:
         if round(value):
+            span = Cell(span_text(low, high) or "–", high - low)
             share = Cell(share_text(value, total), value)
-            yield [size(round(value)), _signed(grown), Cell(name, name), number(None), number(None), share]
+            # Of these nothing was sampled: what is left over moves as the estimates of the sites do.
+            yield [size(round(value)), _signed(grown, CHANCE), Cell(name, name), span, number(None), share]
 
 
 def _held(change: Change) -> float:
@@ -102,8 +112,7 @@ class Sites:
         return self._watch is not None and time.monotonic() >= self._next_s
 
     def read(self, interval_s: float) -> None:
-        """Reads the profile, if one is on, and lets names be found; a tenth of the time at most.
-        ProcessGoneError."""
+        """Reads the profile, if one is on, and lets names be found.  ProcessGoneError."""
         watch = self._watch
         if watch is None:
             return
