@@ -26,6 +26,7 @@ from tool.test_top import Terminal, until
 pytestmark = pytest.mark.alone
 
 KEEPS = "keeps (sites.c:"
+PATIENCE_S = 90.0
 UNNAMED = re.compile(r"sites\S*\+0x")
 LEASE_PATIENCE_S = 40.0  # longer than the lease
 TAB = str(TABS.index(SITES) + 1)
@@ -42,7 +43,10 @@ class Patient(Terminal):
             words = " ".join(shown[0].split())
             return all(text in words for text in texts)
 
-        wait_until(is_there, f"the terminal never shows {texts!r}, but\n{self.screen()}", 90.0)
+        try:
+            wait_until(is_there, "", PATIENCE_S)
+        except pytest.fail.Exception:
+            pytest.fail(f"the terminal never shows {texts!r}, but\n{shown[0]}")
         return " ".join(shown[0].split())
 
 
@@ -85,7 +89,7 @@ def test_switched_on_shown_and_switched_off(
     shown.press("o")
     shown.wait_for(KEEPS, "95 % interval", "A heap profile is on", "so does leaving top", "one in")
     row = re.compile(r"[\d.]+ [KM]iB +\+[\d.]+ [KM]iB +keeps \(sites.c:\d+\) ← main")
-    wait_until(lambda: row.search(shown.screen()), "it does not grow", 90.0)
+    wait_until(lambda: row.search(shown.screen()), "it does not grow", PATIENCE_S)
     assert has_profile(sites.pid)
     shown.press("q")
     shown.wait_for("status 0")
@@ -168,8 +172,13 @@ def test_narrow(sites: subprocess.Popen[str], terminal: Callable[..., Patient], 
     shown.wait_for("tiny"[:2], str(sites.pid))
     shown.press(TAB, "o")
     shown.wait_for("A heap profile is on", "bytes", "MiB")
-    for _ in range(30):
+
+    def is_at_the_end() -> bool:
+        """Keys that come before the first row scroll nothing."""
         shown.press("Right")
+        return "share" in shown.screen()
+
+    wait_until(is_at_the_end, "the last column never comes", PATIENCE_S)
     shown.wait_for("bytes", "share", "%")
 
 

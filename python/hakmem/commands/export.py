@@ -57,7 +57,7 @@ class Address(click.ParamType):
     "--profile",
     "switches_on",
     is_flag=True,
-    help="Switch heap profiles on in all these processes, and off at the end.",
+    help="Switch heap profiles on in these processes, and off at the end.",
 )
 def command(
     listen: tuple[str, int] | None,

@@ -1,8 +1,12 @@
 """The sites of heap profiles as metrics: of each process whose profile is on, the largest.
 
     hakmem_profile_on{pid,command}                              1 or 0
-    hakmem_site_live_bytes{pid,command,site,function,file} …    also _low, _high: the 95 % interval; _blocks
-    hakmem_sites_other_live_bytes{pid,command} …                what is left of the live bytes
+    hakmem_profile_lost_samples{pid,command}                    missing from the sites
+    hakmem_site_live_bytes{pid,command,site,function,file} …    also _low, _high: the 95 % interval
+    hakmem_site_live_blocks{…} …
+    hakmem_sites_other_live_bytes{pid,command}                  of all other sites
+    hakmem_sites_before_live_bytes{pid,command}                 older than the profile
+    hakmem_sites_unsampled_live_bytes{pid,command}              in classes without a sample
 
 A site's labels are names, without lines and addresses: they stay the same when the program is started again,
 or built again.  Their number is bounded: SITES_KNOWN_MAX of one process, as long as the exporter runs; a site
@@ -58,7 +62,7 @@ class _Followed:
 
 
 class SiteMetrics:
-    """`switches_on`: profiles are switched on in all processes, and off again by `close`.  `waits`: names are
+    """`switches_on`: profiles are switched on in each process, and off again by `close`.  `waits`: names are
     looked up before the first answer, not beside it."""
 
     def __init__(

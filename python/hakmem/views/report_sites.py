@@ -160,5 +160,5 @@ class SitesOverTime:
 
 
 def label(frames: Sequence[Frame]) -> str:
-    """For a legend: the function, and who calls it."""
+    """For a legend: the function, and its caller."""
     return CALLER.join(short_name(frame.function) for frame in frames[:2]) or "unknown"
