@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 KEEPS = "keeps"
 PAGE_BYTES_MAX = 1 << 20
+PIECES = ("0", "-1", "1", "0.5", "1e15", "18446744073709551616", "null", "true", '"x"', '""', "[]", "{}", "7")
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +280,24 @@ def test_table_tells_growth_and_whether_it_is_more_than_chance(seen: dict[str, o
 
 def test_estimates_of_rows() -> None:
     assert SiteRow(0, 100, 10, 5, 7).estimate == Estimate(100, 100, 7)
+
+
+def test_any_damage_is_told_or_drawn(recorded: Path, tmp_path: Path) -> None:
+    """Values of the readings exchanged for others: never anything but a page or one sentence."""
+    chance, lines, bad = random.Random(13), recorded.read_text().splitlines(), tmp_path / "bad.json"
+    places = [number for number, line in enumerate(lines) if f'"{KEY}":[' in line]
+    outcomes = {True: 0, False: 0}
+    for _ in range(200):
+        place = chance.choice(places)
+        head, key, text = lines[place].rpartition(f'"{KEY}":[')
+        values = list(re.finditer(r'(?<=[:,\[])(-?[\d.e+]+|"[^"]*"|\[\])(?=[,\]}])', text))
+        for match in sorted(chance.sample(values, chance.randint(1, 3)), key=lambda one: -one.start()):
+            text = text[: match.start()] + chance.choice(PIECES) + text[match.end() :]
+        bad.write_text("\n".join([*lines[:place], head + key + text, *lines[place + 1 :]]) + "\n")
+        try:
+            render(Recording.read(bad))
+            outcomes[True] += 1
+        except HakmemError as error:
+            outcomes[False] += 1
+            assert "\n" not in str(error)
+    assert min(outcomes.values()) > 10, outcomes

@@ -58,13 +58,15 @@ def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
     from hakmem.profile.live import is_known, read_profile
     from hakmem.profile.names import Sources, name_addresses
     from hakmem.profile.session import is_on
+    from hakmem.target.target import making_sense
 
     def complain(what: str) -> None:
         click.echo(f"hakmem: warning: {what}", err=True)
 
     try:
-        if not is_known(target.schema) or not is_on(target):
-            return None
+        with making_sense(target):
+            if not is_known(target.schema) or not is_on(target):
+                return None
         profile = read_profile(target)
         name_addresses(profile, Sources(complain=complain, moved=moved))
     except HakmemError as error:

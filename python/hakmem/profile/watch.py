@@ -22,7 +22,7 @@ from hakmem.profile.names import Sources, name_addresses
 from hakmem.profile.session import LEASE_S, READING_SHARE, is_on, require_profiles
 from hakmem.target.process import Process
 from hakmem.target.switch import Settings, Switch
-from hakmem.target.target import Target
+from hakmem.target.target import Target, making_sense
 
 RENEWALS = 4  # while a lease lasts
 UNNAMED_FOR_S = 10.0  # then code of a JIT compiler is looked up again: its names may have come
@@ -60,7 +60,8 @@ class SiteWatch:
     @property
     def is_on(self) -> bool:
         """By the process's own account: after the switch a thread of it has to come by."""
-        return is_on(self.target)
+        with making_sense(self.target):
+            return is_on(self.target)
 
     def switch_on(self) -> None:
         """Unless it is on.  HakmemError if the process, or the kernel, refuses."""
