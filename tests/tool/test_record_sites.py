@@ -21,6 +21,7 @@ from hakmem.target.target import open_process
 from hakmem.views.recording import Recording
 from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
+from tool.conftest import Tool
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 KEEPS = "keeps"
@@ -301,3 +302,23 @@ def test_any_damage_is_told_or_drawn(recorded: Path, tmp_path: Path) -> None:
             outcomes[False] += 1
             assert "\n" not in str(error)
     assert min(outcomes.values()) > 10, outcomes
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("record", ("--profile", "which call sites hold the memory over time")),
+        ("export", ("--profile", "--sites", "Switch heap profiles on")),
+        ("top", ("Table 6", "o switches one on", "z counts growth from now")),
+        ("core", ("if a heap profile was on",)),
+    ],
+)
+def test_help_tells_of_it(command: str, words: tuple[str, ...]) -> None:
+    said = " ".join(hakmem(command, "--help").stdout.split())
+    assert all(text in said for text in words)
+
+
+@pytest.mark.parametrize("command", ["record", "export"])
+def test_completion_offers_it(tool: Tool, command: str) -> None:
+    variables = {"COMP_WORDS": f"hakmem {command} --pro", "COMP_CWORD": "2"}
+    assert "--profile" in tool(_HAKMEM_COMPLETE="bash_complete", **variables).stdout
