@@ -84,8 +84,9 @@ class SiteHistory:
             if site.key not in self._numbers:
                 self._numbers[site.key] = len(self.sites)
                 self.sites.append(labels.site(site.stack, DEPTH))
-            figures = (site.bytes.value, site.bytes.error, site.blocks.value)
-            rows.append(SiteRow(self._numbers[site.key], *map(round, figures), site.bytes.samples))
+            held, number = site.bytes, self._numbers[site.key]
+            blocks = round(site.blocks.value)
+            rows.append(SiteRow(number, round(held.value), round(held.error), blocks, held.samples))
         rest = table.sites[SITES_KEPT:]
         reading = SiteReading(
             monotonic_s,
