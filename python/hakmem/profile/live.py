@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_quick
 from hakmem.census.snapshot import read_counters, take
 from hakmem.layout.schema import Schema
+from hakmem.profile.estimate import probabilities
 from hakmem.profile.model import (
     ClassCount,
     Header,
@@ -36,6 +38,9 @@ from hakmem.target.corefile import CoreMemory
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
@@ -113,27 +118,35 @@ def read_profile(
     start: Start | None = None,
     *,
     with_counts: bool = True,
+    is_merged: bool = False,
+    snapshot: Snapshot | None = None,
 ) -> Profile:
     """The profile that is on, or was; without `start` what is from before is not known.  Without counts the
-    sites are not scaled, and there is no row of what is from before."""
+    sites are not scaled, and there is no row of what is from before.
+
+    `is_merged`: for views of live blocks that read again and again.  Samples that are alike are one; ages,
+    threads and what was allocated are left out.  `snapshot`: a full one, where it was just taken."""
     with making_sense(target):
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
         stacks, weights, lifetimes = _read_sites(target, state, maps)
         profile = Profile(_header(target, state, mode), _mappings(target, maps))
-        for address, sample in _read_samples(target, state, stacks):
-            profile.blocks.append(address)
-            profile.samples.append(sample)
-        profile.lifetimes = _by_stack(lifetimes, stacks)
-        profile.allocated = list(_allocated(stacks, weights, start))
-        profile.classes = class_counts(target, start) if with_counts else []
+        if is_merged:
+            profile.samples = list(_merged_samples(target, state, stacks))
+        else:
+            for address, sample in _read_samples(target, state, stacks):
+                profile.blocks.append(address)
+                profile.samples.append(sample)
+            profile.lifetimes = _by_stack(lifetimes, stacks)
+            profile.allocated = list(_allocated(stacks, weights, start))
+        profile.classes = class_counts(target, start, snapshot) if with_counts else []
     target.check_same()
     return profile
 
 
-def class_counts(target: Target, start: Start | None) -> list[ClassCount]:
+def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None = None) -> list[ClassCount]:
     """Exact; without `start` all that lives now may be from then."""
-    snapshot = take(target)
+    snapshot = snapshot or take(target)
     now = counted(snapshot, target.schema)
     before = start.live if start else now
     sizes = {item.number: item.block_bytes for item in snapshot.classes}
@@ -198,6 +211,49 @@ def _sample(row: np.void, halvings: int, stack: Stack, now_ms: int) -> Sample:
         age_ms=max(0, now_ms - int(row["born_ms"])),
         thread_id=int(row["thread_id"]),
     )
+
+
+def _merged_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[Sample]:
+    """One for all of a site and class with about the same size and weight: the sums are the same, the
+    variances to 1 %.  100,000 samples of 1,000 sites within 50 ms."""
+    schema = target.schema
+    parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
+    if not parts:
+        return
+    keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+    is_used = (keys > KEY_BUSY) & (rows["block_bytes"] > 0)
+    keys, rows = keys[is_used], rows[is_used]
+    halvings = (keys >> np.uint64(schema.constant("sample_halvings_shift"))).astype(float)
+    sizes = rows["block_bytes"].astype(float)
+    blocks = np.exp2(halvings) / probabilities(sizes, rows["period_bytes"].astype(float))
+    alike = np.zeros(len(rows), np.int64)
+    for figure in (rows["site"], rows["class"], _steps(sizes), _steps(blocks)):
+        alike = (np.unique(alike, return_inverse=True)[1] << 32) + figure.astype(np.int64)
+    _, first, place, counts = np.unique(alike, return_index=True, return_inverse=True, return_counts=True)
+    of_blocks, of_bytes, requested = (
+        np.bincount(place, weights).tolist()
+        for weights in (blocks, blocks * sizes, blocks * rows["requested_bytes"])
+    )
+    lost, calls = schema.constant("site_lost"), dict[int, tuple[int, ...]]()
+    for number, row in enumerate(rows[first]):
+        site = int(row["site"]) if int(row["site"]) in stacks else lost
+        if site not in calls:
+            calls[site] = calls_of(stacks[site].frames)
+        yield Sample(
+            stack=calls[site],
+            class_number=int(row["class"]),
+            block_bytes=round(of_bytes[number] / of_blocks[number]),
+            requested_bytes=round(requested[number] / of_blocks[number]),
+            weight_bytes=of_bytes[number],
+            weight_blocks=of_blocks[number],
+            samples=int(counts[number]),
+            is_complete=stacks[site].is_complete,
+        )
+
+
+def _steps(figures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Four to a doubling."""
+    return np.round(np.log2(figures) * 4)
 
 
 def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
