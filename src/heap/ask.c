@@ -80,6 +80,7 @@ bool heap_owns(const void *address) {
   if (granule >= load_relaxed(&window.granule_count))
     return guarded_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
-  return map_entry_is_live(owner_map_entry((uintptr_t)address));
+  bool is_superslab = metadata && !(metadata & CHUNK_IS_RANGES);
+  return is_superslab ? map_entry_is_live(owner_map_entry((uintptr_t)address))
+                      : range_covering(granule) != NO_GRANULE;
 }
