@@ -142,6 +142,6 @@ NOINLINE static size_t ask_usable_size(const void *block) {
 }
 
 RESIDENT size_t family_usable_size(const void *block) {
-  size_t usable_bytes = heap_ask_quickly(block);
-  return LIKELY(usable_bytes) ? usable_bytes : ask_usable_size(block);
+  size_t usable_bytes;
+  return LIKELY(heap_ask_quickly(block, &usable_bytes)) ? usable_bytes : ask_usable_size(block);
 }

@@ -66,6 +66,8 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   if (UNLIKELY(map_entry_is_sampled(entry))) return ask_sampled(address, entry, verb, usable_bytes);
   if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_block_bytes[class];
+    if (LIKELY(slab_block_starts_at(&slab_starts[class], address % GRANULE_BYTES)))
+      return BLOCK_OWN;
     return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
                                                                             : BLOCK_OWN;
   }
