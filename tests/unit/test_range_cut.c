@@ -6,12 +6,16 @@
 #include "heap/object.h"
 #include "heaps.h"
 #include "map/commit.h"
+#include "map/metadata.h"
 #include "pool/range.h"
-#include "ranges.h"
 
 #define GIB ((size_t)1 << 30)
 enum { CHUNKS = 512, GRANULES = CHUNKS * (int)GRANULES_PER_CHUNK }; /* 1 GiB */
 static const size_t inside = 300 * (size_t)GRANULES_PER_CHUNK + 5;
+
+static struct counters counters;
+
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
 static size_t take_aligned(size_t granules, size_t alignment_granules) {
   struct range_request request = {granules, alignment_granules, 0, FROM_ANY};
@@ -51,7 +55,7 @@ static uint64_t records_of(size_t granules) {
 
 static int known_of_a_huge_range(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   uint64_t of_three_chunks = records_of(3 * GRANULES_PER_CHUNK);
   REQUIRE(of_three_chunks && records_of(GRANULES) == of_three_chunks);
   REQUIRE(records_of(16 * (size_t)GRANULES) == of_three_chunks);
@@ -63,7 +67,7 @@ CHILD_TEST(known_of_a_huge_range)
 /* Where parts of many requests lie all chunks have records from the beginning. */
 static int known_of_small_ones(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   for (unsigned index = 0; index < 2000; index++) {
     size_t granule = take(3);
     REQUIRE(has_records(granule) && has_records(granule + 2));
@@ -75,7 +79,7 @@ CHILD_TEST(known_of_small_ones)
 /* In hardened mode each record tells where the block begins. */
 static int known_in_hardened_mode(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   options.harden = 1;
   size_t first = take(GRANULES);
   for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK) REQUIRE(has_records(at));
@@ -88,7 +92,7 @@ CHILD_TEST(known_in_hardened_mode)
 /* Parts of it serve other requests, and it is whole again afterwards. */
 static int cut_and_merge(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   REQUIRE(!has_records(first + inside));
   give(first);
@@ -109,7 +113,7 @@ CHILD_TEST(cut_and_merge)
 /* At a chunk's border two chunks get records. */
 static int cut_between_chunks(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   give(first);
   size_t border = (first / GRANULES_PER_CHUNK + 100) * GRANULES_PER_CHUNK;
@@ -124,7 +128,7 @@ CHILD_TEST(cut_between_chunks)
 /* A place in its middle: both sides stay free. */
 static int cut_for_an_alignment(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(2 * GRANULES);
   give(first);
   size_t alignment = GRANULES / 2, aligned = take_aligned(7, alignment);
@@ -140,7 +144,7 @@ CHILD_TEST(cut_for_an_alignment)
 
 static int cut_refused(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   memset(bytes_of(first), 7, GRANULE_BYTES);
   give(first);
@@ -162,7 +166,7 @@ CHILD_TEST(cut_refused)
 /* Into a huge neighbour, of which the rest stays as it was. */
 static int extend_into(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t left = take(2 * GRANULES_PER_CHUNK), right = take(GRANULES);
   REQUIRE(right == left + 2 * GRANULES_PER_CHUNK);
   give(right);
@@ -194,7 +198,7 @@ static uint64_t refaulted_granules(void) {
 /* What went back counts once when it is used again, and what was never used does not. */
 static int used_again(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   REQUIRE(range_shrink(first, inside, &counters));
   give(take(GRANULES - inside));
@@ -212,7 +216,7 @@ CHILD_TEST(used_again)
 /* Somebody has mapped something in the middle of its addresses: halves serve on. */
 static int occupied_in_the_middle(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   give(first);
   purge(true);
@@ -228,7 +232,7 @@ CHILD_TEST(occupied_in_the_middle)
 /* The map of owners gives its pages back with the blocks that began there. */
 static int old_heads_are_forgotten(const void *unused) {
   (void)unused;
-  ranges_set_up();
+  set_up();
   size_t first = take(GRANULES);
   const size_t heads[] = {first + 1, first + 4000, first + inside, first + GRANULES - 1};
   for (unsigned refused = 0; refused < 2; refused++) {
@@ -363,7 +367,7 @@ static int model(const void *unused) {
   struct live live[LIVE_MAX];
   unsigned live_count = 0;
   uint64_t random = 20261122;
-  ranges_set_up();
+  set_up();
   for (unsigned step = 0; step < STEPS; step++) {
     unsigned choice = (unsigned)random_below(&random, 100);
     struct live *which = live_count ? &live[random_below(&random, live_count)] : NULL;
