@@ -73,8 +73,8 @@ RESIDENT bool library_has_options(void) {
 static bool start_library(void) {
   read_options();
   if (!load_relaxed(&window.chunk_limit)) {
-    huge_init();
     if (!window_init(options.window_gib << 30)) return false;
+    huge_init();
   }
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())

@@ -62,6 +62,20 @@ RESIDENT static bool commit_entries(size_t first, size_t end) {
   return commit(below) && commit(above);
 }
 
+/* By hand at both ends, where the pages have others' entries too; and all, where the system refuses (locked memory). */
+void owner_map_clear_many(size_t granule, size_t count) {
+  uintptr_t map = (uintptr_t)window.owner_map;
+  size_t end = granule + count;
+  struct pages inner = {page_end_of(map + granule * sizeof(uint32_t)),
+                        page_of(map + end * sizeof(uint32_t))};
+  if (os_purge(pages_address(inner), pages_bytes(inner))) {
+    for (; (uintptr_t)&window.owner_map[granule] < inner.first; granule++)
+      owner_map_set(granule, 0);
+    granule = (inner.end - map) / sizeof(uint32_t);
+  }
+  for (; granule < end; granule++) owner_map_set(granule, 0);
+}
+
 /* Addresses that nobody has, or OS_OCCUPIED; nothing at all is there at once. */
 static enum os_map_result reserve(struct pages pages) {
   return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
@@ -196,6 +210,11 @@ enum { BASE_ATTEMPTS = 64 };
 static struct pages all_entries(void) {
   size_t chunks = load_relaxed(&window.chunk_limit);
   return (struct pages){chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
+}
+
+void window_keep_huge_out_of_maps(void) {
+  struct pages all = all_entries();
+  os_advise_huge(pages_address(all), pages_bytes(all), false);
 }
 
 /* Draws the window and reserves its maps; false when refused. */
