@@ -41,7 +41,7 @@ PATTERNS = (
     Pattern("small chains", "realloc from 16 bytes up to 16 KiB, by halves; each fourth lasts", 4000, (512,)),
     Pattern("large chains", "realloc from 24 KiB up to 2 MiB, where it is or not", 250, (64 << 10,)),
     Pattern("around the period", "seven sizes from R/8 to 8 R, three sites", 8000, (4096,)),
-    Pattern("resonance", "turns of exactly R bytes, with one block of each of two other sites", 8000, (1024,)),
+    Pattern("resonance", "turns of exactly R bytes, with a block of each of two other sites", 8000, (1024,)),
     Pattern("tiny beside huge", "65,536 blocks of 16 bytes for each of a mebibyte", 20, (1024,)),
     Pattern("bursts", "quiet, then a burst of another site; R changes sixteenfold between the rounds",
             16000, (256, 4096, 1024), gives_every=3),
