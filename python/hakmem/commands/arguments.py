@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -36,6 +37,33 @@ def complete_pids(
 def pid_argument(command: Command) -> Command:
     """PID of the process to read."""
     return click.argument("pid", type=click.IntRange(min=1), shell_complete=complete_pids)(command)
+
+
+def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
+    """A flag for each, with its help; the command gets the one that was given as `name`, or None.  Two of
+    them are an error: the last one would win silently."""
+
+    def choose(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if not value:
+            return
+        flag = str(parameter.name)
+        earlier = context.meta.setdefault(name, flag)
+        if earlier != flag:
+            raise click.UsageError(f"--{earlier} and --{flag} exclude each other; use one of them", context)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_choice(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the command's own
+            return command(*arguments, **options, **{name: click.get_current_context().meta.get(name)})
+
+        found: Any = with_choice
+        for flag, text in reversed(flags.items()):
+            found = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)(
+                found
+            )
+        return cast("Command", found)
+
+    return decorate
 
 
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
