@@ -20,10 +20,10 @@ static volatile int last_site;
     for (; times; times--) kept[kept_count++] = malloc(bytes);                              \
     last_site = number; /* no two of them are one function */                               \
   }
-#define EACH(what)                                                                                \
-  EACH_8(what, 0)                                                                                 \
-  EACH_8(what, 1) EACH_8(what, 2) EACH_8(what, 3) EACH_8(what, 4) EACH_8(what, 5) EACH_8(what, 6) \
-      EACH_8(what, 7)
+#define EACH(what) \
+  EACH_8(what, 0)  \
+  EACH_8(what, 1)  \
+  EACH_8(what, 2) EACH_8(what, 3) EACH_8(what, 4) EACH_8(what, 5) EACH_8(what, 6) EACH_8(what, 7)
 #define EACH_8(what, high)                                                             \
   what(0##high##0) what(0##high##1) what(0##high##2) what(0##high##3) what(0##high##4) \
       what(0##high##5) what(0##high##6) what(0##high##7)
