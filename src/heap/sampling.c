@@ -50,7 +50,7 @@ static unsigned class_of(const struct allocation *allocation, uint64_t *block_by
 static void count_request(struct heap *heap, unsigned class, size_t size) {
   if (class < CLASS_COUNT) {
     class_figures_need(heap);
-    class_figures_profiled(heap, class, size);
+    class_figures_profiled(heap, class);
   } else {
     count(&heap->owner.counters, COUNT_profiled_big_blocks);
     count_add(&heap->owner.counters, COUNT_profiled_big_bytes, size);

@@ -285,7 +285,10 @@ def _read_sites(
         number: Stack(_outside(np.frombuffer(piece, np.uint64).tolist(), own), bool(row["is_complete"]))
         for (number, row), piece in zip(used.items(), pieces, strict=True)
     }
-    stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
+    lost = Stack((), is_complete=False)
+    stacks.setdefault(schema.constant("site_lost"), lost)
+    # No frame was found: of a static program that is so at each of its sites.
+    stacks |= {n: lost for n, row in enumerate(rows) if n not in stacks and row["allocated"]["blocks"] > 0}
     weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
     lifetimes = {
         number: tuple(row["lifetimes"].tolist()) for number, row in used.items() if row["freed_samples"]
