@@ -7,9 +7,9 @@ from collections.abc import Hashable
 from pathlib import PurePosixPath
 
 from hakmem.profile.model import Frame, Profile, Sample, Stack
-from hakmem.profile.wrappers import program_frames, without_arguments
+from hakmem.profile.short_names import short_name
+from hakmem.profile.wrappers import program_frames
 
-NAME_LENGTH_MAX = 80
 DEPTH = 3  # frames that make a site, where nothing else is asked for
 
 
@@ -72,11 +72,3 @@ def frame_text(frame: Frame) -> str:
         return name
     line = f":{frame.line}" if frame.line else ""
     return f"{name} ({PurePosixPath(frame.file).name}{line})"
-
-
-def short_name(function: str) -> str:
-    """Without arguments, and without the middle of a long one: templates have no end."""
-    name = without_arguments(function)
-    if len(name) <= NAME_LENGTH_MAX:
-        return name
-    return f"{name[: NAME_LENGTH_MAX // 2]}…{name[-NAME_LENGTH_MAX // 2 :]}"
