@@ -36,7 +36,7 @@ def _trailer(body: bytes) -> dict[str, str]:
     while at + FRAME.size <= len(body):
         flags, length = FRAME.unpack_from(body, at)
         at += FRAME.size
-        if flags & IS_TRAILER:
+        if flags & IS_TRAILER and at + length <= len(body):
             rows = body[at : at + length].decode(errors="replace").splitlines()
             pairs = (row.partition(":") for row in rows)
             return {name.strip().lower(): value.strip() for name, _, value in pairs}
