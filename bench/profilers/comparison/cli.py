@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--tool", action="append", default=[], help="only this one (again for more)")
     parser.add_argument("--rounds", type=int, default=3, help="of processor time, interleaved (default: 3)")
     parser.add_argument(
-        "--answers", type=int, default=1, help="questions; the median one counts (default: 1)"
+        "--answers", type=int, default=3, help="questions; the median one counts (default: 3)"
     )
     parser.add_argument("--seconds", type=float, default=5.0, help="that a tool looks (default: 5)")
     arguments = parser.parse_args(words)
@@ -82,25 +82,30 @@ def rows_of(program: Program, tools: list[Tool], arguments: argparse.Namespace) 
     plain = seconds.get("plain")
     rows = [[program.name, "none", "", "", "", f"{plain:.2f} s" if plain else "", "", "", ""]]
     for tool in tools:
-        answers, failure = [], ""
+        answers: list[Answer] = []
+        failures: list[str] = []
         for _ in range(arguments.answers):
             say(f"{program.name}: {tool.name} is asked")
             try:
                 answers.append(answer(program, tool, arguments.seconds))
             except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
-                failure = str(error)
+                failures.append(str(error))
                 say(f"{tool.name}: {error}")
-        rows.append(row_of(program, tool, answers, failure, relative(tool, seconds, plain)))
+        rows.append(row_of(program, tool, answers, failures, relative(tool, seconds, plain)))
     return rows
 
 
-def row_of(program: Program, tool: Tool, answers: list[Answer], failure: str, cost: list[str]) -> list[str]:
+def row_of(
+    program: Program, tool: Tool, answers: list[Answer], failures: list[str], cost: list[str]
+) -> list[str]:
     about = [program.name, tool.name, tool.needs, "no" if tool.attaches else "yes"]
     if not answers:
-        return [*about, f"failed: {failure[:80]}", *cost, "", ""]
+        return [*about, f"failed: {failures[-1] if failures else 'not asked'}", *cost, "", ""]
     middle = sorted(answers, key=lambda one: one.seconds)[len(answers) // 2]
-    error = f"{100 * middle.score.error:.1f} %" if middle.score.error is not None else ""
-    return [*about, f"{middle.seconds:.1f} s", *cost, f"{middle.score.found} of 10", error]
+    tried = len(answers) + len(failures)
+    failed = f" ({len(failures)} of {tried} failed)" if failures else ""
+    error = f"{100 * middle.score.error:.0f} %" if middle.score.error is not None else ""
+    return [*about, f"{middle.seconds:.1f} s{failed}", *cost, f"{middle.score.found} of 10", error]
 
 
 def relative(tool: Tool, seconds: dict[str, float], plain: float | None) -> list[str]:

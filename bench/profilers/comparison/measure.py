@@ -38,7 +38,7 @@ def fresh_folder(name: str) -> Path:
 def processor_seconds(start: Start, *arguments: str) -> float:
     """Of the program and of all that was started with it and has ended."""
     with subprocess.Popen(
-        start.with_arguments(*arguments), env=start.variables(), stdin=subprocess.DEVNULL,
+        start.with_arguments(*arguments), env=start.variables(), cwd=WORK, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         _, status, usage = os.wait4(process.pid, 0)
@@ -82,7 +82,7 @@ def answer(program: Program, tool: Tool, seconds: float) -> Answer:
 def attached(program: Program, tool: Tool, folder: Path, seconds: float) -> Answer:
     start = tool.off(program)
     with subprocess.Popen(
-        start.with_arguments("pace", "600"), env=start.variables(), stdin=subprocess.DEVNULL,
+        start.with_arguments("pace", "600"), env=start.variables(), cwd=folder, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip
         try:
@@ -93,6 +93,8 @@ def attached(program: Program, tool: Tool, folder: Path, seconds: float) -> Answ
             began = time.monotonic()
             lines = list(tool.ask(process.pid, folder, seconds))
             took = time.monotonic() - began
+            if process.poll() is not None and not tool.ends_process:
+                raise RuntimeError(f"the process that it was asked about has ended with {process.returncode}")
         finally:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGKILL)
@@ -103,7 +105,7 @@ def started(program: Program, tool: Tool, folder: Path, seconds: float) -> Answe
     start = tool.on(program, folder)
     began = time.monotonic()
     with subprocess.Popen(
-        start.with_arguments("pace", f"{seconds:g}"), env=start.variables(), stdin=subprocess.DEVNULL,
+        start.with_arguments("pace", f"{seconds:g}"), env=start.variables(), cwd=folder, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     ) as process:  # fmt: skip
         try:

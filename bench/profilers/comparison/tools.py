@@ -9,7 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from .places import BUILD, LIBRARY, debian_library
@@ -53,6 +55,7 @@ class Tool:
     attaches = False
     runs = NATIVE
     has_cost = True  # False: as the row of the same tool above
+    ends_process = False  # by its way of asking; another that ends it has failed
     is_there_when_off = True  # False: nothing is loaded until it is asked
     turns_share = 1.0  # of the work, for tools that are very slow
 
@@ -122,6 +125,7 @@ class HeaptrackAttached(Heaptrack):
     needs = "nothing; gdb"
     attaches = True
     has_cost = False
+    ends_process = True
 
     def missing(self) -> str:
         return super().missing() or ("" if shutil.which("gdb") else "apt-get install gdb")
@@ -129,15 +133,20 @@ class HeaptrackAttached(Heaptrack):
     def ask(self, pid: int, folder: Path, seconds: float) -> Iterable[str]:
         words = ["heaptrack", "-o", str(folder / "heaptrack"), "--pid", str(pid)]
         with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
         ) as tool:  # fmt: skip
-            assert tool.stdout is not None
-            if not any("injection finished" in line for line in tool.stdout):
-                raise RuntimeError("it did not attach")
-            time.sleep(seconds)
-            os.kill(pid, signal.SIGTERM)  # its file is whole when the process has gone
-            tool.stdout.read()
-            tool.wait(LIMIT_S)
+            try:
+                assert tool.stdout is not None
+                said = list(takewhile(lambda line: line != "injection finished\n", tool.stdout))
+                if "libheaptrack_inject" not in Path(f"/proc/{pid}/maps").read_text():
+                    raise RuntimeError(f"gdb did not inject it: {said[-2].strip() if said[1:] else ''}")
+                time.sleep(seconds)
+                os.kill(pid, signal.SIGTERM)  # its file is whole when the process has gone
+                tool.wait(LIMIT_S)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(tool.pid, signal.SIGKILL)
         return self.read(folder)
 
 
@@ -166,14 +175,15 @@ class Memray(Tool):
 
 class MemrayAttached(Memray):
     name = "memray attach"
-    needs = "memray in its environment; gdb"
+    needs = "memray in its environment; lldb or gdb"
     attaches = True
     has_cost = False
 
     def ask(self, pid: int, folder: Path, seconds: float) -> Iterable[str]:
         python, out = str(python_with("memray")), folder / "memray.bin"
+        method = "lldb" if shutil.which("lldb") else "auto"  # gdb 13 fails on processors with AMX
         output_of(
-            python, "-m", "memray", "attach", "-o", out, "--trace-python-allocators",
+            python, "-m", "memray", "attach", "-o", out, "--trace-python-allocators", "--method", method,
             "--duration", str(int(seconds)), str(pid),
         )  # fmt: skip
         wait_for_file(folder, "memray.bin")
@@ -208,6 +218,7 @@ class Gperftools(Tool):
     name = "gperftools + pprof"
     needs = "HEAPPROFILE at its start"
     library = debian_library("libtcmalloc.so.4")
+    turns_share = 0.1
 
     def missing(self) -> str:
         found = self.library and shutil.which("google-pprof")
