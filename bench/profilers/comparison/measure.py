@@ -105,8 +105,9 @@ def started(program: Program, tool: Tool, folder: Path, seconds: float) -> Answe
     start = tool.on(program, folder)
     began = time.monotonic()
     with subprocess.Popen(
-        start.with_arguments("pace", f"{seconds:g}"), env=start.variables(), cwd=folder, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        start.with_arguments("pace", f"{seconds:g}"), env=start.variables(), cwd=folder,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as process:  # fmt: skip
         try:
             process.wait(LIMIT_S)
