@@ -13,6 +13,7 @@ import struct
 import threading
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -35,6 +36,7 @@ class Receiver(HTTPServer):
         self.status = 200
         self.kind = "text/plain"
         self.answer = b"the tenant has no more room\n"
+        self.drips_until: threading.Event | None = None  # it answers for long, a byte at a time
 
     @property
     def url(self) -> str:
@@ -50,6 +52,12 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", self.server.kind)
         self.end_headers()
         self.wfile.write(self.server.answer)
+        if is_over := self.server.drips_until:
+            with suppress(OSError):
+                for _ in range(3000):
+                    self.wfile.write(b"x")
+                    if is_over.wait(0.01):
+                        break
 
     def log_message(self, *_arguments: object) -> None:
         pass
@@ -236,6 +244,15 @@ def test_a_server_that_is_not_there_or_says_nothing(named: Profile) -> None:
             push(named, url, timeout_s=0.2)
     with pytest.raises(HakmemError, match=r"cannot send the profile to .*refused"):
         push(named, url)
+
+
+def test_a_server_that_answers_for_ever(named: Profile, server: Receiver) -> None:
+    server.drips_until = threading.Event()
+    try:
+        with pytest.raises(HakmemError, match=r"cannot send the profile to .*timed out"):
+            push(named, server.url, timeout_s=0.3)
+    finally:
+        server.drips_until.set()
 
 
 @pytest.mark.parametrize(

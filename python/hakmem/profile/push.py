@@ -14,6 +14,7 @@ import http.client
 import json
 import re
 import secrets
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -75,7 +76,7 @@ def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
         request.add_header("Authorization", place.authorization)
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            body = answer.read(ANSWER_BYTES_MAX)
+            body = answer_of(answer, time.monotonic() + timeout_s)
             refusal = status_of(answer.headers, body) if place.server == "parca" else ""
     except urllib.error.HTTPError as error:
         said = error.read(SAID_LENGTH_MAX).decode(errors="replace").strip()
@@ -86,6 +87,16 @@ def push(profile: Profile, address: str, timeout_s: float = TIMEOUT_S) -> None:
         raise HakmemError(f"cannot send the profile to {place.url}: {why}") from None
     if refusal:
         raise HakmemError(f"{place.url} refused the profile: {refusal}")
+
+
+def answer_of(answer: http.client.HTTPResponse, end_s: float) -> bytes:
+    """The start of it; TimeoutError if it has not come in time, and also if it goes on and on."""
+    body = b""
+    while len(body) < ANSWER_BYTES_MAX and (piece := answer.read1(ANSWER_BYTES_MAX)):
+        body += piece
+        if time.monotonic() > end_s:
+            raise TimeoutError("timed out")
+    return body
 
 
 def request_for(profile: Profile, place: Place) -> urllib.request.Request:
