@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,8 +67,7 @@ def test_functions_of_python(tool: Tool, tmp_path: Path, program: Callable[[str]
     script.write_text(PYTHON)
     stacks = folded(tool, [python, "-X", "perf", script], tmp_path / "x.folded")
     [frames] = [stack for stack in stacks if any("leaf" in frame for frame in stack)]
-    functions = [found[1] for frame in frames if (found := re.match(r"py::([\w<>]+):.*leak\.py", frame))]
-    assert functions == ["<module>", "outer", "leaf"]
+    assert [frame for frame in frames if "py::" in frame] == ["py::<module>", "py::outer", "py::leaf"]
     assert "[incomplete stack]" not in frames
 
 
