@@ -5,7 +5,7 @@ Formats keep the whole names.  What is left out, until the name fits:
     always      arguments, result types, ABI tags, inline namespaces of C++ libraries, default template
                 arguments of std::, aliases written out (std::basic_string<char, …> is std::string)
     if needed   template arguments, the innermost first: std::map<std::string, std::vector<…>>
-    at last     the middle of the name
+    in the end  the middle of the name
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_CHARACTERS = re.compile(
     r"std::basic_(string(_view)?|[io]?(f|string)?stream|streambuf|filebuf|stringbuf|ios|regex)"
 )
 _CHARACTERS = {"char": "", "wchar_t": "w", "char8_t": "u8", "char16_t": "u16", "char32_t": "u32"}
-_HIDDEN = "\0"  # stands for an operator's signs, which are no brackets
+_HIDDEN = "\0"  # stands for the signs of an operator
 
 
 @lru_cache(1 << 16)
