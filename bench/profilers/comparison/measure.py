@@ -35,6 +35,11 @@ def fresh_folder(name: str) -> Path:
     return folder
 
 
+def forget_names(pid: int) -> None:
+    """What a compiler has told profilers of a process that has ended."""
+    Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+
+
 def processor_seconds(start: Start, *arguments: str) -> float:
     """Of the program and of all that was started with it and has ended."""
     with subprocess.Popen(
@@ -43,6 +48,7 @@ def processor_seconds(start: Start, *arguments: str) -> float:
     ) as process:  # fmt: skip
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+    forget_names(process.pid)
     if process.returncode:
         raise RuntimeError(f"{Path(start.words[0]).name} ended with {process.returncode}")
     return usage.ru_utime + usage.ru_stime
@@ -98,6 +104,7 @@ def attached(program: Program, tool: Tool, folder: Path, seconds: float) -> Answ
         finally:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGKILL)
+    forget_names(process.pid)
     return Answer(took, score(of_folded(lines), program.shares))
 
 
@@ -114,6 +121,7 @@ def started(program: Program, tool: Tool, folder: Path, seconds: float) -> Answe
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise RuntimeError(f"not ended after {LIMIT_S:g} s") from None
+    forget_names(process.pid)
     if process.returncode:
         raise RuntimeError(f"it ended with {process.returncode}")
     lines = list(tool.report(program, folder))

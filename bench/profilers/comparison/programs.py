@@ -28,7 +28,7 @@ class Program:
 
     name: str
     source: Path
-    turns: int  # of work, so that it takes a second or two
+    turns: int  # of work, so that it takes a second
     words: list[str]
     # Options and variables with which code that is compiled while it runs, and objects in arenas, are seen
     # by profilers of malloc.
@@ -68,13 +68,13 @@ def built(compiler: str, source: Path, *options: str) -> tuple[Path, str]:
 def cxx_program() -> Program:
     source = PROGRAMS / "leak.cc"
     path, missing = built("g++", source, "-O2", "-g", "-fno-optimize-sibling-calls")
-    return Program("C++", source, 400, [str(path)], missing=missing)
+    return Program("C++", source, 2000, [str(path)], missing=missing)
 
 
 def rust_program() -> Program:
     source = PROGRAMS / "leak.rs"
     path, missing = built("rustc", source, "-O", "-g", "--edition=2021")
-    return Program("Rust", source, 400, [str(path)], missing=missing)
+    return Program("Rust", source, 2000, [str(path)], missing=missing)
 
 
 @cache
@@ -111,7 +111,7 @@ def python_program() -> Program:
     return Program(
         "Python",
         source,
-        60,
+        600,
         [python, str(source)],
         [python, "-X", "perf", str(source)],
         {"PYTHONMALLOC": "malloc"},
@@ -124,7 +124,7 @@ def node_program() -> Program:
     return Program(
         "node",
         source,
-        400,
+        800,
         [node or "", str(source)],
         [node or "", "--perf-basic-prof", "--interpreted-frames-native-stack", str(source)],
         missing="" if node else "node is not installed",

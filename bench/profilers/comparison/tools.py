@@ -57,7 +57,7 @@ class Tool:
     has_cost = True  # False: as the row of the same tool above
     ends_process = False  # by its way of asking; another that ends it has failed
     is_there_when_off = True  # False: nothing is loaded until it is asked
-    turns_share = 1.0  # of the work, for tools that are very slow
+    turns_share = 1.0  # of the work, for slow tools: they do it once
 
     def missing(self) -> str:
         return ""
@@ -103,6 +103,7 @@ class Heaptrack(Tool):
     name = "heaptrack"
     needs = "a start under it"
     is_there_when_off = False
+    turns_share = 0.2
 
     def missing(self) -> str:
         return "" if shutil.which("heaptrack") else "apt-get install heaptrack"
@@ -155,6 +156,7 @@ class Memray(Tool):
     needs = "a start under it"
     runs = ("Python",)
     is_there_when_off = False
+    turns_share = 0.2
 
     def missing(self) -> str:
         return "" if python_with("memray") else "pip install memray"
@@ -218,7 +220,7 @@ class Gperftools(Tool):
     name = "gperftools + pprof"
     needs = "HEAPPROFILE at its start"
     library = debian_library("libtcmalloc.so.4")
-    turns_share = 0.1
+    turns_share = 0.05
 
     def missing(self) -> str:
         found = self.library and shutil.which("google-pprof")
@@ -241,7 +243,7 @@ class Dhat(Tool):
     needs = "a start under it"
     runs = ("C++", "Rust")
     is_there_when_off = False
-    turns_share = 0.05
+    turns_share = 0.1
 
     def missing(self) -> str:
         return "" if shutil.which("valgrind") else "apt-get install valgrind"
