@@ -136,6 +136,24 @@ static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
   return memcmp(code, ending, sizeof code) == 0;
 }
 
+/* Code without tables and frame pointers that CPython makes for profilers (-X perf), one piece for each function, to call its
+ * interpreter.  Its caller is a module's: only then the kernel is asked for the code, which may be gone. */
+static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
+  static const unsigned char ending[] = TRAMPOLINE_ENDING;
+  static const struct unwind_rule trampoline_rule = {.end_register = REGISTER_SP,
+                                                     .end_offset = (TRAMPOLINE_WORDS + 1) * WORD,
+                                                     .saved = 1 << REGISTER_RETURN,
+                                                     .place[REGISTER_RETURN] = -1};
+  unsigned char code[sizeof ending];
+  struct os_module module;
+  uintptr_t caller;
+  if (!read_word(walk, walk->value[REGISTER_SP] + TRAMPOLINE_WORDS * WORD, &caller)) return false;
+  if (!os_find_module(caller, &module)) return false;
+  if (!os_read_safely(code, (const void *)walk->instruction, sizeof code)) return false;
+  *rule = trampoline_rule;
+  return memcmp(code, ending, sizeof code) == 0;
+}
+
 /* Frames lie one above the other.  Once there may be another stack: Go calls C on one that is not the caller's. */
 static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   struct os_module module;
@@ -196,6 +214,7 @@ static enum step step(struct walk *walk) {
   if (walk->module.end && unwind_table_has_start(&walk->module, walk->instruction))
     return STEP_OUTERMOST;
   if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);
+  if (!walk->module.end && find_trampoline_rule(walk, &rule)) return step_by_rule(walk, &rule);
   return step_by_frame_pointer(walk);
 }
 
