@@ -16,7 +16,6 @@
 #include "pool/slab_pool.h"
 #include "profile/control.h"
 #include "profile/sampled_slabs.h"
-#include "profile/samples.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -163,7 +162,6 @@ static void after_fork_in_child(void) {
   arenas_after_fork();
   slab_pool_after_fork();
   sampled_slabs_after_fork();
-  samples_after_fork();
   range_magazines_after_fork();
   reclaim_after_fork();
   starter_after_fork();
