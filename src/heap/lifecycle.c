@@ -11,6 +11,7 @@
 #include "hardened/checked.h"
 #include "large/range_magazine.h"
 #include "map/huge.h"
+#include "map/metadata.h"
 #include "os/lock.h"
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
@@ -75,6 +76,7 @@ static bool start_library(void) {
     huge_init();
     if (!window_init(options.window_gib << 30)) return false;
   }
+  if (!metadata_start()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");
