@@ -22,7 +22,6 @@ static void tell(const struct os_crash *crash) {
 }
 
 RESIDENT void crash_watch(void) {
-  if (options.guard || options.harden) os_backtrace_prepare();
   if (!options.crash_line && !options.guard) return;
   os_watch_crashes(tell);
   if (options.guard) os_watch_first();

@@ -206,13 +206,6 @@ void os_watch_first(void);
 
 /* ---- call stacks ---------------------------------------------------------------------------------- */
 
-/* What os_backtrace needs is loaded, which allocates; until then it finds nothing. */
-void os_backtrace_prepare(void);
-/* The return addresses of this thread's callers, innermost first, `frames_max` at most, and how many.
- * They begin with `from`, if it is among them; with 0 at the first that is not the shared library's.
- * None where libc cannot tell. */
-unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from);
-
 struct os_place {
   const char *module; /* path of the file that the code is from; NULL when unknown */
   uintptr_t module_base;

@@ -1,9 +1,9 @@
-/* src/profile/unwind_table and what it feeds: records that compilers write, and any bytes in their place. */
+/* src/stack/unwind_table and what it feeds: records that compilers write, and any bytes in their place. */
 #include <string.h>
 #include <sys/mman.h>
 
-#include "profile/unwind_program.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_program.h"
+#include "stack/unwind_table.h"
 #include "unit.h"
 
 /* A module of two functions: a header with a sorted table, a common record, two records.  Offsets are from its start. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 enum { DEPTH = 5, FRAMES_MAX = 100 };
 

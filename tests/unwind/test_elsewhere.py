@@ -14,7 +14,7 @@ from conftest import Result
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 EMULATOR = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
-PARTS = ("profile/unwind*.c", "os/*.c", "base/*.c")
+PARTS = ("stack/unwind*.c", "os/*.c", "base/*.c")
 SOURCES = sorted(path for part in PARTS for path in (ROOT / "src").glob(part))
 FLAGS = ["-std=gnu17", "-D_GNU_SOURCE", "-DHAK_DEBUG=0", "-g", f"-I{ROOT / 'src'}", "-pthread"]
 

@@ -1,4 +1,4 @@
-"""src/profile/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
+"""src/stack/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/registers.h"
 #include "os/os.h"
-#include "profile/unwind_cache.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_cache.h"
+#include "stack/unwind_table.h"
 
 enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };
 

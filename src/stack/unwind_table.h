@@ -1,11 +1,11 @@
 /* unwind_table.h: finding in a module's .eh_frame what is said about an instruction.
  *
  * The format is that of the Linux Standard Base (exception frames), with DWARF's call frame instructions in it. */
-#ifndef HAK_PROFILE_UNWIND_TABLE_H
-#define HAK_PROFILE_UNWIND_TABLE_H
+#ifndef HAK_STACK_UNWIND_TABLE_H
+#define HAK_STACK_UNWIND_TABLE_H
 
 #include "os/os.h"
-#include "profile/unwind_bytes.h"
+#include "stack/unwind_bytes.h"
 
 /* What is said of one function: a record of its own, and one that it shares with others. */
 struct unwind_record {

@@ -3,8 +3,8 @@
  * Works at any place: in a signal handler, inside dlopen and dlclose, after a fork, on a stack of any size, also one that the
  * program made and switched to, and one that was overwritten.  It takes no lock, allocates nothing, and calls nobody but, for
  * stacks that it does not know yet, the kernel (os_can_read).  docs/decisions/0033. */
-#ifndef HAK_PROFILE_UNWIND_H
-#define HAK_PROFILE_UNWIND_H
+#ifndef HAK_STACK_UNWIND_H
+#define HAK_STACK_UNWIND_H
 
 #include "base/compiler.h"
 

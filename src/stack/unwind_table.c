@@ -1,6 +1,6 @@
-#include "profile/unwind_table.h"
+#include "stack/unwind_table.h"
 
-#include "profile/unwind_rule.h"
+#include "stack/unwind_rule.h"
 
 /* Encodings of addresses: the lower half is the format, the upper what it is relative to. */
 enum {
