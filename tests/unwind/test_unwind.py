@@ -87,6 +87,17 @@ def test_system_calls(stack: str, program: Program, plain: Plain) -> None:
     run(plain, program("silent.c"), stack)
 
 
+@on_x86_64
+@pytest.mark.parametrize("where", ["below", "above", "first"])
+def test_memory_beside_a_stack_is_none_of_it(where: str, program: Program, plain: Plain) -> None:
+    """It may be unmapped while the thread runs."""
+    result = plain([program("foreign.c", "-O1"), where])
+    if result.returncode == 77:
+        pytest.skip("something lies below the first thread's data")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert numbers_of(result.stdout)[0] > 1
+
+
 # ---- whole programs ---------------------------------------------------------------------------------------
 
 
