@@ -41,8 +41,8 @@ run: export HAK_RUN_COMMAND := $(value CMD)
 run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: build $(VENV)/ready | tools-test tools-kernels ## all tests (ARGS='tests/api -k name' for some)
-	@$(VENV)/bin/python scripts/test $(ARGS)
+test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
+	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)

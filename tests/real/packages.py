@@ -9,15 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 LIST = Path(__file__).with_name("packages.txt")
-SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
-LOCK = Path(__file__).resolve().parents[2] / "build" / "tests-real.lock"
-APT_TIMEOUT_S = 600
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "build" / "tests-real.lock"
+APT_INSTALL = ROOT / "scripts" / "apt-install"
 
 
 @dataclass(frozen=True)
@@ -46,22 +44,6 @@ def listed() -> list[Package]:
     return [Package(*words) for words in lines if words]
 
 
-@contextmanager
-def services_stay_off() -> Iterator[None]:
-    """Keeps Debian's packages from starting the servers that they bring; a policy that is there stays."""
-    if SERVICE_POLICY.exists():
-        yield
-        return
-    SERVICE_POLICY.write_text(
-        "#!/bin/sh\n# Written for a moment by hakmem's tests: start nothing.\nexit 101\n"
-    )
-    SERVICE_POLICY.chmod(0o755)
-    try:
-        yield
-    finally:
-        SERVICE_POLICY.unlink()
-
-
 def install_missing() -> str:
     """Installs the missing packages through apt-get; returns why some are still missing, or ''.
 
@@ -76,29 +58,12 @@ def install_now() -> str:
     if not missing:
         return ""
     names = " ".join(missing)
-    if shutil.which("apt-get") is None:
-        return f"no apt-get here to install {names}"
-    if os.geteuid() != 0:
-        return f"not root; install them with: apt-get install {names}"
-    print(f"\ntests/real: installing through apt-get: {names}", file=sys.__stderr__, flush=True)
-    with services_stay_off():
-        stale = apt_get(["update"])
-        error = apt_get(["install", "-y", "--no-install-recommends", *missing])
-    return f"could not install {names}: {error} {stale}".strip() if error else ""
-
-
-def apt_get(words: list[str]) -> str:
-    """Runs apt-get quietly; returns why it failed, or ''."""
-    command = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0", *words]
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    environment.pop("LD_PRELOAD", None)
-    try:
-        step = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=APT_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"apt-get {words[0]} took more than {APT_TIMEOUT_S} s"
-    return "" if step.returncode == 0 else f"apt-get {words[0]} failed: {step.stderr.strip()[-500:]}"
+    print(f"\ntests/real: installing {names}", file=sys.__stderr__, flush=True)
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    step = subprocess.run(
+        [APT_INSTALL, *missing], env=environment, capture_output=True, text=True, check=False
+    )
+    return "" if step.returncode == 0 else step.stderr.strip()[-700:]
 
 
 if __name__ == "__main__":

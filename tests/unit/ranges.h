@@ -4,21 +4,38 @@
 
 #include "child.h"
 #include "fake/os_fake.h"
+#include "large/range_cache.h"
 #include "map/metadata.h"
 #include "map/window.h"
 #include "pool/range.h"
 
+/* The class of the ranges in these tests, and its size. */
+enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
+
 static struct counters counters;
 
-static inline void ranges_set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
+static inline void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
 
-/* One of fresh memory, as of now. */
-static inline size_t ranges_fresh(size_t granules) {
-  struct range_request request = {granules, 1, 0, FROM_ANY};
-  size_t granule = range_take_fresh(&request, &counters);
+/* A range of fresh memory, as of now, that was asked for at site. */
+static inline size_t fresh_of(size_t granules, uint32_t site) {
+  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
   REQUIRE(granule != NO_GRANULE);
   range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
+  range_info(granule)->site = site;
   return granule;
+}
+static inline size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
+
+/* From the cache of all threads. */
+static inline size_t take(unsigned class, uint32_t site) {
+  size_t granule;
+  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
+}
+
+static inline uint64_t dirty_granules(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes.dirty_bytes >> GRANULE_SHIFT;
 }
 
 #endif

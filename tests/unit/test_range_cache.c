@@ -1,35 +1,7 @@
 /* src/large/range_cache: freed Large ranges found again by class and call site, by every thread. */
 #include "large/range_cache.h"
 
-#include "child.h"
-#include "fake/os_fake.h"
-#include "map/metadata.h"
-
-enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
-
-static struct counters counters;
-
-static size_t fresh_of(size_t granules, uint32_t site) {
-  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
-  REQUIRE(granule != NO_GRANULE);
-  range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
-  range_info(granule)->site = site;
-  return granule;
-}
-static size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
-
-static uint64_t dirty_granules(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.dirty_bytes >> GRANULE_SHIFT;
-}
-
-static size_t take(unsigned class, uint32_t site) {
-  size_t granule;
-  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
-}
+#include "ranges.h"
 
 static int keep_and_find(const void *unused) {
   (void)unused;

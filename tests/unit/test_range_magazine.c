@@ -6,37 +6,10 @@
 #include <sys/mman.h>
 
 #include "cache/divert.h"
-#include "fake/os_fake.h"
 #include "heaps.h"
 #include "large/large.h"
-#include "map/metadata.h"
+#include "ranges.h"
 #include "report/report.h"
-
-enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
-
-static struct counters counters;
-
-static size_t fresh_of(size_t granules, uint32_t site) {
-  size_t granule = range_take_fresh(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
-  REQUIRE(granule != NO_GRANULE);
-  range_info(granule)->stamp_ms = (uint32_t)os_now_coarse_ms();
-  range_info(granule)->site = site;
-  return granule;
-}
-static size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
-
-static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
-
-static uint64_t dirty_granules(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.dirty_bytes >> GRANULE_SHIFT;
-}
-
-static size_t take(unsigned class, uint32_t site) {
-  size_t granule;
-  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
-}
 
 /* Before the process grows: the cache and the own magazines; those of others, but not again in the same tick. */
 static int merge_before_growth(const void *unused) {

@@ -1,0 +1,85 @@
+"""scripts/apt-install on a machine where apt's locks are held, as they are by the first boot's upgrades.
+
+apt-get, sudo and id are stand-ins that say what the real ones say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+APT_INSTALL = Path(__file__).resolve().parents[2] / "scripts" / "apt-install"
+HELD = (
+    "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)",
+    "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 812 (apt-get)\n"
+    "E: Unable to lock directory /var/lib/apt/lists/",
+)
+APT_GET = """#!/bin/sh
+echo "$*" >>calls
+[ "$(wc -l <calls)" -gt {held} ] || {{ printf '%s\\n' '{message}' >&2; exit 100; }}
+case "$*" in *{broken}*) echo 'E: {broken} is broken' >&2; exit 100 ;; esac
+"""
+
+
+def run(
+    folder: Path,
+    *,
+    held: int = 0,
+    message: str = HELD[0],
+    broken: str = "nothing",
+    uid: int = 0,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    tools = {
+        "apt-get": APT_GET.format(held=held, message=message, broken=broken),
+        "id": f"#!/bin/sh\necho {uid}\n",
+        "sudo": "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n",
+        "tee": "#!/bin/sh\ncat >/dev/null\n",
+        "chmod": "#!/bin/sh\n",
+        "rm": "#!/bin/sh\n",
+    }
+    for name, text in tools.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return subprocess.run(
+        [APT_INSTALL, "one", "two"],
+        cwd=folder,
+        env={"PATH": path, "TMPDIR": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("message", HELD)
+def test_held_locks_are_waited_for(tmp_path: Path, message: str) -> None:
+    done = run(tmp_path, held=2, message=message)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("waiting for apt's lock, held by process 812") == 1
+    assert (tmp_path / "calls").read_text().splitlines()[-1].endswith("one two")
+
+
+def test_waiting_ends(tmp_path: Path) -> None:
+    done = run(tmp_path, held=1000, APT_WAIT_S="1")
+    assert done.returncode == 1
+    assert "another process has held apt's lock for 1 s, held by process 812" in done.stderr
+    assert "sudo apt-get install one two" in done.stderr
+
+
+def test_one_broken_source_stops_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, broken="update").returncode == 0
+
+
+def test_what_fails_is_said(tmp_path: Path) -> None:
+    done = run(tmp_path, broken="one")
+    assert done.returncode == 1
+    assert "E: one is broken" in done.stderr and "could not install one two" in done.stderr
+
+
+def test_without_root_the_packages_are_named(tmp_path: Path) -> None:
+    done = run(tmp_path, uid=1000)
+    assert done.returncode == 1 and not (tmp_path / "calls").exists()
+    assert "sudo apt-get install one two" in done.stderr

@@ -1,0 +1,49 @@
+"""Machines that hakmem is not for are refused when it is configured, in a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+OURS = {
+    "CMAKE_SYSTEM_NAME": "Linux",
+    "CMAKE_SIZEOF_VOID_P": "8",
+    "CMAKE_C_BYTE_ORDER": "LITTLE_ENDIAN",
+    "CMAKE_SYSTEM_PROCESSOR": "some",
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({}, ""),
+        ({"CMAKE_SYSTEM_NAME": "FreeBSD"}, "hakmem is for Linux; this would be built for FreeBSD"),
+        ({"CMAKE_SIZEOF_VOID_P": "4"}, "a 32-bit LITTLE_ENDIAN one: some"),
+        ({"CMAKE_C_BYTE_ORDER": "BIG_ENDIAN"}, "a 64-bit BIG_ENDIAN one: some"),
+    ],
+    ids=["ours", "system", "32-bit", "big-endian"],
+)
+def test_other_machines_are_refused(root: Path, other: dict[str, str], words: str) -> None:
+    settings = [f"-D{name}={value}" for name, value in (OURS | other).items()]
+    done = subprocess.run(
+        ["cmake", *settings, "-P", root / "cmake" / "machine.cmake"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == (not words)
+    assert words in " ".join(done.stderr.split())
+
+
+def test_a_32_bit_compiler_is_refused(root: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", root, "-B", tmp_path]
+        + ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "hakmem is for 64-bit little-endian processors" in " ".join(done.stderr.split())
