@@ -1,4 +1,5 @@
 /* src/profile: the table of live samples, and slabs of samples that are released while others take from them. */
+#include "map/metadata.h"
 #include "profile/sampled_slabs.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
@@ -73,6 +74,12 @@ static uint32_t found_site[MODEL_THREADS_MAX];
 static void set_up_tables(void) {
   set_up_pool();
   MODEL_REQUIRE(sites_find(other_stack, 2, true) == SITE_LOST + 1);
+}
+
+/* Two pieces of the tables are made by the threads, in memory that is there. */
+static void set_up_first(void) {
+  set_up_pool();
+  MODEL_REQUIRE(metadata_allocate(1));
 }
 
 static void note_at(const uintptr_t *frames, size_t frame_count) {
@@ -172,9 +179,10 @@ int main(int count, char **arguments) {
                                                      .check = check_site,
                                                      .mutants = site_mutants},
                                                     {.name = "profile-first-site",
-                                                     .set_up = set_up_pool,
+                                                     .set_up = set_up_first,
                                                      .threads = {note_stack, note_other},
                                                      .check = check_two_sites,
+                                                     .in_order = true,
                                                      .mutants = first_site_mutants},
                                                     {.name = "profile-release",
                                                      .set_up = set_up_slab,

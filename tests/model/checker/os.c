@@ -194,6 +194,7 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
   return true;
 }
 /* The unwinder reads tables that a scenario has none of. */
+void unwind_prepare(void) {}
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   (void)frames;
   (void)max;
