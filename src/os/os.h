@@ -221,6 +221,12 @@ struct os_module {
 /* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
  * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
 bool os_find_module(uintptr_t instruction, struct os_module *module);
+/* A segment of the program that was loaded, the first, the second, …; false after the last. */
+struct os_segment {
+  uintptr_t begin, end;
+  bool is_code, is_writable;
+};
+bool os_program_segment(unsigned number, struct os_segment *segment);
 /* True for hakmem's own code, of the shared library and of the archive. */
 bool os_is_in_library(uintptr_t instruction);
 /* Where the stack ends that the process began on; 0 when it is not told. */

@@ -68,5 +68,21 @@ bool os_find_module(uintptr_t instruction, struct os_module *module) {
   return false;
 }
 
+bool os_program_segment(unsigned number, struct os_segment *segment) {
+  const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
+  size_t count = headers ? getauxval(AT_PHNUM) : 0;
+  uintptr_t bias = bias_of(headers, count);
+  for (size_t index = 0; index < count; index++) {
+    const ElfW(Phdr) *header = &headers[index];
+    if (header->p_type != PT_LOAD || number--) continue;
+    *segment = (struct os_segment){.begin = bias + header->p_vaddr,
+                                   .end = bias + header->p_vaddr + header->p_filesz,
+                                   .is_code = header->p_flags & PF_X,
+                                   .is_writable = header->p_flags & PF_W};
+    return true;
+  }
+  return false;
+}
+
 /* The kernel puts the program's name above all. */
 uintptr_t os_first_stack_end(void) { return getauxval(AT_EXECFN); }

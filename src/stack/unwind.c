@@ -7,6 +7,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "stack/unwind_cache.h"
+#include "stack/unwind_index.h"
 #include "stack/unwind_table.h"
 
 enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };
@@ -227,11 +228,17 @@ static bool leaves_stack(const struct walk *walk, uintptr_t before) {
   return walk->is_interrupted || walk->value[REGISTER_SP] - before >= FRAME_MAX_BYTES;
 }
 
+void unwind_prepare(void) {
+  while (unwind_index_go_on()) {
+  }
+}
+
 NOINLINE size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   struct walk walk = {.unknown_pages = UNKNOWN_PAGES_MAX};
   walk.instruction = registers_capture(walk.value);
   uintptr_t before = walk.value[REGISTER_SP], entered = before;
   walk.stack = own_stack(before);
+  unwind_index_go_on();
   size_t count = 0;
   unsigned own = 0;
   enum step last;

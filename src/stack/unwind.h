@@ -14,4 +14,7 @@
  * where there were more than `max`, and where tables are missing.  errno is kept. */
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete);
 
+/* Does at once what the first stacks of some programs otherwise do piece by piece, and are incomplete meanwhile. */
+void unwind_prepare(void);
+
 #endif

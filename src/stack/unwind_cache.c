@@ -4,6 +4,7 @@
 #include "stack/unwind_cache.h"
 
 #include "base/bits.h"
+#include "stack/unwind_index.h"
 #include "stack/unwind_program.h"
 #include "stack/unwind_table.h"
 
@@ -55,7 +56,8 @@ static void write_entry(struct entry *entry, const union kept_words *kept) {
 
 static bool find(const struct os_module *module, uintptr_t instruction, struct kept *kept) {
   struct unwind_record record;
-  uintptr_t place = unwind_table_search(module, instruction);
+  uintptr_t place = module->unwind_header ? unwind_table_search(module, instruction)
+                                          : unwind_index_search(module, instruction);
   kept->check = unwind_table_check(module, place);
   kept->instruction = instruction;
   kept->record = place;

@@ -110,20 +110,32 @@ static struct augmentation take_common(struct unwind_bytes *bytes, struct unwind
   return result;
 }
 
-bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
-                       struct unwind_record *found) {
+uintptr_t unwind_table_next(const struct os_module *module, uintptr_t record) {
+  struct unwind_bytes own = record_at(module, record);
+  return bytes_left(&own) ? (uintptr_t)own.end : 0;
+}
+
+bool unwind_table_describe(const struct os_module *module, uintptr_t record,
+                           struct unwind_record *found, uintptr_t *code_bytes) {
   struct unwind_bytes own = record_at(module, record), common = common_of(module, own);
   if (!bytes_left(&own) || !bytes_left(&common)) return false;
   struct augmentation augmentation = take_common(&common, found);
   if (!augmentation.is_known || !is_understood(augmentation.encoding)) return false;
   bytes_skip(&own, sizeof(uint32_t));
   found->function = take_address(&own, augmentation.encoding);
-  uintptr_t length = take_address(&own, augmentation.encoding & FORMAT_MASK);
+  *code_bytes = take_address(&own, augmentation.encoding & FORMAT_MASK);
   if (augmentation.has_data) bytes_skip(&own, bytes_take_unsigned_leb(&own));
   found->common_program = common;
   found->program = own;
   found->is_signal = augmentation.is_signal;
-  return instruction - found->function < length;
+  return true;
+}
+
+bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
+                       struct unwind_record *found) {
+  uintptr_t code_bytes;
+  return unwind_table_describe(module, record, found, &code_bytes) &&
+         instruction - found->function < code_bytes;
 }
 
 /* ---- the sorted table ----------------------------------------------------------------------------------- */

@@ -19,7 +19,14 @@ struct unwind_record {
 /* Where the record is that speaks of the instruction; 0 without one. */
 uintptr_t unwind_table_search(const struct os_module *module, uintptr_t instruction);
 
-/* Reads it; false when it does not speak of the instruction, or in a way that is not known here. */
+/* Reads it, and how many bytes of code it speaks of; false when it is no function's, or in a way that is not known here. */
+bool unwind_table_describe(const struct os_module *module, uintptr_t record,
+                           struct unwind_record *found, uintptr_t *code_bytes);
+
+/* The record after it; 0 after the last, and where none lies. */
+uintptr_t unwind_table_next(const struct os_module *module, uintptr_t record);
+
+/* Reads it; false, too, when it does not speak of the instruction. */
 bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
                        struct unwind_record *found);
 

@@ -558,6 +558,10 @@ bool os_is_in_library(uintptr_t instruction) {
   return false;
 }
 uintptr_t os_first_stack_end(void) { return 0; }
+bool os_program_segment(unsigned number, struct os_segment *segment) {
+  (void)number, (void)segment;
+  return false;
+}
 
 void os_find_place(uintptr_t instruction, struct os_place *place) {
   (void)instruction;
