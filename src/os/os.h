@@ -219,7 +219,7 @@ struct os_module {
   uintptr_t begin, end, unwind_header;
 };
 /* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
- * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
+ * not tell (musl, glibc before 2.35) only those are known that were noted, the program and the shared library. */
 bool os_find_module(uintptr_t instruction, struct os_module *module);
 /* A segment of the program that was loaded, the first, the second, …; false after the last. */
 struct os_segment {
@@ -227,6 +227,9 @@ struct os_segment {
   bool is_code, is_writable;
 };
 bool os_program_segment(unsigned number, struct os_segment *segment);
+/* There, notes all modules that are loaded now, if they stay as long as the process does: no other may be unloaded.  At load
+ * alone: the dynamic linker's locks are taken. */
+void os_note_modules(bool is_first_load);
 /* True for hakmem's own code, of the shared library and of the archive. */
 bool os_is_in_library(uintptr_t instruction);
 /* Where the stack ends that the process began on; 0 when it is not told. */

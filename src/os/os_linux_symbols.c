@@ -11,11 +11,6 @@
 /* Given by the linker for each shared object, and for a program. */
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
-/* Then the program's code and ours are one. */
-static bool is_statically_linked(void) {
-  return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start < os_page_bytes();
-}
-
 /* Given where the archive is linked: all its code (cmake/whole.ld). */
 extern const char __start_hakmem_text[] WEAK HIDDEN, __stop_hakmem_text[] WEAK HIDDEN;
 
@@ -23,7 +18,7 @@ bool os_is_in_library(uintptr_t instruction) {
   bool is_archive = __start_hakmem_text != NULL;
   uintptr_t begin = (uintptr_t)(is_archive ? __start_hakmem_text : __ehdr_start);
   uintptr_t end = (uintptr_t)(is_archive ? __stop_hakmem_text : etext);
-  return (is_archive || !is_statically_linked()) && instruction >= begin && instruction < end;
+  return (is_archive || !os_is_in_program()) && instruction >= begin && instruction < end;
 }
 
 /* Weak: a fully static program has none. */
@@ -47,7 +42,7 @@ RESIDENT void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEX
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
   uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;
-  return is_statically_linked() || os_is_in_library(first);
+  return os_is_in_program() || os_is_in_library(first);
 }
 
 const struct os_libc_malloc *os_libc_malloc(void) {
