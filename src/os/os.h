@@ -214,9 +214,11 @@ struct os_place {
 };
 void os_find_place(uintptr_t instruction, struct os_place *place);
 
-/* Where a module lies in memory, and the sorted table (.eh_frame_hdr) of how its frames are unwound; 0 without one. */
+/* Where a module lies in memory, or the segment of one that has gaps; its sorted table (.eh_frame_hdr) of how its frames are
+ * unwound, 0 without one; and what that table and all that it refers to lie in. */
 struct os_module {
   uintptr_t begin, end, unwind_header;
+  uintptr_t tables_begin, tables_end;
 };
 /* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
  * not tell (musl, glibc before 2.35) only those are known that were noted, the program and the shared library. */

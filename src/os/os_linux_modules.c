@@ -19,9 +19,15 @@ static bool can_ask_linker(void) { return &_dl_find_object; }
 static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   struct dl_find_object found;
   if (!can_ask_linker() || _dl_find_object((void *)instruction, &found) != 0) return false;
+  uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
   *module = (struct os_module){.begin = (uintptr_t)found.dlfo_map_start,
                                .end = (uintptr_t)found.dlfo_map_end,
-                               .unwind_header = (uintptr_t)found.dlfo_eh_frame};
+                               .unwind_header = header};
+  /* Of a module that has gaps it tells the segment: the tables' is another. */
+  bool is_apart = header && header - module->begin >= module->end - module->begin;
+  if (is_apart && _dl_find_object((void *)header, &found) != 0) return false;
+  module->tables_begin = (uintptr_t)found.dlfo_map_start;
+  module->tables_end = (uintptr_t)found.dlfo_map_end;
   return true;
 }
 #else
@@ -52,6 +58,8 @@ static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
     if (begin < module->begin) module->begin = begin;
     if (end > module->end) module->end = end;
   }
+  module->tables_begin = module->begin;
+  module->tables_end = module->end;
   return module->begin < module->end;
 }
 

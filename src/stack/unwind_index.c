@@ -25,7 +25,7 @@ static struct os_segment code, tables; /* constant once the first record is know
 /* ---- the first record ------------------------------------------------------------------------------------------ */
 
 static struct os_module bounds_of(const struct os_segment *segment) {
-  return (struct os_module){.begin = segment->begin, .end = segment->end};
+  return (struct os_module){.tables_begin = segment->begin, .tables_end = segment->end};
 }
 
 static bool find_code(struct os_segment *found) {

@@ -31,9 +31,9 @@ static uintptr_t take_address(struct unwind_bytes *bytes, uint8_t encoding) {
 
 /* Without its length; empty where none lies in the module, or one of more than 4 GiB. */
 static struct unwind_bytes record_at(const struct os_module *module, uintptr_t address) {
-  struct unwind_bytes rest = {(const uint8_t *)address, (const uint8_t *)module->end};
+  struct unwind_bytes rest = {(const uint8_t *)address, (const uint8_t *)module->tables_end};
   struct unwind_bytes nothing = {0};
-  if (address < module->begin || address >= module->end) return nothing;
+  if (address < module->tables_begin || address >= module->tables_end) return nothing;
   uint64_t length = bytes_take(&rest, sizeof(uint32_t));
   return length <= bytes_left(&rest) ? bytes_part(&rest, length) : nothing;
 }
@@ -157,8 +157,8 @@ static const struct table_row *last_row_up_to(const struct table_row *rows, size
 
 uintptr_t unwind_table_search(const struct os_module *module, uintptr_t instruction) {
   uintptr_t header = module->unwind_header;
-  if (header < module->begin || header >= module->end) return 0;
-  struct unwind_bytes bytes = {(const uint8_t *)header, (const uint8_t *)module->end};
+  if (header < module->tables_begin || header >= module->tables_end) return 0;
+  struct unwind_bytes bytes = {(const uint8_t *)header, (const uint8_t *)module->tables_end};
   uint8_t version = bytes_take_one(&bytes), frame_encoding = bytes_take_one(&bytes);
   uint8_t count_encoding = bytes_take_one(&bytes), table_encoding = bytes_take_one(&bytes);
   if (version != 1 || table_encoding != SORTED_TABLE || !is_understood(count_encoding)) return 0;

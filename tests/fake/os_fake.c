@@ -546,7 +546,9 @@ bool os_find_module(uintptr_t instruction, struct os_module *module) {
   if (_dl_find_object((void *)instruction, &found) != 0) return false;
   *module = (struct os_module){.begin = (uintptr_t)found.dlfo_map_start,
                                .end = (uintptr_t)found.dlfo_map_end,
-                               .unwind_header = (uintptr_t)found.dlfo_eh_frame};
+                               .unwind_header = (uintptr_t)found.dlfo_eh_frame,
+                               .tables_begin = (uintptr_t)found.dlfo_map_start,
+                               .tables_end = (uintptr_t)found.dlfo_map_end};
   return true;
 #else
   (void)instruction, (void)module;

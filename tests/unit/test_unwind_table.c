@@ -51,7 +51,8 @@ static void make_module(void) {
   put_record(FIRST, CODE, first, sizeof first);
   put_record(SECOND, CODE + CODE_BYTES, second, sizeof second);
   uintptr_t begin = (uintptr_t)image;
-  module = (struct os_module){.begin = begin, .end = begin + BYTES, .unwind_header = begin};
+  module = (struct os_module){
+      .unwind_header = begin, .tables_begin = begin, .tables_end = begin + BYTES};
 }
 
 static bool rule_at(size_t code, struct unwind_rule *rule) {
@@ -120,8 +121,8 @@ static void test_check(void **state) {
     image[at] ^= 1;
   }
   assert_int_equal(unwind_table_check(&module, place), check);
-  assert_int_equal(unwind_table_check(&module, module.end), 0);
-  assert_int_equal(unwind_table_check(&module, module.begin - 1), 0);
+  assert_int_equal(unwind_table_check(&module, module.tables_end), 0);
+  assert_int_equal(unwind_table_check(&module, module.tables_begin - 1), 0);
 }
 
 /* Any bytes: something is said or not, and nothing is read beyond the module, which ends with its page. */

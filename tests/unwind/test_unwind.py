@@ -25,6 +25,7 @@ CODE = [
     "-O2 -static-pie",
     "-O2 -static -Wl,--eh-frame-hdr",
     "-O2 -static -Wl,--no-eh-frame-hdr",  # what gcc does by default
+    "-O2 -fomit-frame-pointer -no-pie -Wl,--section-start=.text=0x1000000",  # a gap before the code
 ]
 
 on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="its registers and traps are x86-64's")
