@@ -56,8 +56,9 @@ LINKS = ["", "-Wl,--eh-frame-hdr", "-static", "-static -Wl,--eh-frame-hdr"]
 
 @pytest.mark.parametrize("link", [*LINKS, "-DTHROUGH"])
 def test_musl(link: str, tmp_path: Path) -> None:
-    """Without a loader that tells of modules at any time, with tables and without an index of them: what is said is right, as far
-    as it goes.  It ends in the C library, which has no tables here."""
+    """Without a loader that tells of modules at any time, with tables and without an index of them.
+
+    What is said is right, as far as it goes: to the C library, which has no tables here."""
     headers = tmp_path / "kernel"
     headers.mkdir()
     triplet = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout
