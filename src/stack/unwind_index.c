@@ -14,7 +14,7 @@ enum {
   PARTS_BACK = 1 << 14,
   PARTS_TRIED = 8
 };
-static ATOMIC(uint32_t) parts[PARTS]; /* how far it lies behind the first one, plus 1 */
+static ATOMIC(uint32_t) parts[PARTS]; /* how far it lies after the first one, plus 1 */
 
 static ATOMIC(bool) is_done;          /* relaxed: who sees it late does a piece again */
 static ATOMIC(uintptr_t) searched_to; /* 0: not begun */

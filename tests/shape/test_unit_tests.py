@@ -41,6 +41,7 @@ ELSEWHERE = {
             "stack/unwind.c",
             "stack/unwind_cache.c",
             "stack/unwind_expression.c",
+            "stack/unwind_index.c",
             "stack/unwind_program.c",
         ],
     },
