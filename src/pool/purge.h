@@ -17,6 +17,7 @@ struct purge {
   size_t
       bytes_left; /* most that this round may still give back: this and the next bound its time */
   size_t calls_left;     /* most system calls that it may still do */
+  size_t calls;          /* those that it did */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
   bool work_remains;     /* something free was left: too young, or bytes or calls were used up */
@@ -50,6 +51,7 @@ INLINE bool purge_is_due(struct purge *purge, uint32_t stamp_ms) {
 
 /* One system call for the round; it may be refused. */
 INLINE void purge_note_call(struct purge *purge) {
+  purge->calls++;
   if (purge->calls_left) purge->calls_left--;
 }
 

@@ -18,6 +18,10 @@ enum { FALL_DIVISOR = 4 };
 #define FALL_BYTES ((uint64_t)64 << 10)
 /* Pages are scanned for where less than this part of what is free is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 40, SWING = 4 };
+/* While a program goes on freeing, only as long as a call finds so many, and else again when so much less is live: what is a page
+ * between others now is a whole slab soon.  But all when next to nothing is live: its last frees may stay in its magazines. */
+enum { SCAN_PAGES_A_CALL = 4, SCAN_DIVISOR = 2 };
+#define LAST_BYTES ((uint64_t)1 << 20)
 /* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
 
@@ -33,6 +37,8 @@ static ATOMIC(uint32_t) stage;
 static ATOMIC(uint64_t) given_live_bytes; /* what was live the last time; 0: it has grown since */
 static ATOMIC(uint64_t) stuck_bytes;      /* the least excess since: it lies in slabs in use */
 static ATOMIC(uint64_t) turns_left;       /* WAITING: slow paths; SCANNING: steps */
+static ATOMIC(uint64_t) scan_below_bytes; /* pages are scanned for again where less is in use */
+static ATOMIC(bool) is_at_rest;           /* it has stopped freeing */
 
 /* ---- how much ---------------------------------------------------------------------------------------------- */
 
@@ -83,8 +89,9 @@ static void stop(uint64_t excess) {
   store_relaxed(&stage, NOTHING);
 }
 
-static void begin(uint64_t live) {
+static void begin(uint64_t live, bool at_rest) {
   store_relaxed(&given_live_bytes, live ? live : 1);
+  store_relaxed(&is_at_rest, at_rest);
   store_relaxed(&stage, BEGUN);
 }
 
@@ -130,7 +137,7 @@ static void wait(const struct heap *heap) {
   if (!waits || !is_scattered(excess_over(live), live / SWING))
     stop(excess_over(live));
   else if (has_stopped(live, load_relaxed(&seen_live_bytes)))
-    begin(live);
+    begin(live, true);
   else
     wait_once(live, waits - 1);
 }
@@ -140,8 +147,8 @@ static void wait(const struct heap *heap) {
 enum { FRUITLESS_MAX = 16 };
 static ATOMIC(uint32_t) fruitless_steps;
 
-/* A step; true when more is left, and the last ones brought something. */
-static bool give(struct heap *heap, enum reclaim_reason reason) {
+/* A step, cut when more is left and the last ones brought something. */
+static struct purge give(struct heap *heap, enum reclaim_reason reason) {
   uint64_t committed = load_relaxed(&totals.committed_bytes);
   struct purge purge = reclaim(heap, reason);
   regret_note_given(&purge, true);
@@ -151,7 +158,8 @@ static bool give(struct heap *heap, enum reclaim_reason reason) {
                        : load_relaxed(&totals.committed_bytes) < committed;
   uint32_t fruitless = purge.is_cut && !has_given ? load_relaxed(&fruitless_steps) + 1 : 0;
   store_relaxed(&fruitless_steps, fruitless % FRUITLESS_MAX);
-  return purge.is_cut && fruitless < FRUITLESS_MAX;
+  purge.is_cut &= fruitless < FRUITLESS_MAX;
+  return purge;
 }
 
 static void begin_scan(const struct owner *owner) {
@@ -163,19 +171,29 @@ static void begin_scan(const struct owner *owner) {
 }
 
 static void give_slabs(struct heap *heap) {
-  if (give(heap, RECLAIM_EXCESS)) return;
-  uint64_t live = live_bytes(), excess = excess_over(live);
-  if (is_scattered(excess, live))
-    begin_scan(&heap->owner);
-  else
+  if (give(heap, RECLAIM_EXCESS).is_cut) return;
+  uint64_t live = live_bytes(), excess = excess_over(live), used = used_bytes(heap);
+  bool is_time = load_relaxed(&is_at_rest) || used < load_relaxed(&scan_below_bytes);
+  if (!is_time || !is_scattered(excess, live)) {
     stop(excess);
+  } else {
+    store_relaxed(&scan_below_bytes, used / SCAN_DIVISOR);
+    begin_scan(&heap->owner);
+  }
+}
+
+static bool is_worth_its_calls(const struct heap *heap, const struct purge *purge) {
+  return purge->purged_bytes >= purge->calls * SCAN_PAGES_A_CALL * os_page_bytes() ||
+         load_relaxed(&is_at_rest) || used_bytes(heap) < LAST_BYTES;
 }
 
 static void scan(struct heap *heap) {
-  if (give(heap, RECLAIM_EXCESS_PAGES)) return;
+  struct purge purge = give(heap, RECLAIM_EXCESS_PAGES);
+  bool goes_on = is_worth_its_calls(heap, &purge);
+  if (goes_on && purge.is_cut) return;
   uint64_t turns = load_relaxed(&turns_left) - 1;
   store_relaxed(&turns_left, turns);
-  if (!turns) stop(excess_over(live_bytes()));
+  if (!turns || !goes_on) stop(excess_over(live_bytes()));
 }
 
 static void go_on(struct heap *heap) {
@@ -192,7 +210,9 @@ static void go_on(struct heap *heap) {
 
 static void note_change(uint64_t excess, uint64_t live) {
   if (excess < load_relaxed(&stuck_bytes)) store_relaxed(&stuck_bytes, excess);
-  if (live > load_relaxed(&given_live_bytes) + EXCESS_BYTES) store_relaxed(&given_live_bytes, 0);
+  if (live <= load_relaxed(&given_live_bytes) + EXCESS_BYTES) return;
+  store_relaxed(&given_live_bytes, 0);
+  store_relaxed(&scan_below_bytes, UINT64_MAX);
 }
 
 RESIDENT static void begin_if_too_much(const struct heap *heap) {
@@ -201,7 +221,7 @@ RESIDENT static void begin_if_too_much(const struct heap *heap) {
   bool is_much = is_too_much(excess, live);
   if (LIKELY(!is_much && !may_end(heap, excess, live)) || is_in_vain()) return;
   if (is_much)
-    begin(live);
+    begin(live, false);
   else
     wait_once(used_bytes(heap), WAITS_MAX);
 }
