@@ -217,8 +217,8 @@ static enum step step(struct walk *walk) {
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
   /* A stack made by hand (makecontext) begins as if a function that was not run yet had called. */
-  if (walk->module.end && unwind_table_has_start(&walk->module, walk->instruction))
-    return STEP_OUTERMOST;
+  uintptr_t record = walk->module.end ? unwind_find_record(&walk->module, walk->instruction) : 0;
+  if (unwind_table_has_start(&walk->module, record, walk->instruction)) return STEP_OUTERMOST;
   if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);
   return step_by_frame_pointer(walk);
 }

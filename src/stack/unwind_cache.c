@@ -56,8 +56,7 @@ static void write_entry(struct entry *entry, const union kept_words *kept) {
 
 static bool find(const struct os_module *module, uintptr_t instruction, struct kept *kept) {
   struct unwind_record record;
-  uintptr_t place = module->unwind_header ? unwind_table_search(module, instruction)
-                                          : unwind_index_search(module, instruction);
+  uintptr_t place = unwind_find_record(module, instruction);
   kept->check = unwind_table_check(module, place);
   kept->instruction = instruction;
   kept->record = place;

@@ -72,7 +72,7 @@ static bool search_piece(void) {
     tables = segment; /* several threads may write the same values */
     find_code(&code);
     store_relaxed(&first_record, at);
-    /* release: the above; pairs with index_piece and unwind_index_search. */
+    /* release: the above; pairs with index_piece and search_index. */
     cas_strong_acq_rel(&indexed_to, &nothing, at);
     return true;
   }
@@ -137,7 +137,7 @@ static uintptr_t find_near(const struct os_module *module, uintptr_t record,
   return 0;
 }
 
-uintptr_t unwind_index_search(const struct os_module *module, uintptr_t instruction) {
+static uintptr_t search_index(const struct os_module *module, uintptr_t instruction) {
   /* acquire: what belongs to it; pairs with search_piece. */
   if (!load_acquire(&indexed_to) || instruction - code.begin >= code.end - code.begin) return 0;
   size_t part = (instruction - code.begin) >> part_shift();
@@ -149,4 +149,9 @@ uintptr_t unwind_index_search(const struct os_module *module, uintptr_t instruct
     tried++;
   }
   return record;
+}
+
+uintptr_t unwind_find_record(const struct os_module *module, uintptr_t instruction) {
+  return module->unwind_header ? unwind_table_search(module, instruction)
+                               : search_index(module, instruction);
 }

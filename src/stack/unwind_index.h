@@ -10,7 +10,7 @@
 /* Does another piece; false when there is nothing left to do. */
 bool unwind_index_go_on(void);
 
-/* As unwind_table_search; 0 too where it has not come to yet. */
-uintptr_t unwind_index_search(const struct os_module *module, uintptr_t instruction);
+/* The record that speaks of the instruction, by the module's sorted table or, without one, as far as the index has come. */
+uintptr_t unwind_find_record(const struct os_module *module, uintptr_t instruction);
 
 #endif

@@ -172,8 +172,8 @@ uintptr_t unwind_table_search(const struct os_module *module, uintptr_t instruct
   return row->function <= offset ? header + (uintptr_t)(intptr_t)row->record : 0;
 }
 
-bool unwind_table_has_start(const struct os_module *module, uintptr_t instruction) {
-  struct unwind_record record = {0};
-  uintptr_t place = unwind_table_search(module, instruction);
-  return unwind_table_read(module, place, instruction, &record) && record.function == instruction;
+bool unwind_table_has_start(const struct os_module *module, uintptr_t record,
+                            uintptr_t instruction) {
+  struct unwind_record found = {0};
+  return unwind_table_read(module, record, instruction, &found) && found.function == instruction;
 }

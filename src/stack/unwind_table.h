@@ -30,8 +30,9 @@ uintptr_t unwind_table_next(const struct os_module *module, uintptr_t record);
 bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
                        struct unwind_record *found);
 
-/* Whether a function begins at the instruction. */
-bool unwind_table_has_start(const struct os_module *module, uintptr_t instruction);
+/* Whether the record's function begins at the instruction. */
+bool unwind_table_has_start(const struct os_module *module, uintptr_t record,
+                            uintptr_t instruction);
 
 /* A number that is another one, but for one chance in 2^32, when the bytes of the record or of its common one are
  * others; 0 when there is no record in the module at that address. */

@@ -71,8 +71,8 @@ static void test_search(void **state) {
   assert_int_equal(unwind_table_search(&module, begin + CODE), begin + FIRST);
   assert_int_equal(unwind_table_search(&module, begin + CODE + CODE_BYTES - 1), begin + FIRST);
   assert_int_equal(unwind_table_search(&module, begin + CODE + CODE_BYTES), begin + SECOND);
-  assert_true(unwind_table_has_start(&module, begin + CODE));
-  assert_false(unwind_table_has_start(&module, begin + CODE + 1));
+  assert_true(unwind_table_has_start(&module, begin + FIRST, begin + CODE));
+  assert_false(unwind_table_has_start(&module, begin + FIRST, begin + CODE + 1));
   struct unwind_rule rule;
   assert_true(rule_at(CODE + 2 * CODE_BYTES - 1, &rule));
   assert_false(rule_at(CODE + 2 * CODE_BYTES, &rule)); /* beyond the last function */
