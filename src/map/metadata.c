@@ -24,6 +24,8 @@ static bool grow(uintptr_t seen) {
   return true;
 }
 
+RESIDENT bool metadata_start(void) { return load_relaxed(&cursor) || grow(0); }
+
 static void *bump(size_t bytes) {
   for (;;) {
     uintptr_t at = load_acquire(&cursor);

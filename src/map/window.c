@@ -282,7 +282,7 @@ static size_t piece_bytes(struct window_piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
-/* While nobody has a chunk the window may lie anywhere else. */
+/* While nobody has a chunk, and no other thread may ask for one (metadata_start), the window may lie anywhere else. */
 static enum os_map_result map_piece(size_t first, struct window_piece piece) {
   for (unsigned attempt = 1;; attempt++) {
     enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
