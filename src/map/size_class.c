@@ -59,7 +59,7 @@ RESIDENT_DATA const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLAS
     .factor = FACTOR(bytes), .bound = SLOTS(bytes) == 1 ? BOUND(bytes) : 0, \
     .block_bytes = (bytes),                                                 \
   }
-const struct slab_starts slab_starts[SLAB_CLASS_COUNT] = {SLAB_CLASSES(STARTS)};
+RESIDENT_DATA const struct slab_starts slab_starts[SLAB_CLASS_COUNT] = {SLAB_CLASSES(STARTS)};
 
 const char *class_tier_name(unsigned class) {
   if (class < TINY_CLASS_COUNT) return "tiny";
