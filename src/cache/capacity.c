@@ -17,7 +17,7 @@ enum {
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
 _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
                "a magazine's blocks fit seen_count, and two of them a lease");
-/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB. */
+/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB or more. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)

@@ -10,7 +10,7 @@
 RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
                                    struct counters *counters) {
   bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
-  if (!is_plain || range->granules > LARGE_CLASS_COUNT || limits.hard_bytes) return NO_GRANULE;
+  if (!is_plain || range->granules > LARGE_GRANULES_MAX || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);
   size_t granules[RANGE_MAGAZINE_SLOTS];
   unsigned taken =
@@ -38,9 +38,14 @@ RESIDENT static size_t take_freed(struct large_request *request, const struct ra
   return granule != NO_GRANULE ? granule : range_take_used(range, counters);
 }
 
+static size_t granules_of(const struct large_request *request) {
+  size_t granules = granules_of_size(request->bytes);
+  return granules < LARGE_GRANULES_MIN ? LARGE_GRANULES_MIN : granules;
+}
+
 /* Before the process grows, what is cached merges. */
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
-  struct range_request range = {.granules = request->bytes ? granules_of_size(request->bytes) : 1,
+  struct range_request range = {.granules = granules_of(request),
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
                                 .home = request->home,
                                 .source = request->source};

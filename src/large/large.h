@@ -1,4 +1,4 @@
-/* large.h: blocks of ranges of their own: Large ones above 32 KiB, by class, and Big ones above 1 MiB
+/* large.h: blocks of ranges of their own: Large ones above 64 KiB, by class, and Big ones above 1 MiB
  * (large/big.h).  No header.
  *
  *   a thread's magazines (large/range_magazine.h) → a cache by class and call site (large/range_cache.h)

@@ -16,7 +16,7 @@
 enum { RANGE_MAGAZINE_SLOTS = 8 };
 /* A row holds 2 MiB. */
 INLINE unsigned range_magazine_slots(unsigned class) {
-  unsigned granules = class - SLAB_CLASS_COUNT + 1;
+  unsigned granules = large_granules_of_class(class);
   return granules <= 4 ? 8 : granules <= 8 ? 4 : 2;
 }
 

@@ -195,7 +195,7 @@ static const struct model_mutant twice_mutants[] = {
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
-enum { CLASS = SLAB_CLASS_COUNT - 1 + GRANULES };
+enum { CLASS = SLAB_CLASS_COUNT - LARGE_GRANULES_MIN + GRANULES };
 
 static size_t find_one(void) {
   size_t found;

@@ -10,7 +10,7 @@
 #include "pool/range.h"
 
 /* The class of the ranges in these tests, and its size. */
-enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
+enum { CLASS = SLAB_CLASS_COUNT, GRANULES = 2 };
 
 static struct counters counters;
 

@@ -1,4 +1,4 @@
-/* src/large/large: blocks of 32 KiB to 1 MiB. */
+/* src/large/large: blocks of 64 KiB to 1 MiB. */
 #include "heaps.h"
 #include "large/large.h"
 #include "map/colour.h"
@@ -12,7 +12,7 @@ static int have_colours(const void *unused) {
   (void)unused;
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) {
-    uintptr_t offset = (uintptr_t)must_malloc(50 << 10) % GRANULE_BYTES;
+    uintptr_t offset = (uintptr_t)must_malloc(150 << 10) % GRANULE_BYTES;
     REQUIRE(offset < COLOUR_ROOM_BYTES && offset % STEP == 0);
     colours += !is_used[offset / STEP];
     is_used[offset / STEP] = true;
@@ -40,7 +40,7 @@ static int align_first(const void *unused) {
 static int own_whole_granules(const void *unused) {
   (void)unused;
   start_library();
-  for (size_t size = (32 << 10) + 1; size <= 1 << 20; size += 9973) {
+  for (size_t size = MID_MAX_BYTES + 1; size <= 1 << 20; size += 9973) {
     unsigned char *block = must_malloc(size);
     REQUIRE((uintptr_t)block % GRANULE_BYTES < COLOUR_ROOM_BYTES);
     REQUIRE(hak_malloc_usable_size(block) == class_bytes(large_class_of_size(size)));

@@ -34,7 +34,7 @@ static int hold_so_much(const void *unused) {
   set_up();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
     uint64_t dirty = dirty_granules();
-    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    size_t granules = large_granules_of_class(class), kept = 0;
     for (;; kept++) {
       range_cache_give(fresh_of(granules, 7), class, &counters);
       if (dirty_granules() != dirty) break;

@@ -35,7 +35,7 @@ static int keep_in_a_magazine(const void *unused) {
   set_up();
   struct range_magazines *own = range_magazines_make();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
-    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    size_t granules = large_granules_of_class(class), kept = 0;
     while (range_magazine_keep(own, class, fresh_of(granules, 7))) kept++;
     REQUIRE(kept == range_magazine_slots(class) && kept <= RANGE_MAGAZINE_SLOTS);
     REQUIRE(kept == 2 || kept * class_bytes(class) <= 2 << 20);
