@@ -153,8 +153,8 @@ RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
   void *block = NULL;
   if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !sampling_wants_all(heap)))
-    block = (void *)large_take_own(heap->ranges, large_class_of_size(size),
-                                   site_of_caller(CALLER_ADDRESS()), heap->owner.tag);
+    block = (void *)large_take_own(heap->ranges, size, site_of_caller(CALLER_ADDRESS()),
+                                   heap->owner.tag);
   return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
 }
 

@@ -13,9 +13,10 @@ RESIDENT static size_t take_cached(struct large_request *request, const struct r
   if (!is_plain || range->granules > LARGE_GRANULES_MAX || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);
   size_t granules[RANGE_MAGAZINE_SLOTS];
-  unsigned taken =
-      range_cache_take(class, request->site, granules,
-                       request->magazines ? range_magazine_slots(class) / 2 : 1, counters);
+  struct range_wish wish = {class, request->site, density_end_of(request->bytes)};
+  unsigned most = 1;
+  if (request->magazines) most = range_magazine_row(request->magazines, class, wish.end).count / 2;
+  unsigned taken = range_cache_take(&wish, granules, most, counters);
   if (!taken) return NO_GRANULE;
   request->refilled = taken;
   if (load_relaxed(&range_info(granules[0])->site) == request->site)
@@ -72,6 +73,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
   request->is_zero = info->is_zero;
   range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
   store_relaxed(&info->site, request->site);
+  info->end = density_end_of(request->bytes);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   if (large_is_big(request->bytes, request->alignment_bytes))
     big_note_taken(granule, request->bytes, counters);
