@@ -2,9 +2,11 @@
  * before the one and after the other. */
 #include "api/override_threads.h"
 #include "cache/caches.h"
+#include "config/options.h"
 #include "heap/lifecycle.h"
 #include "observe/crash.h"
 #include "observe/reports.h"
+#include "profile/control.h"
 #include "reclaim/helper.h"
 #include "slab/adopt.h"
 
@@ -16,6 +18,10 @@ RUN_AT_LOAD static void at_load(void) {
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
   if (!sees_threads_start()) heaps_at_fork();
+  if (UNLIKELY(*options.keeper)) { /* else none of that is touched */
+    heaps_at_fork();
+    profile_keep();
+  }
   reports_at_load();
   crash_watch();
   helper_start_when_worth();

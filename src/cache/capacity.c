@@ -26,8 +26,12 @@ _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
 #define STREAK_BYTES ((size_t)256 << 10)
 
 /* What all magazines may hold together: a fixed part and as many bytes as the program holds (a swing of a working set is
- * of the order of the set: docs/decisions/0005). */
-#define BUDGET_BYTES ((int64_t)512 << 10)
+ * of the order of the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from
+ * the others. */
+#define BUDGET_BYTES (((int64_t)512 << 10) + FILLING_BYTES)
+#define FILLING_BYTES                                                                  \
+  (int64_t)(FILLING_CLASS_BYTES(7) + FILLING_CLASS_BYTES(6) + FILLING_CLASS_BYTES(5) + \
+            FILLING_CLASS_BYTES(4))
 
 RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   int64_t bytes = 0;

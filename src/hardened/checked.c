@@ -36,9 +36,8 @@ static bool is_in_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
 
-/* A class whose blocks have the alignment and room for a trailer; SLAB_CLASS_COUNT when there is none.  The smallest
- * class has no room for a byte. */
-static unsigned class_with_room(size_t size, size_t alignment) {
+/* The smallest class has no room for a byte. */
+unsigned checked_class_of(size_t size, size_t alignment) {
   if (size > SLAB_BLOCK_MAX_BYTES) return SLAB_CLASS_COUNT;
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
@@ -93,7 +92,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
     uintptr_t nothing = nothing_take(allocation->alignment);
     if (nothing) return (void *)nothing;
   }
-  unsigned class = class_with_room(allocation->size, allocation->alignment);
+  unsigned class = checked_class_of(allocation->size, allocation->alignment);
   if (class == SLAB_CLASS_COUNT) return checked_range_allocate(heap, allocation);
   allocation->is_zero = is_wiped_wholly(class_block_bytes[class]);
   return take_of_slab(heap, class, allocation);

@@ -158,7 +158,7 @@ RESIDENT static void *malloc_large(size_t size) {
   return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
 }
 
-RESIDENT static void *malloc_beyond_steps(size_t size) {
+RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
   struct magazine *magazine = &heap_of_thread->magazines[filling_class_of_size(size)];
   void **top = magazine->top;

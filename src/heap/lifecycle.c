@@ -157,6 +157,7 @@ static void after_fork_in_parent(void) {
  * says was being changed is set aside or made anew; all else is whole. */
 static void after_fork_in_child(void) {
   thread_number_forget();
+  profile_keep();
   if (!load_relaxed(&fork_is_guarded)) return;
   if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */

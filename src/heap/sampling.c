@@ -2,6 +2,7 @@
 
 #include "cache/divert.h"
 #include "config/options.h"
+#include "hardened/checked.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "profile/control.h"
@@ -25,11 +26,23 @@ NOINLINE void sampling_look(struct heap *heap) {
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
-/* What the block takes, and its class. */
+/* In hardened mode whatever no slab has room for is Big. */
+static unsigned class_of_hardened(const struct allocation *allocation) {
+  unsigned class = checked_class_of(allocation->size, allocation->alignment);
+  return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
+}
+
+static unsigned class_of_plain(const struct allocation *allocation) {
+  return large_is_big(allocation->size, allocation->alignment)
+             ? MAP_CLASS_BIG
+             : class_of_aligned(allocation->size, allocation->alignment);
+}
+
+/* What the block takes, and its class: as the census counts it. */
 static unsigned class_of(const struct allocation *allocation, uint64_t *block_bytes) {
-  bool is_big = large_is_big(allocation->size, allocation->alignment);
   unsigned class =
-      is_big ? MAP_CLASS_BIG : class_of_aligned(allocation->size, allocation->alignment);
+      UNLIKELY(options.harden) ? class_of_hardened(allocation) : class_of_plain(allocation);
+  bool is_big = class == MAP_CLASS_BIG;
   *block_bytes = is_big ? big_good_bytes(allocation->size) : class_bytes(class);
   return class;
 }

@@ -151,6 +151,10 @@ void os_note_processors(void);
 void os_forget_threads(void);
 /* Whether the kernel still has that thread of this process; false too when it cannot be asked. */
 bool os_thread_exists(uint32_t thread_id);
+/* A process beside this one that shares its memory, and so keeps it as it was when this one ends, is killed or calls exec,
+ * until the tool that listens at the socket hangs up.  False when it cannot be had. */
+bool os_start_keeper(const char *socket_path);
+#define OS_KEEPER_NAME "hakmem-keeper" /* as /proc/PID/comm tells it */
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to
  * the number of rounds that the C library makes.  os_thread_exit_init once before; when no key

@@ -78,6 +78,10 @@ void profile_start(void) {
     turn_on(period_bytes == 1 ? 0 : period_bytes);
 }
 
+void profile_keep(void) {
+  if (UNLIKELY(*options.keeper)) os_start_keeper(options.keeper);
+}
+
 /* ---- R ---------------------------------------------------------------------------------------------------------- */
 
 static uint64_t clamp(uint64_t period_bytes) {

@@ -7,6 +7,10 @@
 /* As HAKMEM_PROFILE says; called once, when the options have been read. */
 void profile_start(void);
 
+/* As HAKMEM_KEEPER says: the process's memory can be read after its end.  At load, since it may allocate (dlsym does in static
+ * programs), and in a forked child, which has memory of its own. */
+void profile_keep(void);
+
 /* Whether samples are to be taken now; and what changed since the last look of any thread is noted. */
 bool profile_look(uint64_t now_ms);
 

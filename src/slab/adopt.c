@@ -220,7 +220,7 @@ RESIDENT void owner_drain_all(struct owner *owner, size_t slabs_max) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
-    slabs_max = release_listed(owner, class, slabs_max);
+    if (owner->bins[class].free_count) slabs_max = release_listed(owner, class, slabs_max);
 }
 
 RESIDENT void owner_collect_all(struct owner *owner) {

@@ -478,6 +478,11 @@ void os_thread_exit_arm(void *argument) { pthread_setspecific(exit_key, argument
 int os_cancel_off(void) { return 0; }
 void os_cancel_restore(int before) { (void)before; }
 
+bool os_start_keeper(const char *socket_path) {
+  (void)socket_path;
+  return false;
+}
+
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(prepare, parent, child);
 }

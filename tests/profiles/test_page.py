@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import Elements, browser_of, seen_in_browser
 from hakmem.profile.model import Frame, Profile
 from hakmem.views.profile_page import render
 from profiles.conftest import LOADS, SITES, named_profile
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
-LOADING = ("src", "href", "srcset", "action", "data")
-
-
-class Loaded(HTMLParser):
-    """What a page loads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in LOADING and value and not value.startswith("data:"):
-                self.found.append(f"{tag} {name}={value}")
-
 
 def test_page_loads_nothing(named: Profile) -> None:
     text = render(named)
-    loaded = Loaded()
-    loaded.feed(text)
-    assert loaded.found == []
+    assert Elements(text).loaded == []
     assert not re.search(r"https?://|@import|url\(", text)
 
 
@@ -64,15 +44,7 @@ def test_nothing_at_all() -> None:
 
 # ---- in a browser -------------------------------------------------------------------------------------
 
-PROBE = """
-<script>
-window.faults = [];
-window.addEventListener("error", event => window.faults.push(event.message));
-</script>
-"""
 LOOK = """
-<script>
-{
 const shown = () => [...document.querySelectorAll("#boxes .frame")].map(box => box.textContent);
 const box = name => [...document.querySelectorAll("#boxes .frame")].find(one => one.textContent === name);
 const wide = name => box(name) ? Math.round(box(name).getBoundingClientRect().width) : 0;
@@ -84,8 +56,7 @@ const type = (id, value, event) => {
 const rows = () => [...document.querySelectorAll("#sites tbody tr")];
 const column = number => rows().map(row => row.cells[number].textContent);
 const click = number => document.querySelectorAll("#sites th")[number].click();
-const colour = () => getComputedStyle(document.body).backgroundColor;
-const seen = {light: colour()};
+seen.light = colour();
 document.getElementById("theme").click();
 seen.dark = colour();
 seen.all = shown();
@@ -113,37 +84,14 @@ click(2);
 seen.byFewest = column(2);
 click(5);
 seen.byName = column(5);
-seen.faults = window.faults;
-seen.requests = performance.getEntriesByType("resource").map(entry => entry.name);
-seen.fits = document.documentElement.scrollWidth <= window.innerWidth;
-document.body.innerHTML = "<pre id=seen></pre>";
-document.getElementById("seen").textContent = JSON.stringify(seen);
-}
-</script>
 """
 
 
 @pytest.fixture(scope="module")
-def browser(program: Callable[[str], Path]) -> str:
-    return next(filter(None, map(shutil.which, BROWSERS)), None) or str(program("chromium"))
-
-
-@pytest.fixture(scope="module")
-def seen(browser: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def seen(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What the page is in a browser, told by the browser."""
     folder = tmp_path_factory.mktemp("browser")
-    probed = folder / "probed.html"
-    text = render(named_profile())
-    probed.write_text(text.replace("<head>", "<head>" + PROBE).replace("</body>", LOOK + "</body>"))
-    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-    step = subprocess.run(
-        [*words, "--window-size=1000,900", "--virtual-time-budget=2000", "--dump-dom", probed.as_uri()],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    found = re.search(r'<pre id="seen">(.*?)</pre>', step.stdout, re.DOTALL)
-    assert found is not None, step.stdout[-2000:]
-    data: dict[str, object] = json.loads(found[1])
-    return data
+    return seen_in_browser(render(named_profile()), LOOK, browser_of(program), folder)
 
 
 def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:

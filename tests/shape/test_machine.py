@@ -14,6 +14,9 @@ OURS = {
     "CMAKE_SYSTEM_PROCESSOR": "some",
 }
 
+# A program of 32 bits cannot be linked where only the compiler knows them.
+M32 = ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
+
 
 @pytest.mark.parametrize(
     ("other", "words"),
@@ -39,8 +42,7 @@ def test_other_machines_are_refused(root: Path, other: dict[str, str], words: st
 
 def test_a_32_bit_compiler_is_refused(root: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", root, "-B", tmp_path]
-        + ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"],
+        ["cmake", "-G", "Ninja", "-S", root, "-B", tmp_path, *M32],
         capture_output=True,
         text=True,
         check=False,

@@ -78,6 +78,8 @@ def any_arguments(world: World) -> list[str]:
         return [name, *words, "--", world.one_of(*HARMLESS), world.word()]
     if name == "record":
         words += ["--for", "20ms", "--every", "10ms"]
+    if name == "leaks" and "--no-profile" not in words:
+        words += ["--for", "20ms"]
     if name == "top":
         words += ["--once", "--interval", "100ms"]
     if name == "export" and "--textfile" not in words:
@@ -112,7 +114,7 @@ def quick_commands(world: World) -> list[list[str]]:
         ["stat", str(world.busy), "--json"],
         ["why", str(world.busy)],
         ["what", str(world.busy)],
-        ["leaks", str(world.busy), "--freeze"],
+        ["leaks", str(world.busy), "--for", "50ms", "--freeze"],
         ["top", str(world.busy), "--once", "--interval", "100ms"],
         ["record", str(world.busy), "--for", "10ms", "-o", world.one_of("out", "-")],
         ["report", str(world.recording), "-o", world.one_of("page", "-")],

@@ -58,3 +58,23 @@ def test_what_no_server_took_is_kept(tool: Tool, sites: subprocess.Popen[str]) -
     kept = Path(said[1])
     assert load(kept).samples
     kept.unlink()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("--live", "--allocated"), ("--age", "--peak"), ("--on", "--off")]
+)
+def test_two_flags_that_exclude_each_other(
+    tool: Tool, sites: subprocess.Popen[str], first: str, second: str
+) -> None:
+    """The last one won, silently."""
+    ended = tool("profile", sites.pid, first, second)
+    assert ended.status == ExitCode.USAGE
+    assert f"{first} and {second} exclude each other" in ended.stderr
+
+
+def test_wide_intervals_are_told(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    """With one sample in 128 MiB there is next to none; with one in 4 KiB there are thousands."""
+    wide = tool("profile", sites.pid, "--for", "1s", "--period", str(1 << 27), "--allocated")
+    assert "The intervals are wide" in wide.stdout or "0 samples" in wide.stdout
+    narrow = tool("profile", sites.pid, "--for", "2s", "--period", "4096", "--allocated")
+    assert "The intervals are wide" not in narrow.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,3 +112,24 @@ def test_other_libraries(listing: Listing, name: str) -> None:
     if name not in listing.pids:
         pytest.skip(f"{name} is not installed (make bench does)")
     assert (listing.of(name)["allocator"], listing.of(name)["is_bundled"]) == (name, False)
+
+
+def test_a_file_that_is_only_read_is_no_allocator(tool: Tool, tmp_path: Path) -> None:
+    """The tool itself maps the libraries that it looks at: it was called jemalloc, sometimes."""
+    library = tmp_path / "libjemalloc.so.2"
+    library.write_bytes(b"\0" * 4096)
+    code = (
+        "import mmap, sys\n"
+        f"file = open({str(library)!r}, 'rb')\n"
+        "mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)\n"
+        "print('ready', flush=True); sys.stdin.read()\n"
+    )
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        words, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as one:
+        assert one.stdout is not None
+        assert one.stdout.readline() == b"ready\n"
+        (line,) = (line for line in tool.json("ps")["processes"] if line["pid"] == one.pid)
+        one.kill()
+    assert line["allocator"] not in ("jemalloc", "hakmem")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from browser import Elements, browser_of, seen_in_browser
 from hakmem.base.sizes import bytes_text, count_text, sparkline
 from hakmem.views.charts import Chart, Series, moment, tick_step
 from hakmem.views.recording import Recording
 from tool.processes import hakmem, running
 
 PROGRAMS = Path(__file__).parent / "programs"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 CHARTS = ("memory", "classes", "stages", "remote", "faults", "os_calls", "threads", "caches")
-LOADING = ("src", "href", "srcset", "action", "data")
 PAGE_BYTES_MAX = 1 << 20
 
 
@@ -41,35 +36,16 @@ def page(run: Path) -> Path:
     return path
 
 
-class Elements(HTMLParser):
-    """The elements of a page that load something, and what stays open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loaded: list[str] = []
-        self.ids: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in LOADING and value and not value.startswith("data:"):
-                self.loaded.append(f"{tag} {name}={value}")
-            if name == "id" and value:
-                self.ids.append(value)
-
-
 def test_page_loads_nothing(page: Path) -> None:
     text = page.read_text()
-    elements = Elements()
-    elements.feed(text)
-    assert elements.loaded == []
+    assert Elements(text).loaded == []
     assert not re.search(r"https?://|@import|url\(", text)
     assert len(text) < PAGE_BYTES_MAX
 
 
 def test_page_has_every_chart_and_its_explanation(page: Path) -> None:
-    elements = Elements()
-    elements.feed(page.read_text())
-    assert [name for name in CHARTS if name not in elements.ids] == []
+    ids = Elements(page.read_text()).ids
+    assert [name for name in CHARTS if name not in ids] == []
     sections = page.read_text().split("<section")[1:]
     for section in sections:
         explanation = re.search(r"<p>(.*?)</p>", section, re.DOTALL)
@@ -107,58 +83,27 @@ def test_one_sample_is_too_few(run: Path, tmp_path: Path) -> None:
 
 # ---- in a browser -----------------------------------------------------------------------------------
 
-# Written into the document by the browser itself, and found in what --dump-dom prints.
-PROBE = """
-<script>
-window.faults = [];
-window.addEventListener("error", event => window.faults.push(event.message));
-</script>
-"""
 LOOK = """
-<script>
 const svg = document.querySelector("svg[data-chart=memory]"), box = svg.getBoundingClientRect();
 const middle = {clientX: box.left + box.width * 0.6, clientY: box.top + 20};
 svg.dispatchEvent(new PointerEvent("pointermove", middle));
-const colour = () => getComputedStyle(document.body).backgroundColor;
-const before = colour(), tip = document.querySelector("#memory .tip");
+const tip = document.querySelector("#memory .tip");
+seen.before = colour();
 document.getElementById("theme").click();
-const seen = {
-  faults: window.faults, requests: performance.getEntriesByType("resource").map(entry => entry.name),
-  tip: tip.hidden ? "" : tip.textContent, before, after: colour(),
-  shown: [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length,
-  wide: document.documentElement.scrollWidth <= window.innerWidth,
-  areas: document.querySelectorAll("#memory .area").length,
-};
-document.body.innerHTML = "<pre id=seen></pre>";
-document.getElementById("seen").textContent = JSON.stringify(seen);
-</script>
+seen.after = colour();
+seen.tip = tip.hidden ? "" : tip.textContent;
+seen.shown = [...document.querySelectorAll("svg[data-chart]")].filter(one => one.clientHeight > 100).length;
+seen.areas = document.querySelectorAll("#memory .area").length;
 """
 
 
 @pytest.fixture(scope="module")
-def browser(program: Callable[[str], Path]) -> str:
-    """A Chromium: any that is there, else Debian's, else the reason why there is none."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None) or str(program("chromium"))
-
-
-@pytest.fixture(scope="module")
-def seen(page: Path, browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
+def seen(
+    page: Path, program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, object]:
     """What the page is in a browser, told by the browser."""
     folder = tmp_path_factory.mktemp("browser")
-    probed = folder / "probed.html"
-    text = page.read_text()
-    probed.write_text(text.replace("<head>", "<head>" + PROBE).replace("</body>", LOOK + "</body>"))
-    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-    step = subprocess.run(
-        [*words, "--window-size=1000,900", "--virtual-time-budget=2000", "--dump-dom", probed.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    found = re.search(r'<pre id="seen">(.*?)</pre>', step.stdout, re.DOTALL)
-    assert found is not None, step.stderr[-2000:]
-    yield json.loads(found[1])
+    return seen_in_browser(page.read_text(), LOOK, browser_of(program), folder)
 
 
 def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:
@@ -169,7 +114,7 @@ def test_page_runs_without_faults_and_requests(seen: dict[str, object]) -> None:
 def test_charts_are_drawn(seen: dict[str, object]) -> None:
     assert int(str(seen["shown"])) >= len(CHARTS)
     assert int(str(seen["areas"])) >= 3
-    assert seen["wide"]
+    assert seen["fits"]
 
 
 def test_pointer_shows_values(seen: dict[str, object]) -> None:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -51,7 +51,8 @@ def stoppable() -> Iterator[None]:
 def die_of(number: int) -> NoReturn:
     """As if the signal had not been caught.  Where that is impossible (the first process of a container),
     with the status that shells report for it."""
-    signal.signal(number, signal.SIG_DFL)
+    with suppress(OSError):  # SIGKILL cannot be set
+        signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)
 

@@ -16,21 +16,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
-from hakmem.blocks.block_map import BlockMap
-from hakmem.blocks.content import Contents
+from hakmem.blocks.block_map import NONE, BlockMap
+from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.freeze import frozen
 from hakmem.blocks.marking import groups
 from hakmem.blocks.regions import mappings_of
+from hakmem.blocks.samples import blocks_of
 from hakmem.blocks.scanning import Scan, Scanning
 from hakmem.blocks.what import ContentRow, SizeClass, describe
+from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Addresses, Integers
 from hakmem.target.target import Target, making_sense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DRAWS = 2000
 ADDRESSES_MAX = 10
@@ -54,15 +59,11 @@ class Sum:
 
 
 @dataclass
-class Leaks:
+class Leaks(Whose):
     """The answer."""
 
-    pid: int
-    command: list[str]
-    is_core: bool
-    version: str
     is_frozen: bool
-    scans: list[dict[str, float]]  # seconds, read_bytes
+    scans: list[dict[str, float]]  # seconds, processor_seconds, read_bytes, unreachable
     live: Sum
     definite: Sum
     perhaps: Sum
@@ -75,24 +76,16 @@ class Leaks:
     addresses: list[int]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
     notes: list[str] = field(default_factory=list)
-    # Growth by call site, and survival by age, come from samples of a profile: further sections, by name.
-    sections: dict[str, Any] = field(default_factory=dict)
+    # Of the samples that were asked about (Options.samples): which are lost.
+    lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    sample_contents: dict[int, Content] = field(default_factory=dict)  # of those that were asked about
 
     def to_json(self) -> dict[str, Any]:
-        plain = (
-            "pid",
-            "command",
-            "is_core",
-            "version",
-            "is_frozen",
-            "scans",
-            "threads",
-            "unseen_registers",
-            "is_whole",
-        )
+        plain = ("is_frozen", "scans", "threads", "unseen_registers", "is_whole")
         sums = ("live", "definite", "perhaps", "freed_only", "interior")
         return (
-            {name: getattr(self, name) for name in plain}
+            self.head_to_json()
+            | {name: getattr(self, name) for name in plain}
             | {name: getattr(self, name).to_json() for name in sums}
             | {
                 "contents": [row.to_json() for row in self.contents],
@@ -100,7 +93,6 @@ class Leaks:
                 "addresses": [f"{address:#x}" for address in self.addresses],
                 "notes": self.notes,
             }
-            | self.sections
         )
 
 
@@ -114,6 +106,8 @@ class Options:
     examples: bool = False
     progress: Progress = no_progress
     sleep: Callable[[float], None] = time.sleep
+    samples: Sequence[int] = ()  # of a profile: where the sampler has found their blocks
+    described: Sequence[int] = ()  # rows of these whose contents are wanted
 
 
 def find_leaks(target: Target, options: Options) -> Leaks:
@@ -209,6 +203,7 @@ def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) 
             *(before.log if before else []),
             {
                 "seconds": round(scan.seconds, 3),
+                "processor_seconds": round(scan.processor_seconds, 3),
                 "read_bytes": scan.read_bytes,
                 "unreachable": len(scan.unreachable),
             },
@@ -232,11 +227,10 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     shown = definite if len(definite) else perhaps
     contents = Contents(block_map, Files(target, mappings_of(target)))
     rows, classes = describe(block_map, contents, shown, DRAWS, options.examples)
+    sampled = blocks_of(block_map, np.array(options.samples, np.uint64))
+    described = [row for row in options.described if sampled[row] != NONE]
     return Leaks(
-        pid=target.pid,
-        command=target.command,
-        is_core=target.process is None,
-        version=target.schema.version,
+        **Whose.head_of(target),
         is_frozen=options.freeze and target.process is not None,
         scans=verdict.log,
         live=Sum.of(block_map, block_map.live_blocks()),
@@ -251,6 +245,8 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
         is_whole=is_whole,
         notes=notes_of(verdict),
+        lost_samples=np.isin(sampled, lost),
+        sample_contents=dict(zip(described, contents.of(sampled[described]), strict=True)),
     )
 
 

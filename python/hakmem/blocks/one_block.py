@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from hakmem.blocks.files import Files
 from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of
 from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.residence import Residence
+from hakmem.blocks.samples import Asked, asked_for
 from hakmem.census.snapshot import STATES
 from hakmem.target.pages import PAGE_BYTES
 from hakmem.target.target import Target, making_sense
@@ -72,9 +75,7 @@ class OneBlock:
     owner: HeapName | None = None  # of its slab
     cached_by: HeapName | None = None
     content: Content | None = None
-    call_site: list[str] | None = (
-        None  # where it was asked for: known only of samples of a profile that was on
-    )
+    asked: Asked | None = None  # where it was asked for: known only of samples of a profile
     referrers: list[Referrer] = field(default_factory=list)
     referrer_count: int = 0
     path: list[Referrer] | None = None  # from the block to a root; None: not asked for
@@ -104,7 +105,8 @@ class OneBlock:
                 "pointer_share": round(content.pointer_share, 4),
                 "entropy_bits": None if content.entropy_bits is None else round(content.entropy_bits, 2),
             },
-            "call_site": self.call_site,
+            "call_site": self.asked.call_site if self.asked else None,
+            "sample": self.asked.to_json() if self.asked else None,
             "referrers": [one.to_json() for one in self.referrers],
             "referrer_count": self.referrer_count,
             "path": None if self.path is None else [one.to_json() for one in self.path],
@@ -113,16 +115,22 @@ class OneBlock:
 
 
 def what_is(
-    target: Target, address: int, with_path: bool = False, progress: Progress = no_progress
+    target: Target,
+    address: int,
+    with_path: bool = False,
+    progress: Progress = no_progress,
+    moved: Sequence[Path] = (),
 ) -> OneBlock:
-    """What is at an address, and what points there."""
+    """What is at an address, and what points there.  `moved`: where files of a core's program are."""
     with making_sense(target):
-        found = _what_is(target, address, with_path, progress)
+        found = _what_is(target, address, with_path, progress, moved)
     target.check_same()
     return found
 
 
-def _what_is(target: Target, address: int, with_path: bool, progress: Progress) -> OneBlock:
+def _what_is(
+    target: Target, address: int, with_path: bool, progress: Progress, moved: Sequence[Path]
+) -> OneBlock:
     block_map = read_block_map(target)
     files = Files(target, mappings_of(target))
     blocks, _ = block_map.find(np.array([address], np.uint64))
@@ -143,6 +151,7 @@ def _what_is(target: Target, address: int, with_path: bool, progress: Progress) 
     found.cached_by = cached_by(block_map, found.start, found.state)
     if found.state is State.FREE and not found.is_resident:
         found.state_text += "; its page is not resident (purged, or never touched)"
+    found.asked = asked_for(block_map, block, moved)
     found.content = Contents(block_map, files).of(one)[0]
     found.referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
     if with_path:
@@ -190,9 +199,11 @@ def state_text(block_map: BlockMap, block: int, state: State) -> str:
 
 
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
-    """The heap that owns the block's slab; of Large and Big blocks there is none."""
+    """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading = block_map.reading
     assert reading.walk is not None
+    if is_for_samples(block_map, block):
+        return None
     row = int(block_map.places.slab_rows[block_map.places_of(np.array([block]))[0]])
     if row < 0:
         return None
@@ -204,6 +215,17 @@ def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
         return None
     rows = np.flatnonzero(reading.heaps["owner"]["number"] == number)
     return heap_name(block_map, int(rows[0])) if len(rows) else None
+
+
+def is_for_samples(block_map: BlockMap, block: int) -> bool:
+    """Is the block in a slab for the samples of a profile?  Its record may still name an owner."""
+    schema, window = block_map.reading.schema, block_map.window
+    first = schema.constants.get("map_class_sampled")
+    if first is None:  # an older library
+        return False
+    granule = window.granule_of(block_map.starts_of(np.array([block])))
+    number = int(window.owner_map[granule[0]]) & schema.constant("map_class_mask")
+    return first <= number < first + schema.constant("slab_class_count")
 
 
 def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:

@@ -43,6 +43,7 @@ class Scan:
     missing_bytes: int
     read_bytes: int
     seconds: float
+    processor_seconds: float  # of the tool
 
     @property
     def starts(self) -> Addresses:
@@ -61,7 +62,7 @@ class Scanning:
     _read_bytes: int = field(default=0, init=False)
 
     def run(self) -> Scan:
-        began_s = time.monotonic()
+        began_s, began_processor_s = time.monotonic(), time.process_time()
         block_map = read_block_map(self.target)
         marking = Marking(block_map)
         threads = self.threads()
@@ -85,6 +86,7 @@ class Scanning:
             missing_bytes=regions.missing_bytes,
             read_bytes=self._read_bytes,
             seconds=time.monotonic() - began_s,
+            processor_seconds=time.process_time() - began_processor_s,
         )
 
     def threads(self) -> list[Thread]:

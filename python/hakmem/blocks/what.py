@@ -16,6 +16,7 @@ from hakmem.blocks.content import Content, Contents, Kind
 from hakmem.blocks.files import Files
 from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.sampling import Row, Share, draw, rows_of
+from hakmem.blocks.whose import Whose
 from hakmem.census.reading import Integers
 from hakmem.target.target import Target, making_sense
 
@@ -70,13 +71,9 @@ class SizeClass:
 
 
 @dataclass
-class What:
+class What(Whose):
     """The answer."""
 
-    pid: int
-    command: list[str]
-    is_core: bool
-    version: str
     live_blocks: int
     live_bytes: int
     drawn: int
@@ -86,21 +83,15 @@ class What:
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        plain = (
-            "pid",
-            "command",
-            "is_core",
-            "version",
-            "live_blocks",
-            "live_bytes",
-            "drawn",
-            "seconds",
-            "notes",
+        plain = ("live_blocks", "live_bytes", "drawn", "seconds", "notes")
+        return (
+            self.head_to_json()
+            | {name: getattr(self, name) for name in plain}
+            | {
+                "contents": [row.to_json() for row in self.rows],
+                "classes": [item.to_json() for item in self.classes],
+            }
         )
-        return {name: getattr(self, name) for name in plain} | {
-            "contents": [row.to_json() for row in self.rows],
-            "classes": [item.to_json() for item in self.classes],
-        }
 
 
 def share_json(share: Share) -> dict[str, float]:
@@ -132,10 +123,7 @@ def _what_lives(
     contents = Contents(block_map, Files(target, mappings_of(target)))
     rows, classes = describe(block_map, contents, blocks, draws, examples)
     return What(
-        pid=target.pid,
-        command=target.command,
-        is_core=target.process is None,
-        version=target.schema.version,
+        **Whose.head_of(target),
         live_blocks=len(blocks),
         live_bytes=int(block_map.sizes_of(blocks).sum()),
         drawn=sum(item.drawn for item in classes),

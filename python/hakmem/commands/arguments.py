@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -38,6 +39,33 @@ def pid_argument(command: Command) -> Command:
     return click.argument("pid", type=click.IntRange(min=1), shell_complete=complete_pids)(command)
 
 
+def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
+    """A flag for each, with its help; the command gets the one that was given as `name`, or None.  Two of
+    them are an error: the last one would win silently."""
+
+    def choose(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if not value:
+            return
+        flag = str(parameter.name)
+        earlier = context.meta.setdefault(name, flag)
+        if earlier != flag:
+            raise click.UsageError(f"--{earlier} and --{flag} exclude each other; use one of them", context)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_choice(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the command's own
+            return command(*arguments, **options, **{name: click.get_current_context().meta.get(name)})
+
+        found: Any = with_choice
+        for flag, text in reversed(flags.items()):
+            found = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)(
+                found
+            )
+        return cast("Command", found)
+
+    return decorate
+
+
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
     """The process or core that an argument PID|CORE names."""
     from hakmem.target.target import open_core, open_process
@@ -49,9 +77,19 @@ def open_target(text: str, executable: Path | None = None, libraries: Sequence[P
     raise click.BadParameter(f"{text!r} is neither a PID nor a core file", param_hint="PID|CORE")
 
 
+def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Path, ...]:
+    """What --executable and --library name, for those that look for a program's files."""
+    return (*([executable] if executable else ()), *libraries)
+
+
+TARGET = click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."
+)
+EVERY_CONTENT = click.option("--all", "everything", is_flag=True, help="Show all rows, however small.")
+EXAMPLES = click.option(
+    "--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret."
 )
 EXECUTABLE = click.option(
     "--executable", type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -45,37 +45,65 @@ class Address(click.ParamType):
     "--every", "every_s", type=Duration(0.1), help="With --textfile: write at this interval, until Ctrl-C."
 )
 @click.option("--quick", is_flag=True, help="Omit what needs a walk over all slabs: for very large heaps.")
+@click.option(
+    "--sites",
+    "sites_shown",
+    type=click.IntRange(0, 100),
+    default=20,
+    show_default=True,
+    help="Call sites of each process whose heap profile is on; 0: none.",
+)
+@click.option(
+    "--profile",
+    "switches_on",
+    is_flag=True,
+    help="Switch heap profiles on in these processes, and off at the end.",
+)
 def command(
-    listen: tuple[str, int] | None, textfile: Path | None, every_s: float | None, quick: bool
+    listen: tuple[str, int] | None,
+    textfile: Path | None,
+    every_s: float | None,
+    quick: bool,
+    sites_shown: int,
+    switches_on: bool,
 ) -> None:
     """Export metrics of all hakmem processes of this machine in the Prometheus and OpenMetrics formats.
 
     The processes need no preparation. Those of other users are visible only with sudo.
 
+    While a heap profile is on in a process (`hakmem profile PID --on`, or --profile here), the call sites
+    that hold most are metrics too.
+
     \b
     Examples:
       hakmem export --listen 127.0.0.1:9100
+      hakmem export --listen 127.0.0.1:9100 --profile
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
     """
     from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
     from hakmem.views.metrics import registry, serve, write_textfile
+    from hakmem.views.metrics_sites import SiteMetrics
 
     if (listen is None) == (textfile is None):
         raise click.UsageError("give either --listen ADDRESS or --textfile FILE")
     if every_s is not None and textfile is None:
         raise click.UsageError("--every needs --textfile; with --listen Prometheus sets the interval")
-    detail = "counters" if quick else "full"
+    if switches_on and listen is None and every_s is None:
+        raise click.UsageError("--profile needs time to sample: give it with --listen, or with --every")
+    if switches_on and not sites_shown:
+        raise click.UsageError("--profile is for sites: leave out --sites 0")
+    sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=textfile is not None)
+    metrics = registry("counters" if quick else "full", sites)
     try:
         if listen is not None:
             ignore_broken_pipes()
-            port = serve(*listen, detail)
+            port = serve(*listen, metrics)
             click.echo(
                 f"listening on http://{authority(listen[0], port)}/metrics; stop with Ctrl-C", err=True
             )
             with stoppable():
                 threading.Event().wait()
         elif textfile is not None:
-            metrics = registry(detail)
             write_textfile(textfile, metrics)
             with stoppable():
                 while every_s is not None:
@@ -84,6 +112,8 @@ def command(
     except Stopped as stopped:
         if stopped.number != signal.SIGINT:
             raise
+    finally:
+        sites.close()
 
 
 def authority(host: str, port: int) -> str:

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids, open_target
+from hakmem.commands.arguments import (
+    EVERY_CONTENT,
+    EXAMPLES,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    TARGET,
+    moved_files,
+    open_target,
+)
+from hakmem.commands.profile import profile_bar
+
+if TYPE_CHECKING:
+    from hakmem.blocks.conclusion import Conclusion
+    from hakmem.blocks.growing import Watch
+    from hakmem.blocks.leaks import Options
+    from hakmem.target.target import Target
 
 
 @click.command("leaks")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@TARGET
+@click.option(
+    "--for",
+    "for_s",
+    type=Duration(),
+    help="How long to watch for growth.  [default: 10s; a profile that is on is read as it is]",
+)
+@click.option(
+    "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."
+)
+@click.option("--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
+              help="One sample in so many bytes on average; adapted if not given.")  # fmt: skip
 @click.option(
     "--wait",
     "wait_s",
     type=Duration(),
     default="2s",
     show_default=True,
-    help="Time between the two scans of a running process.",
+    help="Time between two scans for what is unreachable.",
 )
 @click.option(
     "--freeze",
@@ -26,46 +56,96 @@ from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
 @click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
-@click.option("--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret.")
+@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
+@EXAMPLES
 @EXECUTABLE
 @LIBRARIES
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Show all size classes and rare contents.")
+@EVERY_CONTENT
 def command(
     target: str,
+    for_s: float | None,
+    no_profile: bool,
+    period_bytes: int | None,
     wait_s: float,
     freeze: bool,
     swapped: bool,
+    depth: int,
     examples: bool,
     executable: Path | None,
     libraries: tuple[Path, ...],
     as_json: bool,
     everything: bool,
 ) -> None:  # fmt: skip
-    """Find the live blocks of a process (PID) or of a core dump (CORE) that no pointer leads to any more,
-    by size and by content.
+    """Find out what a process (PID) leaks, or did when it died (CORE): which call sites keep growing, how
+    long their blocks live, and which live blocks no pointer leads to any more.
 
-    All memory of the program is read for words that may be pointers, from outside. A running process is
-    scanned until a scan agrees with all before it, six times at most: only what is unreachable and unchanged
-    in each of them counts. --freeze stops it for one scan instead, as a debugger does, and lets it go on
-    whatever happens to the tool; a few system calls, such as epoll_wait, then return EINTR to the program.
+    Allocations are sampled for a while, as by `hakmem profile`: a site is named if it grew by more than
+    chance and frees nothing that is older than some age. Then all memory of the program is read for words
+    that may be pointers. A running process is scanned until a scan agrees with all before it, six times at
+    most: only what is unreachable and unchanged in each of them counts. --freeze stops it for one scan
+    instead, as a debugger does, and lets it go on whatever happens to the tool; a few system calls, such as
+    epoll_wait, then return EINTR to the program. Ctrl-C ends the sampling early.
 
     \b
     Examples:
       hakmem leaks 1234
-      hakmem leaks 1234 --freeze
-      hakmem leaks core.1234 --json | jq .definite
+      hakmem leaks 1234 --for 5m
+      hakmem leaks 1234 --no-profile --freeze
+      hakmem leaks core.1234 --json | jq -r .verdict
     """
-    from hakmem.blocks.leaks import Options, find_leaks
+    from hakmem.base.signals import die_of
+    from hakmem.blocks.growing import Watch
+    from hakmem.blocks.leaks import Options
+    from hakmem.target.switch import Settings
     from hakmem.views.leaks_text import print_leaks
-    from hakmem.views.screen import console, print_json, progress_bar
+    from hakmem.views.screen import console, print_json
 
     opened = open_target(target, executable, libraries)
     if freeze and opened.process is None:
         raise click.UsageError("--freeze is for processes; a core dump does not change")
-    with progress_bar("scanning") as progress:
-        found = find_leaks(opened, Options(wait_s, freeze, swapped, examples, progress))
+    if no_profile and (for_s is not None or period_bytes):
+        raise click.UsageError("--no-profile samples nothing; leave out --for and --period, or --no-profile")
+    how = Watch(for_s, Settings(period_bytes or 0), not no_profile)
+    options = Options(wait_s, freeze, swapped, examples)
+    found, stopped_by = conclude(opened, how, options, moved_files(executable, libraries), depth)
     if as_json:
         print_json(found.to_json())
     else:
         print_leaks(console(), found, everything)
+    if stopped_by is not None:
+        die_of(stopped_by)
+
+
+def conclude(
+    opened: Target, how: Watch, options: Options, moved: Sequence[Path], depth: int
+) -> tuple[Conclusion, int | None]:
+    """What the samples tell, then what nothing reaches; and the signal that ended it early, if one did."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.blocks.conclusion import Conclusion
+    from hakmem.blocks.evidence import gather_evidence
+    from hakmem.blocks.growing import watch
+    from hakmem.blocks.leaks import find_leaks
+    from hakmem.blocks.samples import sources_of
+    from hakmem.blocks.whose import Whose
+    from hakmem.views.screen import progress_bar
+
+    with profile_bar(how.seconds) as seconds:
+        watched = watch(opened, how, seconds)
+    reached, samples = None, watched.places
+    if not watched.is_gone and watched.stopped_by is None:
+        try:
+            with progress_bar("scanning") as progress:
+                asked = replace(options, samples=samples, described=watched.described)
+                reached = find_leaks(opened, replace(asked, progress=progress))
+        except HakmemError as error:
+            if not samples:
+                raise
+            watched.notes.append(f"what is unreachable is not known: {error}")
+    evidence = gather_evidence(watched, reached, sources_of(opened, moved, warn), depth)
+    head = Whose.head_of(opened)
+    return Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes), watched.stopped_by
+
+
+def warn(what: str) -> None:
+    click.echo(f"hakmem: warning: {what}", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, Command, complete_pids
+from hakmem.commands.arguments import JSON, complete_pids, one_of
 
 if TYPE_CHECKING:
     from hakmem.profile.model import Mode, Profile
@@ -22,19 +22,17 @@ if TYPE_CHECKING:
 MODES = {
     "live": "Blocks that the program holds now (the default).",
     "allocated": "All that was allocated since the profile began.",
-    "peak": "What it held when it held most.",
+    "peak": "What it held when it held most, of about one reading a second during --for.",
     "age": "Live blocks, with their ages.",
     "rounding": "What size classes added to the requests.",
 }
+SWITCH = {
+    "on": "Switch sampling on and leave it on (--for: so long).",
+    "off": "Switch sampling off.",
+}
 PID = re.compile("[0-9]{1,19}")
 FOR_S = 10.0
-
-
-def mode_options(command: Command) -> Command:
-    """One flag for each mode."""
-    for name, text in reversed(MODES.items()):
-        command = click.option(f"--{name}", "mode", flag_value=name, help=text)(command)
-    return command
+ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
 
 
 @contextmanager
@@ -54,9 +52,8 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @click.command("profile")
 @click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
 @click.option("--for", "for_s", type=Duration(), help="How long to sample.  [default: 10s]")
-@mode_options
-@click.option("--on", "switch", flag_value="on", help="Switch sampling on and leave it on (--for: so long).")
-@click.option("--off", "switch", flag_value="off", help="Switch sampling off.")
+@one_of("mode", MODES)
+@one_of("switch", SWITCH)
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -135,7 +132,8 @@ def command(
     name(opened, gathered.profile)
     for note in gathered.notes:
         click.echo(f"hakmem: {note}", err=True)
-    show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json)
+    advice = ADVICE if opened.process is not None else ""
+    show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json, advice=advice)
     for path, write in writers.items():
         save(gathered.profile, path, write)
     if push_url:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,12 +67,21 @@ def recording_bar(what: str, for_s: float) -> Iterator[Callable[[Snapshot], None
     required=True,
     help="The file to write.",
 )
-def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
+@click.option(
+    "--profile",
+    "with_profile",
+    is_flag=True,
+    help="Also sample allocations, and record which call sites hold the memory over time.",
+)
+def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: bool) -> None:
     """Record process PID into a file for `hakmem report`.
 
     Recording stops after the duration, when the process ends, or on Ctrl-C. Each sample is written at once,
     so an interruption loses at most the current one. In very large processes slabs are walked less often than
     requested, so that recording takes at most a tenth of one core.
+
+    With --profile sampling is switched on as by `hakmem profile`, and off again at the end; the page then has
+    the sites over time.
 
     FILE may be - or a FIFO; the first sample replaces an existing recording.
 
@@ -80,6 +89,7 @@ def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     Examples:
       hakmem record 1234 --for 60s -o run.json
       hakmem record $(pgrep -o redis-server) --for 1h --every 10s -o day.json
+      hakmem record 1234 --for 1h --profile -o run.json
       hakmem record 1234 -o - | hakmem report - -o run.html
     """
     from hakmem.base.durations import duration_text
@@ -88,12 +98,17 @@ def command(pid: int, for_s: float, every_s: float, output: Path) -> None:
     from hakmem.base.sizes import counted
     from hakmem.target.target import open_process
     from hakmem.views.recording import record
+    from hakmem.views.recording_sites import SiteRecorder
 
     # The first sample starts the file; messages must not get between its lines.
     with stoppable(), Output(output) as file:
         target = open_process(pid)
-        with recording_bar(f"recording {pid}", for_s) as progress:
-            recorded = record(target, every_s, for_s, file, progress)
+        with ExitStack() as stack:
+            sites = stack.enter_context(SiteRecorder(target, every_s)) if with_profile else None
+            progress = stack.enter_context(recording_bar(f"recording {pid}", for_s))
+            recorded = record(target, every_s, for_s, file, progress, sites)
+    for note in sites.notes if sites else []:
+        click.echo(f"hakmem: {note}", err=True)
     if recorded.stopped_by not in (None, signal.SIGINT):
         die_of(recorded.stopped_by)
     hint = f" View it with: hakmem report {output} -o {output.with_suffix('.html')}"

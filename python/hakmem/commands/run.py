@@ -5,17 +5,32 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+from hakmem.commands.arguments import one_of
+
+if TYPE_CHECKING:
+    from hakmem.launch.condition import Condition
+    from hakmem.launch.results import Results
+    from hakmem.profile.model import Profile
 
 STATS_VARIABLE = "HAKMEM_STATS"
 HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
 # Options whose value may be the next argument.
-WITH_VALUE = ("--json", "--env")
+WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period")
+PROFILE_VARIABLE = "HAKMEM_PROFILE"
+PROFILE_MODES = {
+    "allocated": "Profile all that was allocated, freed or not.",
+    "age": "Profile live blocks, with their ages.",
+    "rounding": "Profile what size classes added to the requests.",
+}
+PROFILE_ADVICE = "take more samples: --period 4096"
 
 
 def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -24,6 +39,20 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
         if not name or not equals:
             raise click.BadParameter(f"{name!r} is not a setting; use NAME=VALUE")
     return {name: value for name, _, value in pairs}
+
+
+class LazyCondition(click.ParamType):
+    """--when; what it needs is loaded when it is used."""
+
+    name = "condition"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Condition:  # noqa: ANN401
+        from hakmem.launch.condition import Condition, parse_condition, usable_bytes
+
+        try:
+            return value if isinstance(value, Condition) else parse_condition(value, usable_bytes())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Run(click.Command):
@@ -38,7 +67,9 @@ class Run(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("run", cls=Run, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "run", cls=Run, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
 @click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
 @click.option(
     "--json",
@@ -61,9 +92,51 @@ class Run(click.Command):
     callback=_setting,
     help="Set a variable for the program, such as an option of hakmem (docs/OPTIONS.md).",
 )
+@click.option(
+    "--profile",
+    "is_profiled",
+    is_flag=True,
+    help="Profile it from its first malloc on: -o, or a table on standard error.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --profile: write FILE (.pb.gz, .folded, .html or .json) at its end, and FILE with .peak when "
+    "it held most; %p becomes the PID, files for each process.",
+)
+@click.option(
+    "--when",
+    "conditions",
+    multiple=True,
+    type=LazyCondition(),
+    metavar="CONDITION",
+    help="With --profile: also write FILE with .when as soon as rss>80% (of the memory it may use), rss>2G "
+    "or live>500M.",
+)
+@click.option(
+    "--period",
+    "period_bytes",
+    type=click.IntRange(2),
+    metavar="BYTES",
+    help="With --profile: one sample in so many bytes on average; adapted if not given.",
+)
+@one_of("mode", PROFILE_MODES)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
 def command(
-    stats: bool, json_file: str | None, harden: int | None, settings: dict[str, str], words: tuple[str, ...]
+    stats: bool,
+    json_file: str | None,
+    harden: int | None,
+    settings: dict[str, str],
+    is_profiled: bool,
+    outputs: tuple[Path, ...],
+    conditions: tuple[Condition, ...],
+    period_bytes: int | None,
+    mode: str | None,
+    words: tuple[str, ...],
 ) -> None:
     """Launch PROGRAM on hakmem.
 
@@ -73,11 +146,16 @@ def command(
     With --stats or --json, a message says if the program exits without its report: through _exit, a signal,
     or exec of a program without hakmem.
 
+    With --profile the tool stays as the program's parent, sends signals on, and ends as the program did. Its
+    last state is read however it ends; only what the OOM killer ends is lost, up to the last reading. See
+    docs/PROFILING.md.
+
     \b
     Examples:
       hakmem run -- ./server --port 80
       hakmem run --stats -- python3 script.py
       hakmem run --harden -- ./server --port 80
+      hakmem run --profile -o x.pb.gz --when 'rss>80%' -- ./server
       hakmem run --json /tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
 
     \b
@@ -95,6 +173,10 @@ def command(
             "the report needs a file: standard output belongs to the program. For standard error use "
             "--env HAKMEM_STATS=json"
         )
+    options = {"-o": outputs, "--when": conditions, "--period": period_bytes, f"--{mode}": mode}
+    if (first := next((name for name, value in options.items() if value), None)) and not is_profiled:
+        raise click.UsageError(f"{first} needs --profile")
+    profiling = prepared(outputs, settings) if is_profiled else None
     library = find_library()
     examined = examine(words, library)
     if examined.fatal is not None:
@@ -108,9 +190,65 @@ def command(
         environment[HARDEN_VARIABLE] = str(harden)
         libraries = hardened(library, harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
-    if stats or json_file:
-        launch_watched(words, environment, absolute(json_file) if json_file else None, examined.linked)
-    launch(words, environment)
+    report = absolute(json_file) if json_file else None
+
+    def execute() -> NoReturn:
+        if stats or json_file:
+            launch_watched(words, environment, report, examined.linked)
+        launch(words, environment)
+
+    if profiling is None:
+        execute()
+    environment[PROFILE_VARIABLE] = str(period_bytes or 1)
+    run_profiled(execute, environment, profiling, mode, period_bytes or 0, conditions)
+
+
+def say(text: str) -> None:
+    """The program has standard output."""
+    click.echo(f"hakmem: {text}", err=True)
+
+
+def prepared(outputs: tuple[Path, ...], settings: dict[str, str]) -> Results:
+    """Checks what can be checked before the program is started."""
+    from hakmem.launch.results import Results, checked
+    from hakmem.views.profile_file import ending, writer
+    from hakmem.views.profile_text import show_profile
+
+    if (asked := settings.get(PROFILE_VARIABLE)) is not None:
+        raise click.UsageError(
+            f"--profile sets {PROFILE_VARIABLE} itself: leave out --env {PROFILE_VARIABLE}={asked}"
+        )
+
+    def show(profile: Profile) -> None:
+        show_profile(profile, stderr=True, advice=PROFILE_ADVICE)
+
+    return Results([checked(path, ending(path), writer(path)) for path in outputs], say, show)
+
+
+def run_profiled(
+    execute: Callable[[], NoReturn],
+    environment: dict[str, str],
+    results: Results,
+    mode: str | None,
+    period_bytes: int,
+    conditions: tuple[Condition, ...],
+) -> NoReturn:
+    """As the program's parent; ends as it does."""
+    from hakmem.launch.child import start
+    from hakmem.launch.keepers import VARIABLE, Listener
+    from hakmem.launch.profiling import Plan, Profiling
+    from hakmem.profile.model import Mode
+
+    plan = Plan(Mode(mode or Mode.LIVE), period_bytes, conditions)
+    with Listener() as listener:
+        environment[VARIABLE] = str(listener.path)
+        child = start(execute)
+        try:
+            Profiling(child, listener, plan, results, say).run()
+        except Exception as error:  # the program goes on, and its status is the tool's
+            say(f"the profile ended early: {error}")
+            child.wait()
+    child.leave()
 
 
 def launch_watched(

@@ -31,12 +31,16 @@ ROWS_SHOWN = 20
 )
 @click.option("--once", is_flag=True, help="Print the rates over one interval as plain tables, and exit.")
 def command(pid: int | None, interval_s: float, once: bool) -> None:
-    """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads.
+    """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads,
+    sites of a heap profile.
 
-    Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-5 or Tab switch
+    Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-6 or Tab switch
     tables, Left and Right scroll them, s sorts by the next column, r reverses the order, p pauses, + and -
     change the interval, b chooses another process, q quits. Without a terminal, or on a dumb one, --once is
     implied.
+
+    Table 6 shows which call sites hold the memory, if a heap profile is on. There o switches one on, without
+    stopping the process, and off again; it is also switched off when you leave top. z counts growth from now.
 
     \b
     Examples:
@@ -63,7 +67,10 @@ def command(pid: int | None, interval_s: float, once: bool) -> None:
 
     app = TopApp(targets, interval_s, partial(choices, fleet))
     with leaving_in_order(app):
-        app.run()
+        try:
+            app.run()
+        finally:
+            app.leave_sites()
     app.raise_error()
 
 
@@ -109,3 +116,19 @@ def print_once(target: Target, interval_s: float) -> None:
         out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))
         if rows[ROWS_SHOWN:]:
             out.print(f"… and {len(rows) - ROWS_SHOWN} more", style="dim")
+    print_sites(target)
+
+
+def print_sites(target: Target) -> None:
+    """The table of `hakmem profile`, if a heap profile is on."""
+    from hakmem.profile.live import is_known
+    from hakmem.profile.watch import SiteWatch
+    from hakmem.views.profile_text import show_profile
+
+    if not is_known(target.schema):
+        return
+    with SiteWatch(target) as watch:
+        if watch.is_on:
+            profile = watch.read()
+            watch.names.find(profile)
+            show_profile(profile, rows_max=ROWS_SHOWN)

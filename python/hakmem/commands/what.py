@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, JSON, LIBRARIES, complete_pids, open_target
+from hakmem.commands.arguments import (
+    EVERY_CONTENT,
+    EXAMPLES,
+    EXECUTABLE,
+    JSON,
+    LIBRARIES,
+    TARGET,
+    moved_files,
+    open_target,
+)
 
 ADDRESS_END = 1 << 64
 
@@ -29,7 +38,7 @@ class Address(click.ParamType):
 
 
 @click.command("what")
-@click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+@TARGET
 @click.argument("address", type=Address(), required=False, metavar="[0xADDRESS]")
 @click.option(
     "--class",
@@ -45,12 +54,12 @@ class Address(click.ParamType):
     show_default=True,
     help="Blocks to read: more give narrower intervals.",
 )
-@click.option("--examples", is_flag=True, help="Show the beginning of a text of each kind. It may be secret.")
+@EXAMPLES
 @click.option("--path", "with_path", is_flag=True, help="Of an address: how the program reaches it.")
 @EXECUTABLE
 @LIBRARIES
 @JSON
-@click.option("--all", "everything", is_flag=True, help="Show all size classes and rare contents.")
+@EVERY_CONTENT
 def command(
     target: str,
     address: int | None,
@@ -67,7 +76,8 @@ def command(
     types, text, pointers, numbers. A few thousand blocks are drawn at random and read; shares have 95 %
     intervals.
 
-    With an address: its block, its owner, what it contains and what points at it.
+    With an address: its block, its owner, what it contains, what points at it, and, if a profile has sampled
+    it, where it was asked for.
 
     The process is not stopped. Contents are not shown unless --examples is given.
 
@@ -88,7 +98,8 @@ def command(
     opened = open_target(target, executable, libraries)
     if address is not None:
         with progress_bar("scanning") as progress:
-            block = what_is(opened, address, with_path, progress)
+            moved = moved_files(executable, libraries)
+            block = what_is(opened, address, with_path, progress, moved)
         if as_json:
             print_json(block.to_json(examples))
         else:

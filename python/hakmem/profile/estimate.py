@@ -17,6 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Z_95 = 1.959963984540054  # two-sided 95 % of a normal distribution
 Z_SIGNIFICANT = 3.0  # a difference of so many standard errors is not chance, among hundreds of sites either
@@ -27,6 +33,11 @@ def probability(block_bytes: float, rate_bytes: float) -> float:
     if rate_bytes <= 1:
         return 1.0
     return -math.expm1(-block_bytes / rate_bytes)
+
+
+def probabilities(block_bytes: NDArray[np.float64], rate_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`probability` of many blocks, each with its own rate."""
+    return np.where(rate_bytes <= 1, 1.0, -np.expm1(-block_bytes / np.maximum(rate_bytes, 1.0)))
 
 
 @dataclass(frozen=True)

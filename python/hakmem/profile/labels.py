@@ -58,10 +58,13 @@ class SiteKey:
         self._known: dict[Stack, Hashable] = {}
 
     def __call__(self, sample: Sample) -> Hashable:
-        known = self._known.get(sample.stack)
+        return self.of(sample.stack)
+
+    def of(self, stack: Stack) -> Hashable:
+        known = self._known.get(stack)
         if known is None:
-            frames = self._labels.site(sample.stack, self._depth)
-            known = self._known[sample.stack] = tuple(frame.function for frame in frames)
+            frames = self._labels.site(stack, self._depth)
+            known = self._known[stack] = tuple(frame.function for frame in frames)
         return known
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_quick
 from hakmem.census.snapshot import read_counters, take
 from hakmem.layout.schema import Schema
+from hakmem.profile.estimate import probabilities
 from hakmem.profile.model import (
     ClassCount,
     Header,
+    Lifetimes,
     Mapping,
     Mode,
     Profile,
@@ -29,14 +32,19 @@ from hakmem.profile.model import (
     calls_of,
     mappings_of,
 )
+from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of_process
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.process import Mapping as ProcessMapping
 from hakmem.target.switch import STATE, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
+KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -110,24 +118,35 @@ def read_profile(
     start: Start | None = None,
     *,
     with_counts: bool = True,
+    is_merged: bool = False,
+    snapshot: Snapshot | None = None,
 ) -> Profile:
     """The profile that is on, or was; without `start` what is from before is not known.  Without counts the
-    sites are not scaled, and there is no row of what is from before."""
+    sites are not scaled, and there is no row of what is from before.
+
+    `is_merged`: for views of live blocks that read again and again.  Samples that are alike are one; ages,
+    threads and what was allocated are left out.  `snapshot`: a full one, where it was just taken."""
     with making_sense(target):
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
-        stacks, weights = _read_sites(target, state, maps)
-        samples = list(_read_samples(target, state, stacks))
-        profile = Profile(_header(target, state, mode), _mappings(target, maps), samples)
-        profile.allocated = list(_allocated(stacks, weights, start))
-        profile.classes = class_counts(target, start) if with_counts else []
+        stacks, weights, lifetimes = _read_sites(target, state, maps)
+        profile = Profile(_header(target, state, mode), _mappings(target, maps))
+        if is_merged:
+            profile.samples = list(_merged_samples(target, state, stacks))
+        else:
+            for address, sample in _read_samples(target, state, stacks):
+                profile.blocks.append(address)
+                profile.samples.append(sample)
+            profile.lifetimes = _by_stack(lifetimes, stacks)
+            profile.allocated = list(_allocated(stacks, weights, start))
+        profile.classes = class_counts(target, start, snapshot) if with_counts else []
     target.check_same()
     return profile
 
 
-def class_counts(target: Target, start: Start | None) -> list[ClassCount]:
+def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None = None) -> list[ClassCount]:
     """Exact; without `start` all that lives now may be from then."""
-    snapshot = take(target)
+    snapshot = snapshot or take(target)
     now = counted(snapshot, target.schema)
     before = start.live if start else now
     sizes = {item.number: item.block_bytes for item in snapshot.classes}
@@ -164,29 +183,77 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 # ---- samples --------------------------------------------------------------------------------------------
 
 
-def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[Sample]:
+def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[tuple[int, Sample]]:
+    """With what the sampler finds each by: its block's address, or that of the block's first granule."""
     schema, now_ms = target.schema, _now_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
-    busy = np.uint64(1)
+    address_mask = (1 << int(shift)) - 1
     lost = stacks[schema.constant("site_lost")]
     for segment in _segments(target, state, "sample"):
         keys = segment["keys"]
-        rows = np.flatnonzero(keys > busy)
+        rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
             stack = stacks.get(int(row["site"]), lost)
             if not row["block_bytes"]:
                 continue  # its thread is still writing it
-            yield Sample.of(
-                stack.frames,
-                int(row["class"]),
-                int(row["block_bytes"]),
-                int(row["requested_bytes"]),
-                float(row["period_bytes"]),
-                halvings=int(key >> shift),
-                is_complete=stack.is_complete,
-                age_ms=max(0, now_ms - int(row["born_ms"])),
-                thread_id=int(row["thread_id"]),
-            )
+            yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
+
+
+def _sample(row: np.void, halvings: int, stack: Stack, now_ms: int) -> Sample:
+    return Sample.of(
+        stack.frames,
+        int(row["class"]),
+        int(row["block_bytes"]),
+        int(row["requested_bytes"]),
+        float(row["period_bytes"]),
+        halvings=halvings,
+        is_complete=stack.is_complete,
+        age_ms=max(0, now_ms - int(row["born_ms"])),
+        thread_id=int(row["thread_id"]),
+    )
+
+
+def _merged_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[Sample]:
+    """One for all of a site and class with about the same size and weight: the sums are the same, the
+    variances to 1 %.  100,000 samples of 1,000 sites within 50 ms."""
+    schema = target.schema
+    parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
+    if not parts:
+        return
+    keys, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+    is_used = (keys > KEY_BUSY) & (rows["block_bytes"] > 0)
+    keys, rows = keys[is_used], rows[is_used]
+    halvings = (keys >> np.uint64(schema.constant("sample_halvings_shift"))).astype(float)
+    sizes = rows["block_bytes"].astype(float)
+    blocks = np.exp2(halvings) / probabilities(sizes, rows["period_bytes"].astype(float))
+    alike = np.zeros(len(rows), np.int64)
+    for figure in (rows["site"], rows["class"], _steps(sizes), _steps(blocks)):
+        alike = (np.unique(alike, return_inverse=True)[1] << 32) + figure.astype(np.int64)
+    _, first, place, counts = np.unique(alike, return_index=True, return_inverse=True, return_counts=True)
+    of_blocks, of_bytes, requested = (
+        np.bincount(place, weights).tolist()
+        for weights in (blocks, blocks * sizes, blocks * rows["requested_bytes"])
+    )
+    lost, calls = schema.constant("site_lost"), dict[int, tuple[int, ...]]()
+    for number, row in enumerate(rows[first]):
+        site = int(row["site"]) if int(row["site"]) in stacks else lost
+        if site not in calls:
+            calls[site] = calls_of(stacks[site].frames)
+        yield Sample(
+            stack=calls[site],
+            class_number=int(row["class"]),
+            block_bytes=round(of_bytes[number] / of_blocks[number]),
+            requested_bytes=round(requested[number] / of_blocks[number]),
+            weight_bytes=of_bytes[number],
+            weight_blocks=of_blocks[number],
+            samples=int(counts[number]),
+            is_complete=stacks[site].is_complete,
+        )
+
+
+def _steps(figures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Four to a doubling."""
+    return np.round(np.log2(figures) * 4)
 
 
 def _segments(target: Target, state: np.void, kind: str) -> Iterator[np.void]:
@@ -203,8 +270,8 @@ def _read_sites(
     target: Target,
     state: np.void,
     maps: list[ProcessMapping],
-) -> tuple[dict[int, Stack], dict[int, Weights]]:
-    """The stacks, and what was allocated at each, by the site's number."""
+) -> tuple[dict[int, Stack], dict[int, Weights], dict[int, Lifetimes]]:
+    """The stacks, what was allocated at each, and how long freed samples lived, by the site's number."""
     schema = target.schema
     rows = _site_rows(target, state)
     used = {number: row for number, row in enumerate(rows) if row["frame_count"]}
@@ -220,7 +287,20 @@ def _read_sites(
     }
     stacks.setdefault(schema.constant("site_lost"), Stack((), is_complete=False))
     weights = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows) if number in stacks}
-    return stacks, weights
+    lifetimes = {
+        number: tuple(row["lifetimes"].tolist()) for number, row in used.items() if row["freed_samples"]
+    }
+    return stacks, weights, lifetimes
+
+
+def _by_stack(lifetimes: dict[int, Lifetimes], stacks: dict[int, Stack]) -> dict[Calls, Lifetimes]:
+    """Several sites may have one stack: of those that were made at the same moment one is used on."""
+    found: dict[Calls, Lifetimes] = {}
+    for number, counts in lifetimes.items():
+        calls = calls_of(stacks[number].frames)
+        before = found.get(calls, (0,) * len(counts))
+        found[calls] = tuple(map(sum, zip(before, counts, strict=True)))
+    return found
 
 
 def _site_rows(target: Target, state: np.void) -> list[np.void]:
@@ -300,10 +380,14 @@ def _length_ms(target: Target, state: np.void) -> int:
 
 
 def _now_ms(target: Target, state: np.void) -> int:
-    """By the process's clock; of a core the last thing that is known of it."""
-    if target.process is None:
-        return int(max(state["began_ms"], state["ended_ms"]))
-    return monotonic_ms(target.pid)
+    """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
+    if target.process is not None:
+        return monotonic_ms(target.pid)
+    births = (
+        int(segment["samples"]["born_ms"][segment["keys"] > KEY_BUSY].max(initial=0))
+        for segment in _segments(target, state, "sample")
+    )
+    return max(int(state["began_ms"]), int(state["ended_ms"]), *births)
 
 
 def _mappings(target: Target, maps: list[ProcessMapping]) -> list[Mapping]:

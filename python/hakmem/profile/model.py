@@ -16,6 +16,8 @@ from hakmem.target.process import Mapping as ProcessMapping
 # Innermost first.  Addresses inside the calls: one less than the return addresses, which may be another
 # function's already.
 Stack = tuple[int, ...]
+# How many freed samples lived less than 1 ms, less than 2 ms, 4 ms … the last: longer.
+Lifetimes = tuple[int, ...]
 
 
 class Mode(StrEnum):
@@ -162,6 +164,9 @@ class Profile:
     allocated: list[Sample] = field(default_factory=list)
     classes: list[ClassCount] = field(default_factory=list)
     names: dict[int, tuple[Frame, ...]] = field(default_factory=dict)  # by address, inlined calls first
+    # Of a process or a core; files do not keep them.
+    blocks: list[int] = field(default_factory=list)  # where the sampler has found each of `samples`
+    lifetimes: dict[Stack, Lifetimes] = field(default_factory=dict)
 
     @property
     def shown(self) -> list[Sample]:

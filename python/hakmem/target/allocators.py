@@ -61,7 +61,9 @@ def bundled_in(file: ElfFile) -> str | None:
 def detect(process: Process) -> Allocator:
     """Raises AccessRefusedError or ProcessGoneError like every access to a process."""
     maps = process.maps()
-    names = [mapping.file_name for mapping in maps if mapping.is_file]
+    # Only code that can run: a tool that reads a library maps it as well, this one for example.
+    code = {mapping.path for mapping in maps if "x" in mapping.permissions}
+    names = [mapping.file_name for mapping in maps if mapping.is_file and mapping.path in code]
     if head := hakmem_in(process, maps):
         return Allocator(HAKMEM, head.version_text)
     if name := _first(LIBRARIES, names):

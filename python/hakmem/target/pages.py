@@ -168,59 +168,50 @@ def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]
     return words
 
 
-def populated(file: int, low: int, high: int) -> list[Interval]:
-    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
-    terabytes may be reserved.  All of it if this kernel cannot tell."""
-    found: list[Interval] = []
-    regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
-    at = low
-    while at < high:
-        request = ScanRequest(
-            size=ctypes.sizeof(ScanRequest),
-            start=at,
-            end=high,
-            vec=regions.ctypes.data,
-            vec_len=SCAN_REGIONS,
-            category_anyof_mask=PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            return_mask=PAGE_IS_PRESENT,
-        )
-        try:
-            count = fcntl.ioctl(file, PAGEMAP_SCAN, request)
-        except OSError:
-            return [(low, high)]
-        found += [(start, end) for start, end, _ in regions[:count].tolist()]
-        if request.walk_end <= at:
-            break
-        at = request.walk_end
-    return found
-
-
-def mark_special(
-    file: int, low: int, high: int, start: int, zero: NDArray[np.bool_], huge: NDArray[np.bool_]
-) -> bool:
-    """Marks zero pages and huge pages of [low, high); False if this kernel cannot report them."""
+def scanned(
+    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
+) -> Iterator[tuple[int, int, int]]:
+    """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if that
+    is given, as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
     regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
     while low < high:
-        wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
         request = ScanRequest(
             size=ctypes.sizeof(ScanRequest),
             start=low,
             end=high,
             vec=regions.ctypes.data,
             vec_len=SCAN_REGIONS,
-            category_mask=PAGE_IS_PRESENT,
-            category_anyof_mask=wanted,
+            category_mask=all_of,
+            category_anyof_mask=any_of,
             return_mask=wanted,
         )
-        try:
-            found = fcntl.ioctl(file, PAGEMAP_SCAN, request)
-        except OSError:
-            return False
-        for region_start, region_end, categories in regions[:found].tolist():
+        count = fcntl.ioctl(file, PAGEMAP_SCAN, request)
+        yield from regions[:count].tolist()
+        if request.walk_end <= low:
+            return
+        low = request.walk_end
+
+
+def populated(file: int, low: int, high: int) -> list[Interval]:
+    """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
+    terabytes may be reserved.  All of it if this kernel cannot tell."""
+    has_pages = PAGE_IS_PRESENT | PAGE_IS_SWAPPED
+    try:
+        return [(start, end) for start, end, _ in scanned(file, low, high, PAGE_IS_PRESENT, any_of=has_pages)]
+    except OSError:
+        return [(low, high)]
+
+
+def mark_special(
+    file: int, low: int, high: int, start: int, zero: NDArray[np.bool_], huge: NDArray[np.bool_]
+) -> bool:
+    """Marks zero pages and huge pages of [low, high); False if this kernel cannot report them."""
+    wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
+    try:
+        for region_start, region_end, categories in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
             pages = slice((region_start - start) // PAGE_BYTES, (region_end - start) // PAGE_BYTES)
             zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
             huge[pages] |= bool(categories & PAGE_IS_HUGE)
-        if request.walk_end <= low:
-            break
-        low = request.walk_end
+    except OSError:
+        return False
     return True

@@ -20,6 +20,7 @@ from hakmem.target.access import gone, refused
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
 STATUS_BYTES_MAX = 1 << 14
+KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 
@@ -219,10 +220,12 @@ def _read_bytes(path: str) -> bytes:
 
 
 def all_processes() -> Iterator[Process]:
-    """Every process, in the order of PIDs."""
+    """Every process, in the order of PIDs; without keepers, whose memory is another one's."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         try:
-            yield Process(pid)
+            process = Process(pid)
+            if process.name != KEEPER_NAME:
+                yield process
         except ProcessGoneError:
             continue
 

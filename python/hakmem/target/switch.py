@@ -76,6 +76,10 @@ class Switch:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """What was asked for stays so."""
         os.close(self._file)
 
     # ---- what can be asked for -----------------------------------------------------------------------

@@ -128,7 +128,7 @@ def draw(chart: Chart) -> str:
 
 def filled(times_s: Sequence[float], values: Values) -> list[float]:
     """None replaced by linear interpolation."""
-    known = [(time, value) for time, value in zip(times_s, values, strict=True) if value is not None]
+    known = [(time, float(value)) for time, value in zip(times_s, values, strict=True) if value is not None]
     if not known:
         return [0.0] * len(values)
     between: list[float] = np.interp(times_s, *zip(*known, strict=True)).tolist()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
 from hakmem.base.durations import duration_text
-from hakmem.base.sizes import bytes_text, counted
+from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.blocks.conclusion import MS_PER_S, Conclusion, rate_text
+from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks, Sum
+from hakmem.profile.growth import Grown
+from hakmem.views.profile_text import site_text
 from hakmem.views.screen import one_line, table
 from hakmem.views.what_text import (
     CLASSES_SHOWN,
@@ -20,35 +26,132 @@ from hakmem.views.what_text import (
     shown,
 )
 
+SITES_SHOWN = 10
+AGES_MS = (16, 128, 1024, 8192, 65536, 524288, 4194304)  # ends of the sampler's rows
+
 INTERIOR = (
     "reachable, but nothing points at their first byte: usual for Python objects, strings with a header and "
     "C++ classes with several bases"
 )
 
 
-def print_leaks(console: Console, found: Leaks, everything: bool) -> None:
-    """The sums, the notes, then what the lost blocks are."""
+def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
+    """The verdict; what it rests on: the sites, and what nothing reaches."""
     what = "core of" if found.is_core else "process"
     command = escape(one_line(found.command, COMMAND_SHOWN))
-    live = f"{bytes_text(found.live.bytes)} in {counted(found.live.blocks, 'live block')}"
-    console.print(f"[bold]Unreachable blocks in {what} {found.pid}[/] ({command}), of {live}\n")
-    console.print(table("", ["<", "bytes", "blocks", "<what it means"], sum_rows(found), key=0))
+    live = f", of {sum_text(found.reached.live, 'live block')}" if found.reached else ""
+    console.print(f"[bold]Leaks in {what} {found.pid}[/] ({command}){live}\n")
+    console.print(Text(found.verdict, style="bold"))
+    console.print()
+    if found.evidence is not None:
+        print_sites(console, found.evidence, everything)
+    if found.reached is not None:
+        print_reached(console, found.reached, everything)
+    for note in found.all_notes:
+        console.print(Text(note, style="yellow"))
+    if found.reached is not None:
+        console.print(Text(how(found.reached), style="dim"))
+
+
+def sum_text(one: Sum, thing: str) -> str:
+    return f"{bytes_text(one.bytes)} in {counted(one.blocks, thing)}"
+
+
+# ---- sites -----------------------------------------------------------------------------------------
+
+
+def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
+    """Those that grew by more than chance, or lost something; then how long their blocks live."""
+    grown = evidence.grown
+    chosen = [one for one in evidence.sites if everything or is_shown(one)]
+    shown_sites = chosen if everything else chosen[:SITES_SHOWN]
+    length = duration_text(grown.seconds)
+    if shown_sites:
+        columns = ["growth", "95 % interval", "a second", "for certain", "unreachable", "<site"]
+        rows = [growth_row(one, grown) for one in shown_sites]
+        console.print(table(f"Growth by site, in {length}", columns, rows))
+        hidden(console, len(chosen) - len(shown_sites), "site")
+        ages = ages_of(shown_sites)
+        columns = [*(duration_text(age / MS_PER_S) for age in ages), "freed", "live", "<site"]
+        rows = [survival_row(one, ages) for one in shown_sites]
+        title = "Blocks that live longer than …, and the lower end of the interval"
+        console.print(table(title, columns, rows))
+        console.print()
+    console.print(Text(" ".join(sites_notes(evidence)), style="dim"))
+    console.print()
+
+
+def is_shown(site: Site) -> bool:
+    return site.growth.is_significant or bool(site.lost and site.lost.lost_samples)
+
+
+def growth_row(site: Site, grown: Grown) -> list[str | Text]:
+    one = site.growth
+    low, high = one.interval
+    span = "exact" if low == high else f"{bytes_text(round(low))} – {bytes_text(round(high))}"
+    certain = "" if one.certain is None else bytes_text(max(0, round(one.certain.value)))
+    return [
+        bytes_text(round(one.bytes)),
+        span,
+        rate_text(grown.rate(one.bytes)),
+        certain,
+        lost_text(site),
+        site_text(site.frames),
+    ]
+
+
+def lost_text(site: Site) -> str:
+    """`93 %`, of what it holds."""
+    if site.lost is None or not site.lost.samples:
+        return ""
+    return share_text(site.lost.lost_weight, site.lost.weight)
+
+
+def ages_of(sites: Sequence[Site]) -> list[int]:
+    """The ages that tell the most in a few columns: up to what the oldest block has reached."""
+    oldest = max((max(one.survival.oldest_ms, one.survival.last_freed_ms or 0) for one in sites), default=0)
+    return [age for age in AGES_MS if age <= oldest]
+
+
+def survival_row(site: Site, ages: Sequence[int]) -> list[str | Text]:
+    cells = []
+    for age in ages:
+        point = site.survival.at(age)
+        cells.append("" if point is None else f"{share_text(point.share, 1)} (≥ {share_text(point.low, 1)})")
+    counts = [f"{site.survival.freed_samples:,}", f"{len(site.survival.ages_ms):,}"]
+    return [*cells, *counts, site_text(site.frames)]
+
+
+def sites_notes(evidence: Evidence) -> Iterator[str]:
+    """How much is known, and what would not be seen."""
+    grown = evidence.grown
+    length = duration_text(grown.seconds)
+    if grown.live_bytes is not None:
+        yield f"All live blocks together changed by {bytes_text(grown.live_bytes)} in {length}."
+    yield f"Sampled live blocks: {len(evidence.profile.samples):,}."
+    if evidence.visible_bytes_per_second:
+        yield f"A site that keeps less than {rate_text(evidence.visible_bytes_per_second)} would not be seen."
+
+
+# ---- what nothing reaches --------------------------------------------------------------------------
+
+
+def print_reached(console: Console, found: Leaks, everything: bool) -> None:
+    """The sums, then what the lost blocks are."""
+    console.print(table("Unreachable blocks", ["<", "bytes", "blocks", "<what it means"], sum_rows(found)))
     console.print()
     lost = found.definite if found.definite.blocks else found.perhaps
-    if lost.blocks:
-        rows = found.contents if everything else shown(found.contents, ROWS_SHOWN)
-        title = "Definitely lost, by content" if found.definite.blocks else "Perhaps lost, by content"
-        console.print(contents_table(title, rows, lost.bytes, lost.blocks))
-        hidden(console, len(found.contents) - len(rows), "rare content")
-        classes = found.classes if everything else found.classes[:CLASSES_SHOWN]
-        console.print(classes_table(classes, everything))
-        hidden(console, len(found.classes) - len(classes), "size class", "size classes")
-        console.print(
-            Text("The largest begin at " + ", ".join(f"{at:#x}" for at in found.addresses[:3]), style="dim")
-        )
-    for note in found.notes:
-        console.print(Text(note, style="yellow"))
-    console.print(Text(how(found), style="dim"))
+    if not lost.blocks:
+        return
+    rows = found.contents if everything else shown(found.contents, ROWS_SHOWN)
+    title = "Definitely lost, by content" if found.definite.blocks else "Perhaps lost, by content"
+    console.print(contents_table(title, rows, lost.bytes, lost.blocks))
+    hidden(console, len(found.contents) - len(rows), "rare content")
+    classes = found.classes if everything else found.classes[:CLASSES_SHOWN]
+    console.print(classes_table(classes, everything))
+    hidden(console, len(found.classes) - len(classes), "size class", "size classes")
+    largest = ", ".join(f"{at:#x}" for at in found.addresses[:3])
+    console.print(Text(f"The largest begin at {largest}", style="dim"))
 
 
 def sum_rows(found: Leaks) -> list[list[str]]:
@@ -83,10 +186,11 @@ def perhaps_text(found: Leaks) -> str:
 
 def how(found: Leaks) -> str:
     """What the answer rests on."""
-    speeds = [scan["read_bytes"] / max(scan["seconds"], 1e-9) for scan in found.scans]
-    read = bytes_text(found.scans[-1]["read_bytes"])
+    slowest = max(found.scans, key=lambda scan: scan["seconds"])
+    read = bytes_text(slowest["read_bytes"])
     way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"
-    stopped = (
-        f"; the process was stopped for {duration_text(found.scans[0]['seconds'])}" if found.is_frozen else ""
-    )
-    return f"{way} of {read} at {bytes_text(min(speeds))}/s{stopped}."
+    length = f"at most {duration_text(slowest['seconds'])}" if len(found.scans) > 1 else ""
+    length = length or duration_text(slowest["seconds"])
+    stopped = ", for which the process was stopped" if found.is_frozen else ""
+    rate = bytes_text(slowest["read_bytes"] / max(slowest["processor_seconds"], 1e-3))
+    return f"{way} of {read} in {length}{stopped}: {rate} for each second of a processor."

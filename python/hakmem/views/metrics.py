@@ -3,6 +3,7 @@
     hakmem_live_bytes{pid,command} …                    gauges of memory
     hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
     hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
+    hakmem_site_live_bytes{pid,command,site,…} …        by call site, while a profile is on: metrics_sites.py
 
 A metric appears as soon as a library has it: names and help texts come from the library itself."""
 
@@ -25,6 +26,7 @@ from hakmem.census.snapshot import Detail, take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target
+from hakmem.views.metrics_sites import SiteMetrics
 
 PREFIX = "hakmem_"
 PROCESS_LABELS = ("pid", "command")
@@ -113,8 +115,9 @@ class Families:
 class HakmemCollector(Collector):
     """Takes a snapshot of every hakmem process at each scrape."""
 
-    def __init__(self, detail: Detail = "full") -> None:
+    def __init__(self, detail: Detail = "full", sites: SiteMetrics | None = None) -> None:
         self._detail = detail
+        self._sites = sites
         self._fleet = Fleet()
         self._lock = threading.Lock()  # scrapes may overlap
 
@@ -135,7 +138,10 @@ class HakmemCollector(Collector):
                 ),
             )
             count = 0
-            for target in self._fleet.targets():
+            targets = self._fleet.targets()
+            if self._sites is not None:
+                self._sites.forget(targets)
+            for target in targets:
                 try:
                     snapshot = take(target, detail=self._detail)
                 except HakmemError:
@@ -144,6 +150,8 @@ class HakmemCollector(Collector):
                 labels = process_labels(target)
                 info.add_metric(labels, {"version": snapshot.version})
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
+                if self._sites is not None:
+                    self._sites.add(families.gauge, target, snapshot, labels)
             seconds = time.monotonic() - began_s
             families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), count)
             families.gauge(
@@ -249,17 +257,17 @@ def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -
 # ---- output ---------------------------------------------------------------------------------------
 
 
-def registry(detail: Detail) -> CollectorRegistry:
+def registry(detail: Detail, sites: SiteMetrics | None = None) -> CollectorRegistry:
     """With hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail))
+    made.register(HakmemCollector(detail, sites))
     return made
 
 
-def serve(host: str, port: int, detail: Detail) -> int:
+def serve(host: str, port: int, metrics: CollectorRegistry) -> int:
     """Serves GET /metrics in background threads, in the format that the client requests; returns the port."""
     try:
-        server, _ = start_http_server(port, host, registry(detail))
+        server, _ = start_http_server(port, host, metrics)
     except (OSError, UnicodeError) as error:  # invalid host names: "..", "a" * 64
         reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
         raise HakmemError(

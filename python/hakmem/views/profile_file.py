@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hakmem.profile.files import Write, save, writer_of
+from hakmem.profile.files import Write, save, writer_of, writers
 from hakmem.profile.model import Profile
+
+PAGE = ".html"
 
 
 def _page(profile: Profile) -> bytes:
@@ -16,7 +18,12 @@ def _page(profile: Profile) -> bytes:
 
 def writer(path: Path) -> Write:
     """By the name's end; HakmemError for another: ask it before the work, not after it."""
-    return writer_of(path, {".html": _page})
+    return writer_of(path, {PAGE: _page})
+
+
+def ending(path: Path) -> str:
+    """The part of the name that tells the format; "" if none does."""
+    return next((suffix for suffix in (*writers(), PAGE) if path.name.endswith(suffix)), "")
 
 
 def save_profile(profile: Profile, path: Path) -> None:

@@ -7,10 +7,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
-from hakmem import __version__
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
@@ -18,6 +14,7 @@ from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
 from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.profile.wrappers import program_frames
+from hakmem.views.page import Tile, rendered
 from hakmem.views.profile_text import (
     BEFORE_TEXT,
     CALLER,
@@ -27,7 +24,6 @@ from hakmem.views.profile_text import (
     span_text,
     whose,
 )
-from hakmem.views.report import Tile, script_json
 
 ROWS_MAX = 1000
 STACKS_MAX = 20_000
@@ -56,22 +52,16 @@ def render(profile: Profile, depth: int = DEPTH) -> str:
     labels = Labels(profile)
     table = site_table(profile, labels.key(depth))
     header = profile.header
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hakmem.views", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("profile.html.j2").render(
+    return rendered(
+        "profile.html.j2",
+        flame_data(profile, labels),
         header=header,
         title=TITLES[header.mode],
         whose=whose(header) + when(header),
-        tool_version=__version__,
         command=" ".join(header.command) or header.process_name,
         tiles=tiles(profile, table),
         rows=[row_of(site, table, labels, depth) for site in table.sites[:ROWS_MAX]],
         others=others(table),
-        data=Markup(script_json(flame_data(profile, labels))),
     )
 
 

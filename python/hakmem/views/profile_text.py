@@ -24,6 +24,7 @@ SITES_SHOWN = 20
 BEFORE_TEXT = "before the profile began"
 UNSAMPLED_TEXT = "in classes without a sample yet"
 CALLER = " ← "
+WIDE_SHARE = 0.5
 TITLES = {
     Mode.LIVE: "Live blocks by site",
     Mode.ALLOCATED: "Allocated since the profile began, by site",
@@ -34,9 +35,15 @@ TITLES = {
 
 
 def show_profile(
-    profile: Profile, *, depth: int = DEPTH, rows_max: int = SITES_SHOWN, as_json: bool = False
+    profile: Profile,
+    *,
+    depth: int = DEPTH,
+    rows_max: int = SITES_SHOWN,
+    as_json: bool = False,
+    stderr: bool = False,
+    advice: str = "",
 ) -> None:
-    """Prints the table of sites, or the same as JSON."""
+    """Prints the table of sites, or the same as JSON; `advice`: how to get more samples."""
     if as_json:
         print_json(sites_to_json(profile))
         return
@@ -44,7 +51,9 @@ def show_profile(
     sites = site_table(profile, labels.key(depth))
     lines = [*(Text(line) for line in heading(profile)), Text("")]
     rows = list(site_rows(profile, sites, labels, depth, rows_max))
-    console().print(Group(*lines, table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)))
+    shown = table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)
+    parts = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
+    console(stderr).print(Group(*parts))
 
 
 def heading(profile: Profile) -> Iterator[str]:
@@ -64,6 +73,28 @@ def heading(profile: Profile) -> Iterator[str]:
     if header.lost_samples:
         lost = counted(header.lost_samples, "sample")
         yield f"{lost} found no room and {'is' if header.lost_samples == 1 else 'are'} missing from the sums"
+
+
+def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
+    """What to do when the figures are too uncertain to tell one site from another."""
+    largest = sites.sites[0].bytes if sites.sites else None
+    if largest is None and not round(sites.unsampled_bytes):
+        return
+    if largest is not None and not is_wide(largest):
+        return
+    count = sum(one.samples for one in profile.shown)
+    said = f"The intervals are wide: there {'is' if count == 1 else 'are'} only {counted(count, 'sample')}."
+    if advice:
+        said += f" For narrower ones {advice}."
+    if advice and profile.header.mode is not Mode.ALLOCATED:
+        said += " A program that keeps little of what it allocates has more samples with --allocated."
+    yield said
+
+
+def is_wide(estimate: Estimate) -> bool:
+    """More than ± 50 %: the true figure may be half as much, or half as much again."""
+    low, high = estimate.interval
+    return estimate.value > 0 and (high - low) / 2 > WIDE_SHARE * estimate.value
 
 
 def whose(header: Header) -> str:

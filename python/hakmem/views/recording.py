@@ -6,6 +6,8 @@
                …
                {"ended": "why it ended"}
 
+Lines may carry readings of a heap profile, too: recording_sites.py.
+
 Each line is written as soon as its snapshot exists, so an interruption (SIGKILL, a full disk, a power
 failure) loses at most the current line; a file without the last line was interrupted.  Version 1 was one JSON
 object with "ended" and "samples"; it can still be read.
@@ -34,6 +36,7 @@ from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.snapshot import take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.target import Target
+from hakmem.views.recording_sites import SiteHistory, SiteRecorder, to_lines
 
 FORMAT_NAME = "hakmem-run"
 FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
@@ -61,6 +64,7 @@ class Recording:
     ended: str = ENDED_CUT
     meta: dict[str, FieldMeta] = field(default_factory=dict)
     samples: list[Snapshot] = field(default_factory=list)
+    sites: SiteHistory = field(default_factory=SiteHistory)
 
     @classmethod
     def of(cls, target: Target, every_s: float) -> Recording:
@@ -96,11 +100,9 @@ class Recording:
     def write(self, path: Path) -> None:
         """Whole or not at all."""
         with Output(path) as output:
-            lines = [
-                self.header(),
-                *(with_few_threads(sample).to_json() for sample in self.samples),
-                {"ended": self.ended},
-            ]
+            own = [*(with_few_threads(sample).to_json() for sample in self.samples), {"ended": self.ended}]
+            more = to_lines(self.sites, [sample.monotonic_s for sample in self.samples])
+            lines = [self.header(), *(a | b for a, b in zip(own, more, strict=True))]
             output.write("".join(map(line, lines)))
 
     @classmethod
@@ -169,6 +171,7 @@ class Reader:
             if not isinstance(data, dict):
                 self._damaged(number, "not a sample")
             try:
+                recording.sites.read(data)
                 if "ended" in data:
                     recording.ended = fits(data["ended"], str, "ended")
                     if self._file.readline(1):
@@ -282,41 +285,48 @@ class Journal:
         self.samples = 0
         self.first_s = self.last_s = 0.0
 
-    def add(self, sample: Snapshot) -> None:
+    def add(self, sample: Snapshot, sites: Mapping[str, Any]) -> None:
         """The first sample replaces the old content."""
-        text = line(with_few_threads(sample).to_json())
+        text = line({**with_few_threads(sample).to_json(), **sites})
         self._output.write(text if self.samples else self._header + text)
         self.first_s = self.first_s if self.samples else sample.monotonic_s
         self.last_s = sample.monotonic_s
         self.samples += 1
 
-    def end(self, why: str, stopped_by: int | None = None) -> Recorded:
+    def end(self, why: str, sites: Mapping[str, Any], stopped_by: int | None = None) -> Recorded:
         """The last line."""
-        self._output.write(line({"ended": why}))
+        self._output.write(line({"ended": why, **sites}))
         return Recorded(self.samples, self.last_s - self.first_s, why, stopped_by)
 
 
 def record(
-    target: Target, every_s: float, for_s: float, output: Output, progress: Callable[[Snapshot], None]
+    target: Target,
+    every_s: float,
+    for_s: float,
+    output: Output,
+    progress: Callable[[Snapshot], None],
+    sites: SiteRecorder | None = None,
 ) -> Recorded:
     """Records until the duration is reached, the process ends, or a signal arrives.  If that happens before
     the first sample, nothing is written, and the reason is raised."""
     journal = Journal(output, Recording.of(target, every_s))
+    why, stopped_by = ENDED_IN_TIME, None
     try:
         with stoppable():
             for sample in samples(target, every_s, for_s):
-                journal.add(sample)
+                journal.add(sample, sites.taken() if sites else {})
                 progress(sample)
     except (Stopped, HakmemError) as error:
         if not journal.samples:
             raise
         if isinstance(error, Stopped):
-            return journal.end(ended_by(error.number), error.number)
-        if has_ended(target, error):
-            return journal.end(ENDED_WITH_PROCESS)
-        message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
-        raise HakmemError(message) from None
-    return journal.end(ENDED_IN_TIME)
+            why, stopped_by = ended_by(error.number), error.number
+        elif has_ended(target, error):
+            why = ENDED_WITH_PROCESS
+        else:
+            message = f"{error}; {counted(journal.samples, 'sample')} recorded before it"
+            raise HakmemError(message) from None
+    return journal.end(why, sites.last() if sites else {}, stopped_by)
 
 
 def ended_by(number: int) -> str:

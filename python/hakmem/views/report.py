@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
-from hakmem import __version__
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.rates import OS_CALL_NAMES, Rates, between
 from hakmem.views.charts import Chart, Series
+from hakmem.views.page import Tile, rendered
 from hakmem.views.recording import Recording
+from hakmem.views.report_sites import SitesOverTime
 
 CLASSES_SHOWN = 8
 THREADS_SHOWN = 8
@@ -33,15 +29,6 @@ MEMORY_PARTS: tuple[tuple[str, str], ...] = (
     ("free ranges not purged", "ranges_dirty_bytes"),
     ("hakmem's records", "metadata_bytes"),
 )
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One figure at the top of the page."""
-
-    name: str
-    value: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -84,35 +71,26 @@ class Timeline:
 def render(recording: Recording) -> str:
     """The page as text."""
     timeline = Timeline(recording)
-    charts = all_charts(timeline)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hakmem.views", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    sites = SitesOverTime(recording.sites, timeline.samples[0].monotonic_s, timeline.seconds)
+    charts = [memory_chart(timeline), *sites.charts(), *all_charts(timeline)]
+    return rendered(
+        "report.html.j2",
+        {chart.key: chart.data for chart in charts},
         recording=recording,
-        tool_version=__version__,
         command=" ".join(recording.command),
         began=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(recording.began_s)),
         duration=duration_text(timeline.seconds),
         tiles=tiles(timeline),
         charts=charts,
-        data=Markup(script_json({chart.key: chart.data for chart in charts})),
         counters=counter_rows(timeline),
+        sites=sites.lines(),
+        sites_rest=sites.rest(),
     )
 
 
-def script_json(value: dict[str, Any]) -> str:
-    """JSON for a script element: it cannot close the element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
 def all_charts(timeline: Timeline) -> list[Chart]:
-    """The page's charts, without empty ones."""
+    """The page's charts of rates and caches, without empty ones."""
     makers = (
-        memory_chart,
         class_chart,
         stage_chart,
         remote_chart,

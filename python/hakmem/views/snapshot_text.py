@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -50,13 +52,20 @@ MEMORY_LINES = {
 }
 
 
-def show_snapshot(target: Target, name: str, *, as_json: bool, everything: bool) -> None:
+def show_snapshot(
+    target: Target,
+    name: str,
+    *,
+    as_json: bool,
+    everything: bool,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
-    counters, and all threads."""
+    counters, and all threads.  `more`: what the JSON has beside the snapshot."""
     with progress_bar(f"reading {name}") as progress:
         snapshot = take(target, progress=progress)
     if as_json:
-        print_json(snapshot.to_json())
+        print_json({**snapshot.to_json(), **more})
         return
     out = console()
     out.print(_headline(snapshot))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.text import Text
@@ -20,22 +21,16 @@ from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import counted
 from hakmem.target.target import Target
 from hakmem.views.screen import one_line
-from hakmem.views.top_parts import COMMAND_SHOWN, ChooseProcess, GaugeTile, flowed
+from hakmem.views.top_panel import SitesPanel
+from hakmem.views.top_parts import COMMAND_SHOWN, KEYS, STYLE, ChooseProcess, GaugeTile, flowed
+from hakmem.views.top_sites import SITES, Sites
 from hakmem.views.watching import GAUGES, VIEWS, Moment, Watch
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
 INTERVAL_STEP = 2.0
 GAUGE_COLUMNS, GAUGE_LINES = 15, 3  # "remote frees", and a gap
-KEYS = (
-    "q quit",
-    "b processes",
-    "Tab 1-5 tables",
-    "← → scroll",
-    "s sort",
-    "r reverse",
-    "p pause",
-    "+ - interval",
-)
+SITES_EVERY_S = 0.2  # whether it is time for a reading
+TABS = (*VIEWS, SITES)
 
 ListTargets = Callable[[], Sequence[Target]]
 
@@ -45,20 +40,7 @@ class TopApp(App[None]):
 
     TITLE = "hakmem top"
     ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    #head { height: auto; padding: 0 1; background: $panel; }
-    #gauges { layout: grid; grid-gutter: 0 2; height: 4; padding: 0 1; }
-    .gauge { width: 1fr; height: auto; }
-    #views { height: auto; padding: 0 1; }
-    #keys { height: auto; padding: 0 1; dock: bottom; background: $panel; color: $text-muted; }
-    #ended { display: none; height: auto; padding: 0 1; background: $warning; color: $background; }
-    #ended.shown { display: block; }
-    DataTable { height: 1fr; background: $background; }
-    DataTable > .datatable--cursor { background: $panel; color: $text; text-style: none; }
-    ChooseProcess { align: center middle; }
-    ChooseProcess OptionList { width: 90%; max-height: 60%; }
-    ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }
-    """
+    CSS = STYLE
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
@@ -67,12 +49,14 @@ class TopApp(App[None]):
         Binding("right", "scroll(1)", "Scroll a wide table", priority=True),
         Binding("left", "scroll(-1)", "Scroll back", priority=True),
         Binding("b", "choose", "Choose another process"),
-        *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(VIEWS)),
+        *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(TABS)),
         Binding("s", "sort", "Sort by next column"),
         Binding("r", "reverse", "Reverse"),
         Binding("p,space", "pause", "Pause"),
         Binding("plus,equals_sign", "pace(0.5)", "Faster", key_display="+"),
         Binding("minus", "pace(2.0)", "Slower", key_display="-"),
+        Binding("o", "profile", "Switch a heap profile on or off"),
+        Binding("z", "count_from_now", "Count growth from now on"),
     ]
 
     def __init__(
@@ -87,9 +71,10 @@ class TopApp(App[None]):
         self.interval_s = interval_s
         self.watch_: Watch | None = None
         self.view_number = 0
-        self.sort_columns = [view.sorted_by for view in VIEWS]
-        self.is_reversed = [False for _ in VIEWS]
+        self.sort_columns = [view.sorted_by for view in TABS]
+        self.is_reversed = [False for _ in TABS]
         self.is_paused = self.is_polling = False
+        self.sites: Sites | None = None
         self.ended_why: str | None = None
         self.began_s = time.monotonic()
 
@@ -102,12 +87,14 @@ class TopApp(App[None]):
             for gauge in GAUGES:
                 yield GaugeTile(gauge)
         yield Static(id="views")
+        yield SitesPanel()
         yield DataTable(cursor_type="row", zebra_stripes=False, fixed_columns=1)
         yield Static(id="keys")
 
     def on_mount(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.timer = self.set_interval(self.interval_s, self.tick)
+        self.set_interval(SITES_EVERY_S, self.tick_sites)
         self.main.query_one(DataTable).focus()
         self.show_head()
         self.show_views()
@@ -141,6 +128,8 @@ class TopApp(App[None]):
             return
         self.watch_, self.began_s = Watch(target), time.monotonic()
         self.ended_why = None
+        self.sites = Sites(target)
+        self.main.query_one(SitesPanel).follow(self.sites)
         self.main.query_one("#ended").remove_class("shown")
         self.main.query_one(DataTable).clear()
         self.show_head()
@@ -201,6 +190,29 @@ class TopApp(App[None]):
         bar.update(Text(f"{said} q quits, b lists other processes."))
         bar.add_class("shown")
         self.show_head()
+
+    # ---- the profile ----
+
+    @property
+    def is_at_sites(self) -> bool:
+        return TABS[self.view_number] is SITES
+
+    def tick_sites(self) -> None:
+        """The profile is read while its table is shown."""
+        if self.is_at_sites and not self.ended_why and not self.is_closing:
+            self.main.query_one(SitesPanel).tick(self.interval_s, self.is_paused)
+
+    def on_sites_panel_changed(self) -> None:
+        """New figures, or names."""
+        if self.is_at_sites and not self.is_closing:
+            self.show_table()
+
+    def leave_sites(self) -> None:
+        """Switches off what was switched on here: after the app has ended."""
+        if self.sites is not None:
+            self.sites.close()
+
+    # ---- state ----
 
     @property
     def main(self) -> Screen[object]:
@@ -266,7 +278,7 @@ class TopApp(App[None]):
         self.show_names()
         table = self.main.query_one(DataTable)
         table.clear(columns=True)
-        for place, name in enumerate(VIEWS[self.view_number].columns):
+        for place, name in enumerate(TABS[self.view_number].columns):
             mark = (
                 ("▲" if self.is_reversed[self.view_number] else "▼")
                 if place == self.sort_columns[self.view_number]
@@ -281,7 +293,7 @@ class TopApp(App[None]):
         width = self.size.width - 2
         names = [
             Text(f" {number + 1} {view.name} ", style="reverse" if number == self.view_number else "dim")
-            for number, view in enumerate(VIEWS)
+            for number, view in enumerate(TABS)
         ]
         self.main.query_one("#views", Static).update(flowed(names, " ", width))
         self.main.query_one("#keys", Static).update(flowed([Text(key) for key in KEYS], " · ", width))
@@ -291,10 +303,10 @@ class TopApp(App[None]):
         if self.watch_ is None or not self.watch_.history:
             return
         number, table = self.view_number, self.main.query_one(DataTable)
-        view, place = VIEWS[number], (table.scroll_target_x, table.scroll_target_y)
+        view, place = TABS[number], (table.scroll_target_x, table.scroll_target_y)
         cursor = table.cursor_row
         rows = view.sorted_rows(
-            self.watch_.history[-1],
+            replace(self.watch_.history[-1], sites=self.sites.shown if self.sites is not None else None),
             self.watch_.target.schema.counter_meta,
             self.sort_columns[number],
             not self.is_reversed[number],
@@ -316,11 +328,12 @@ class TopApp(App[None]):
         """Shows another table."""
         self.view_number = number
         self.show_views()
+        self.main.query_one(SitesPanel).set_class(self.is_at_sites, "shown")
         self.show_table()
 
     def action_next_view(self, step: int) -> None:
         """Shows the next or previous table."""
-        self.action_view((self.view_number + step) % len(VIEWS))
+        self.action_view((self.view_number + step) % len(TABS))
 
     def action_scroll(self, step: int) -> None:
         """Scrolls sideways; the first column stays."""
@@ -351,7 +364,7 @@ class TopApp(App[None]):
 
     def action_sort(self) -> None:
         """Sorts by the next column."""
-        columns = len(VIEWS[self.view_number].columns)
+        columns = len(TABS[self.view_number].columns)
         self.sort_columns[self.view_number] = (self.sort_columns[self.view_number] + 1) % columns
         self.action_view(self.view_number)
 
@@ -371,3 +384,15 @@ class TopApp(App[None]):
         self.timer.stop()
         self.timer = self.set_interval(self.interval_s, self.tick)
         self.show_head()
+
+    def action_profile(self) -> None:
+        """Switches the heap profile on or off; from another table, shows that of sites first."""
+        if not self.is_at_sites:
+            self.action_view(TABS.index(SITES))
+            return
+        self.main.query_one(SitesPanel).turn()
+
+    def action_count_from_now(self) -> None:
+        """Counts the growth of sites from now on."""
+        if self.is_at_sites:
+            self.main.query_one(SitesPanel).count_from_now()

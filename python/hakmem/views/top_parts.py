@@ -19,6 +19,34 @@ from hakmem.views.screen import one_line
 from hakmem.views.watching import HISTORY, Gauge, Moment
 
 COMMAND_SHOWN = 70
+KEYS = (
+    "q quit",
+    "b processes",
+    "Tab 1-6 tables",
+    "← → scroll",
+    "s sort",
+    "r reverse",
+    "p pause",
+    "+ - interval",
+    "o profile",
+    "z growth from now",
+)
+STYLE = """
+#head { height: auto; padding: 0 1; background: $panel; }
+#gauges { layout: grid; grid-gutter: 0 2; height: 4; padding: 0 1; }
+.gauge { width: 1fr; height: auto; }
+#views { height: auto; padding: 0 1; }
+#keys { height: auto; padding: 0 1; dock: bottom; background: $panel; color: $text-muted; }
+#sites { display: none; height: auto; padding: 0 1; color: $text-muted; }
+#sites.shown { display: block; }
+#ended { display: none; height: auto; padding: 0 1; background: $warning; color: $background; }
+#ended.shown { display: block; }
+DataTable { height: 1fr; background: $background; }
+DataTable > .datatable--cursor { background: $panel; color: $text; text-style: none; }
+ChooseProcess { align: center middle; }
+ChooseProcess OptionList { width: 90%; max-height: 60%; }
+ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }
+"""
 
 
 class GaugeTile(Static):

@@ -12,6 +12,7 @@ from hakmem.base.sizes import bytes_text, count_text, share_text
 from hakmem.census.figures import ClassFigures, Snapshot
 from hakmem.census.rates import OS_CALL_NAMES, Rates, between
 from hakmem.layout.schema import FieldMeta
+from hakmem.profile.difference import Difference
 from hakmem.target.target import Target
 from hakmem.views.recording import Pace
 
@@ -25,6 +26,7 @@ class Moment:
 
     snapshot: Snapshot
     rates: Rates
+    sites: Difference | None = None  # of the heap profile, where one is shown
 
 
 class Watch:

@@ -8,14 +8,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.blocks.content import Content
 from hakmem.blocks.one_block import HeapName, OneBlock
 from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
 from hakmem.blocks.what import ContentRow, SizeClass, What
+from hakmem.census.figures import TIERS
+from hakmem.views.profile_text import CALLER
 from hakmem.views.screen import Sheet, one_line, table
 
+TIERS_OF_SLABS = TIERS[:2]
 COMMAND_SHOWN = 60
 NAME_SHOWN = 60
 ROWS_SHOWN, CLASSES_SHOWN, ROWS_OF_CLASS_SHOWN = 20, 8, 3
@@ -157,11 +161,28 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
     yield "state", block.state_text
     if block.cached_by:
         yield "cached by", heap_text(block.cached_by)
-    yield "owner", heap_text(block.owner) if block.owner else "no heap's: Large and Big blocks have no owner"
+    yield "owner", heap_text(block.owner) if block.owner else no_owner_text(block)
     if block.content:
         yield "content", content_text(block.content, examples)
-    if block.call_site:
-        yield "asked for by", " < ".join(block.call_site)
+    yield from asked_lines(block)
+
+
+def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
+    """Of a sample, how it was asked for."""
+    asked = block.asked
+    if asked is None:
+        return
+    cut = "" if asked.is_complete else " …"
+    yield "asked by", CALLER.join(one_line([frame]) for frame in asked.call_site) + cut
+    age = duration_text(asked.age_s)
+    yield "", f"{asked.requested_bytes:,} B, {age} ago, by thread {asked.thread_id} (a sample of a profile)"
+
+
+def no_owner_text(block: OneBlock) -> str:
+    """Why a block is not a heap's."""
+    if block.tier in TIERS_OF_SLABS:
+        return "no heap's: its slab is for the samples of a profile"
+    return "no heap's: Large and Big blocks have no owner"
 
 
 def heap_text(heap: HeapName) -> str:

@@ -162,6 +162,11 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
 void os_thread_settle(const char *name) { (void)name; }
 void os_note_processors(void) {}
 void os_forget_threads(void) {}
+bool os_start_keeper(const char *socket_path) {
+  (void)socket_path;
+  return false;
+}
+
 bool os_thread_exists(uint32_t thread_id) {
   (void)thread_id;
   return false;

@@ -1,0 +1,144 @@
+"""The answer of `hakmem leaks`: what grows, how long blocks live, and what nothing reaches, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hakmem.base.durations import duration_text
+from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.blocks.evidence import Evidence, Site
+from hakmem.blocks.leaks import Leaks
+from hakmem.blocks.whose import Whose
+from hakmem.profile.labels import frame_text
+
+NAMED_MAX = 3  # sites in the verdict
+MS_PER_S = 1000
+SLOW_BYTES = 1024.0  # a second: what is slower is told by the hour
+HOUR_S = 3600
+REPLACING = (
+    "what was freed of older blocks since the profile began is not known: a site that replaces them looks "
+    "like one that grows; --for tells them apart"
+)
+
+
+@dataclass
+class Conclusion(Whose):
+    """All of it; parts that could not be found out are None."""
+
+    evidence: Evidence | None
+    reached: Leaks | None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence for each site that leaks, or one that says that none does."""
+        keeping = self.evidence.sites if self.evidence else []
+        keeping = [site for site in keeping if site.keeps]
+        if keeping and self.evidence:
+            named = [sentence(site, self.evidence, self.reached) for site in keeping[:NAMED_MAX]]
+            more = len(keeping) - len(named)
+            return " ".join([*named, *([f"And {counted(more, 'more site')}."] if more > 0 else [])])
+        return " ".join(filter(None, [*self._other(), self._lost()])) or "Nothing can be said."
+
+    def _other(self) -> Iterator[str]:
+        """Of sites that may leak, or that none does."""
+        if self.evidence is None:
+            return
+        changed = [site for site in self.evidence.sites if site.growth.is_significant]
+        growing = [site for site in changed if site.is_growing]
+        for site in growing[:NAMED_MAX]:
+            yield sentence(site, self.evidence, self.reached)
+        if growing:
+            return
+        length = duration_text(self.evidence.grown.seconds)
+        replacing = counted(len(changed), "site")
+        but = f", but {replacing} may have replaced older blocks" if changed else ""
+        yield f"No site grew by more than chance in {length}{but}."
+
+    def _lost(self) -> str:
+        """Of what nothing reaches, wherever it comes from."""
+        if self.reached is None:
+            return ""
+        lost = self.reached.definite
+        if not lost.blocks:
+            return "Nothing is definitely lost."
+        text = f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are definitely lost"
+        sites = [site for site in (self.evidence.sites if self.evidence else []) if site.lost]
+        worst = max(sites, key=lambda site: site.lost.lost_weight if site.lost else 0.0, default=None)
+        if worst is None or worst.lost is None or not worst.lost.lost_samples:
+            return f"{text}."
+        return (
+            f"{text}: {worst.lost.lost_samples} of {worst.lost.samples} sampled blocks of {name_of(worst)}."
+        )
+
+    @property
+    def all_notes(self) -> list[str]:
+        """What makes the answer uncertain."""
+        notes = [*self.notes, *(self.reached.notes if self.reached else [])]
+        if self.evidence is not None and self.evidence.grown.live_bytes is None:
+            notes.append(REPLACING)
+        return notes
+
+    def to_json(self) -> dict[str, Any]:
+        return (
+            self.head_to_json()
+            | {"verdict": self.verdict}
+            | (self.evidence.to_json() if self.evidence else {"growth": None, "sites": []})
+            | (self.reached.to_json() if self.reached else {})
+            | {"notes": self.all_notes}
+        )
+
+
+def name_of(site: Site) -> str:
+    return frame_text(site.frames[0]) if site.frames else "a site whose stack is unknown"
+
+
+def rate_text(bytes_per_second: float) -> str:
+    """64.0 KiB/s; slow ones by the hour."""
+    if abs(bytes_per_second) >= SLOW_BYTES:
+        return f"{bytes_text(bytes_per_second)}/s"
+    return f"{bytes_text(bytes_per_second * HOUR_S)}/h"
+
+
+def sentence(site: Site, evidence: Evidence, reached: Leaks | None) -> str:
+    """What one site does."""
+    grown = evidence.grown
+    if site.keeps:
+        parts = [f"{name_of(site)} keeps {rate_text(grown.rate(site.growth.bytes))}"]
+    else:
+        length = duration_text(grown.seconds)
+        parts = [f"{name_of(site)} grew by {bytes_text(round(site.growth.bytes))} in {length}"]
+    if site.content:
+        parts[0] += f" ({site.content})"
+    parts += filter(None, [not_steady(site), survival_text(site), reach_text(site, reached)])
+    return "; ".join(parts) + "."
+
+
+def not_steady(site: Site) -> str:
+    return "" if site.growth.is_steady else "not all the time"
+
+
+def survival_text(site: Site) -> str:
+    """How long its blocks live."""
+    lives = site.survival
+    if site.is_never_freed:
+        if not lives.last_freed_ms:
+            return f"none of its {counted(lives.older, 'sampled block')} has been freed"
+        return f"none of its blocks older than {duration_text(lives.last_freed_ms / MS_PER_S)} has been freed"
+    point = lives.at(lives.oldest_ms)
+    if point is None:
+        return ""
+    age = duration_text(point.age_ms / MS_PER_S)
+    return f"{share_text(point.share, 1)} of its blocks live longer than {age}"
+
+
+def reach_text(site: Site, reached: Leaks | None) -> str:
+    """Whether the program still knows its blocks."""
+    if reached is None or site.lost is None or not site.lost.samples:
+        return ""
+    if not site.lost.lost_samples:
+        return "the program still reaches all of them"
+    word = "unreachable" if reached.definite.blocks else "perhaps unreachable"
+    return f"{share_text(site.lost.lost_weight, site.lost.weight)} of them are {word}"

@@ -1,0 +1,239 @@
+"""What is known of each call site: how much it grew, how long its blocks live, how many of them are lost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hakmem.blocks.content import Content, Kind
+from hakmem.blocks.growing import Watched
+from hakmem.blocks.leaks import Leaks
+from hakmem.blocks.sampling import Share, wilson
+from hakmem.profile.growth import Grown, Growth, StackKey, growth
+from hakmem.profile.labels import DEPTH, Labels
+from hakmem.profile.model import Frame, Profile, Stack
+from hakmem.profile.names import Sources, name_addresses
+from hakmem.profile.survival import Survival, survival
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAMED = (Kind.CXX, Kind.PYTHON)
+TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
+MOST_SHARE = 0.5
+SAMPLES_MIN = 10  # that nothing has happened to: chance leaves out fewer
+
+
+@dataclass
+class Lost:
+    """The sampled live blocks of a site, and those of them that nothing reaches."""
+
+    samples: int = 0
+    lost_samples: int = 0
+    weight: float = 0.0  # bytes that the samples stand for
+    lost_weight: float = 0.0
+    squares: float = 0.0
+
+    def add(self, weight: float, is_lost: bool) -> None:
+        self.samples += 1
+        self.lost_samples += is_lost
+        self.weight += weight
+        self.lost_weight += weight * is_lost
+        self.squares += weight * weight
+
+    @property
+    def share(self) -> Share:
+        """Of its bytes."""
+        if not self.samples:
+            return Share(0.0, 0.0, 1.0)
+        return wilson(self.lost_weight / self.weight, self.weight**2 / self.squares)
+
+
+@dataclass
+class Site:
+    """One call site: the innermost frames of the program."""
+
+    frames: tuple[Frame, ...]
+    growth: Growth
+    survival: Survival
+    lost: Lost | None  # None: what nothing reaches is not known
+    content: str = ""  # what most of its blocks contain, if that has a name
+
+    @property
+    def is_never_freed(self) -> bool:
+        """Nothing that was older than some age; and enough is."""
+        return self.survival.older >= SAMPLES_MIN
+
+    @property
+    def is_lost(self) -> bool:
+        """Nothing reaches most of its blocks."""
+        return self.lost is not None and self.lost.samples > 0 and self.lost.share.low > MOST_SHARE
+
+    @property
+    def is_growing(self) -> bool:
+        """More than chance, and not only in place of older blocks, so far as that is known; nothing frees
+        what nothing reaches."""
+        is_certain = self.growth.certain is None or self.growth.is_certain or self.is_lost
+        return self.growth.is_significant and is_certain
+
+    @property
+    def keeps(self) -> bool:
+        """It goes on growing, and what it has kept for some time it keeps."""
+        return self.is_growing and self.growth.is_steady and self.is_never_freed
+
+    def to_json(self, grown: Grown) -> dict[str, Any]:
+        return {
+            "stack": [asdict(frame) for frame in self.frames],
+            "keeps": self.keeps,
+            "content": self.content,
+            "growth": growth_to_json(self.growth, grown),
+            "survival": survival_to_json(self.survival),
+            "unreachable": None if self.lost is None else lost_to_json(self.lost),
+        }
+
+
+@dataclass
+class Evidence:
+    """All sites, those with the most to say first."""
+
+    grown: Grown
+    profile: Profile
+    sites: list[Site] = field(default_factory=list)
+
+    @property
+    def visible_bytes_per_second(self) -> float:
+        """A site that keeps less is not seen: so many samples are needed to be more than chance."""
+        return self.grown.rate(SAMPLES_MIN * self.profile.header.rate_bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "growth": {
+                "seconds": round(self.grown.seconds, 3),
+                "live_bytes": self.grown.live_bytes,
+                "samples": len(self.profile.samples),
+                "visible_bytes_per_second": round(self.visible_bytes_per_second),
+            },
+            "sites": [site.to_json(self.grown) for site in self.sites],
+        }
+
+
+def gather_evidence(
+    watched: Watched, reached: Leaks | None, sources: Sources, depth: int = DEPTH
+) -> Evidence | None:
+    """None without samples.  `reached`: which of the samples nothing reaches, and what they contain."""
+    after, before = watched.after, watched.before
+    if after is None or not (after.samples or after.lifetimes):
+        return None
+    name_addresses(after, sources)
+    if before is not None:
+        name_addresses(before, sources)
+        after.names.update(before.names)
+    labels = Labels(after)
+    key = labels.key(depth).of
+    grown, lives = growth(before, after, key), survival(after, key)
+    of_site = {site.key: site for site in grown.sites}
+    lost_by_site = None if reached is None else _lost_by_site(after, reached.lost_samples, key)
+    contents = {} if reached is None else _contents(after, reached.sample_contents, key)
+    stacks = _stacks(before, after, key)
+    found = [
+        Site(
+            frames=labels.site(stack, depth),
+            growth=of_site.get(name) or Growth(name, stack),
+            survival=lives.get(name) or Survival((), (), ()),
+            lost=None if lost_by_site is None else lost_by_site.get(name, Lost()),
+            content=contents.get(name, ""),
+        )
+        for name, stack in stacks.items()
+    ]
+    found.sort(key=_importance, reverse=True)
+    return Evidence(grown, after, found)
+
+
+def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hashable, Stack]:
+    """One stack of each site that holds, held or freed something."""
+    known: dict[Hashable, Stack] = {}
+    for profile in filter(None, (after, before)):
+        for stack in (*(one.stack for one in profile.samples), *profile.lifetimes):
+            known.setdefault(key(stack), stack)
+    return known
+
+
+def _lost_by_site(
+    profile: Profile, lost: Sequence[bool] | NDArray[np.bool_], key: StackKey
+) -> dict[Hashable, Lost]:
+    found: dict[Hashable, Lost] = {}
+    for one, is_lost in zip(profile.samples, lost, strict=True):
+        found.setdefault(key(one.stack), Lost()).add(one.weight_bytes, bool(is_lost))
+    return found
+
+
+def _contents(profile: Profile, contents: dict[int, Content], key: StackKey) -> dict[Hashable, str]:
+    """What most of each site's blocks contain, where that is more than a kind of bytes."""
+    counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
+    for row, content in contents.items():
+        is_named = content.kind in NAMED or content.kind in TEXTS
+        name = f"{content.kind.value}: {content.name}" if content.kind in NAMED else content.kind.value
+        counts[key(profile.samples[row].stack)][name if is_named else ""] += 1
+    found = {}
+    for site, names in counts.items():
+        name, most = names.most_common(1)[0]
+        if name and most > names.total() * MOST_SHARE:
+            found[site] = name
+    return found
+
+
+def _importance(site: Site) -> tuple[bool, bool, float]:
+    lost_weight = site.lost.lost_weight if site.lost else 0.0
+    return site.keeps, bool(lost_weight), max(site.growth.bytes, lost_weight)
+
+
+# ---- as JSON ---------------------------------------------------------------------------------------
+
+
+def growth_to_json(one: Growth, grown: Grown) -> dict[str, Any]:
+    low, high = one.interval
+    return {
+        "bytes": round(one.bytes),
+        "bytes_low": round(low),
+        "bytes_high": round(high),
+        "bytes_per_second": round(grown.rate(one.bytes)),
+        "blocks": round(one.blocks),
+        "certain_bytes": None if one.certain is None else round(one.certain.value),
+        "is_significant": one.is_significant,
+        "is_certain": one.is_certain,
+        "is_steady": one.is_steady,
+    }
+
+
+def survival_to_json(one: Survival) -> dict[str, Any]:
+    last = one.last_freed_ms
+    return {
+        "freed_samples": one.freed_samples,
+        "live_samples": len(one.ages_ms),
+        "oldest_seconds": one.oldest_ms / 1000,
+        "none_freed_after_seconds": None if last is None else last / 1000,
+        "older_samples": one.older,
+        "points": [
+            {
+                "seconds": point.age_ms / 1000,
+                "share": round(point.share, 6),
+                "low": round(point.low, 6),
+                "high": round(point.high, 6),
+            }
+            for point in one.points()
+        ],
+    }
+
+
+def lost_to_json(one: Lost) -> dict[str, Any]:
+    share = one.share
+    return {
+        "samples": one.samples,
+        "lost_samples": one.lost_samples,
+        "share": round(share.share, 6),
+        "low": round(share.low, 6),
+        "high": round(share.high, 6),
+    }

@@ -1,0 +1,69 @@
+"""`hakmem run --when`: a figure and the size above which a profile is written.
+
+rss>80%      of what the process may use: the tightest cgroup's limit, else the machine's memory
+live>500M    bytes in live blocks, in K, M, G or T (of 1,024)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from hakmem.base.sizes import bytes_text
+from hakmem.target.cgroup import cgroup_limits
+
+RULE = re.compile(r"([a-z]+)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", re.IGNORECASE)
+UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+EXAMPLES = "'rss>80%', 'rss>2G' or 'live>500M'"
+KIB = 1024
+
+
+class Figure(StrEnum):
+    """What is compared."""
+
+    RSS = "rss"  # of the process
+    LIVE = "live"  # bytes in its live blocks
+
+
+@dataclass(frozen=True)
+class Condition:
+    """True when the figure is above so many bytes."""
+
+    text: str
+    figure: Figure
+    bytes: int
+
+    def holds(self, value_bytes: float) -> bool:
+        return value_bytes > self.bytes
+
+
+def parse_condition(text: str, memory_bytes: int) -> Condition:
+    """ValueError with a sentence for the user; `memory_bytes` is what percents are of."""
+    match = RULE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a condition; examples: {EXAMPLES}")
+    name, number, unit = match[1].lower(), float(match[2]), match[3].upper()
+    if name not in tuple(Figure):
+        raise ValueError(f"{name!r} in {text!r} is not a figure; use rss or live: {EXAMPLES}")
+    if unit == "%":
+        if not 0 < number < 100:
+            raise ValueError(f"{text!r} never comes true, or always: use more than 0 % and less than 100 %")
+        return Condition(text.strip(), Figure(name), int(memory_bytes * number / 100))
+    factor = UNITS.get(unit.removesuffix("IB").removesuffix("B") if unit != "B" else unit)
+    if factor is None:
+        raise ValueError(f"{match[3]!r} in {text!r} is not a unit; use %, K, M, G or T: {EXAMPLES}")
+    size = int(number * factor)
+    if size >= memory_bytes:
+        raise ValueError(
+            f"{text!r} never comes true: there are only {bytes_text(memory_bytes)} for the process"
+        )
+    return Condition(text.strip(), Figure(name), size)
+
+
+def usable_bytes() -> int:
+    """What this process, and what it starts, may use: the cgroup's limit or the machine's memory."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    machine = next(int(line.split()[1]) * KIB for line in lines if line.startswith("MemTotal:"))
+    return min(machine, cgroup_limits().memory_bytes or machine)

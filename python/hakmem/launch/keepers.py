@@ -1,0 +1,114 @@
+"""Keepers: processes that share a program's memory, so that it can be read after the program's end.
+
+    HAKMEM_KEEPER=SOCKET in the program's environment: the library connects, and clones the keeper
+    its byte                                         the kernel adds the keeper's PID, as this process sees it
+    the keeper waits at the socket; when it is closed here, or the tool is killed, it ends
+
+Whether the program exits, is killed or executes another one: its keeper has the memory as it was last."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import struct
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.base.errors import HakmemError
+
+VARIABLE = "HAKMEM_KEEPER"
+BACKLOG = 1024
+CREDENTIALS = struct.Struct("=iII")  # struct ucred: PID, user, group
+SCM_CREDENTIALS = getattr(socket, "SCM_CREDENTIALS", 2)
+FIRST_BYTE_S = 2.0  # the keeper sends it at once
+
+
+@dataclass
+class Keeper:
+    """The keeper of one program in one process."""
+
+    pid: int  # the program's
+    keeper_pid: int
+    connection: socket.socket
+
+    @property
+    def is_alive(self) -> bool:
+        """The OOM killer ends it with the program, and so does SIGKILL to everybody."""
+        try:
+            return bool(self.connection.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except OSError:  # its end with something unread
+            return False
+
+    def release(self) -> None:
+        """It ends, and with it what is left of the program's memory."""
+        self.connection.close()
+
+
+class Listener:
+    """Where keepers report; a context manager."""
+
+    def __init__(self) -> None:
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="hakmem-run-"))
+        except OSError as error:
+            raise HakmemError(
+                f"no folder for temporary files: {error.strerror}; set TMPDIR to one that can be written"
+            ) from None
+        self.path = self._folder / "keepers"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            self.socket.bind(str(self.path))
+            self.socket.listen(BACKLOG)
+            self.socket.setblocking(False)
+        except OSError as error:
+            self.close()
+            raise HakmemError(
+                f"cannot listen at {self.path}: {error}; set TMPDIR to a folder with a short name"
+            ) from None
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def arrivals(self) -> Iterator[Keeper]:
+        """Those that have reported since."""
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            keeper = self._introduced(connection)
+            if keeper is not None:
+                yield keeper
+
+    @staticmethod
+    def _introduced(connection: socket.socket) -> Keeper | None:
+        """The program connected; the keeper sent the byte."""
+        try:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            connection.settimeout(FIRST_BYTE_S)
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            data, extra, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(CREDENTIALS.size))
+            pids = [
+                CREDENTIALS.unpack(d[: CREDENTIALS.size])[0]
+                for _, kind, d in extra
+                if kind == SCM_CREDENTIALS
+            ]
+            connection.setblocking(False)
+            if data and pids:
+                return Keeper(CREDENTIALS.unpack(peer)[0], pids[0], connection)
+        except (OSError, struct.error):
+            pass
+        connection.close()
+        return None

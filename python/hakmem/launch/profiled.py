@@ -1,0 +1,243 @@
+"""One program that is profiled from its first malloc on: its readings, its peak, its last state.
+
+kept     a keeper shares its memory: the last reading is of the moment at which it ended
+else     its own memory is read, as long as it is there: the last reading is from before its end"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hakmem.base.errors import HakmemError
+from hakmem.census.snapshot import take
+from hakmem.launch.condition import Condition, Figure, usable_bytes
+from hakmem.launch.keepers import Keeper
+from hakmem.profile.live import Start, read_profile
+from hakmem.profile.model import Mode, Profile
+from hakmem.profile.names import Sources, name_addresses
+from hakmem.profile.session import require_profiles
+from hakmem.target.process import Process
+from hakmem.target.switch import Settings, Switch
+from hakmem.target.target import Target, open_process
+
+FROM_THE_START = Start({}, {}, (0, 0))  # nothing lived before
+PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
+PEAK_LEAP = 1.3  # and at once when it is so much above
+LEASE_S, RENEWED_EVERY_S = 60.0, 10.0  # sampling ends so long after the tool's death
+# By whether RSS has grown; by whether a last reading is sure to come.
+LOOK_EVERY_S = {True: 0.05, False: 0.25}
+LATEST_EVERY_S = {True: 2.0, False: 0.25}
+# Of one processor, at most.
+LOOK_SHARE, PEAK_SHARE = 0.05, 0.1
+LATEST_SHARE = {True: 0.02, False: 0.1}
+RISKY_SHARE = 0.5  # of what the process may use: above it the OOM killer may come, and ends the keeper, too
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Taken:
+    """A reading."""
+
+    profile: Profile
+    at_s: float  # by time.monotonic
+    live_bytes: float
+    rss_bytes: int
+    is_exact: bool = False  # of the moment at which the program ended
+
+
+@dataclass
+class _Due:
+    """When the next of each may come, by time.monotonic."""
+
+    look_s: float = 0.0
+    if_grown_s: float = 0.0  # a look, when RSS has grown
+    peak_s: float = 0.0  # a reading of a new peak
+    latest_s: float = 0.0  # a reading in case the keeper ends as well
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Of the program that a process runs: exec changes it."""
+
+    executable: str
+    stack: str  # where its stack begins, its code, its environment: placed at random
+
+    @classmethod
+    def of(cls, pid: int) -> Identity | None:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return cls(str(Path(f"/proc/{pid}/exe").readlink()), " ".join(fields[23:26]))
+        except OSError:
+            return None  # it ends, or became another user's
+
+
+class Program:
+    """A program on hakmem, in the process `pid`."""
+
+    def __init__(self, pid: int, keeper: Keeper | None, mode: Mode, period_bytes: int) -> None:
+        self.pid, self.keeper, self.mode = pid, keeper, mode
+        self.target: Target = open_process(keeper.keeper_pid if keeper else pid)
+        require_profiles(self.target)
+        self.began_s = time.monotonic()
+        self.identity = Identity.of(self.target.pid)
+        self.title = _name_of(self.target) if self.has_executed else _name_of(self.target, pid)
+        self.latest: Taken | None = None
+        self.peak: Taken | None = None
+        self.ended = ""  # how, once it has
+        self.ended_s = 0.0
+        self.rss_peak_bytes = 0  # the kernel's figure, at the end
+        self.live_bytes = 0.0
+        self._due = _Due()
+        self._renew_s = self.began_s
+        self._rss_looked_at = 0
+        self._risky_bytes = usable_bytes() * RISKY_SHARE
+        self._settings = Settings(period_bytes=period_bytes, lease_s=LEASE_S)
+        self._switch: Switch | None = None
+        self._begin_lease()
+
+    # ---- while it runs ---------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Called often; does what is due.  ProcessGoneError once the memory is gone."""
+        now_s = time.monotonic()
+        if now_s >= self._renew_s:
+            self._renew()
+        rss_bytes = self.rss_bytes
+        has_grown = rss_bytes > self._rss_looked_at * PEAK_STEP
+        if now_s < (self._due.if_grown_s if has_grown else self._due.look_s):
+            return
+        began_cpu_s = time.process_time()
+        self.live_bytes = self._read_live_bytes()
+        self._rss_looked_at = rss_bytes
+        took_s = time.process_time() - began_cpu_s
+        self._due.if_grown_s = now_s + max(LOOK_EVERY_S[True], took_s / LOOK_SHARE)
+        self._due.look_s = now_s + max(LOOK_EVERY_S[False], took_s / LOOK_SHARE)
+        highest_bytes = self.peak.live_bytes if self.peak else 0.0
+        is_peak = self.live_bytes > highest_bytes * PEAK_STEP
+        is_far = self.live_bytes > highest_bytes * PEAK_LEAP  # that is not often so
+        if is_far or now_s >= (self._due.peak_s if is_peak else self._due.latest_s):
+            self.take(self.live_bytes, rss_bytes)
+        elif is_peak:
+            self._due.look_s = self._due.peak_s
+
+    def take(self, live_bytes: float | None = None, rss_bytes: int | None = None) -> Taken:
+        """Reads the profile now: the latest, and perhaps the peak."""
+        if live_bytes is None:
+            live_bytes = self._read_live_bytes()
+        at_s, began_cpu_s = time.monotonic(), time.process_time()
+        profile = read_profile(self.target, self.mode, FROM_THE_START)
+        profile.header.pid, profile.header.process_name = self.pid, self.title
+        found = Taken(profile, at_s, live_bytes, self.rss_bytes if rss_bytes is None else rss_bytes)
+        self.latest = found
+        if self.peak is None or live_bytes > self.peak.live_bytes:
+            self.peak = self._of_peak(found)
+        now_s, is_sure = time.monotonic(), self.is_kept and found.rss_bytes < self._risky_bytes
+        took_s = time.process_time() - began_cpu_s
+        self._due.peak_s = now_s + took_s / PEAK_SHARE
+        self._due.latest_s = now_s + max(LATEST_EVERY_S[is_sure], took_s / LATEST_SHARE[is_sure])
+        return found
+
+    def _read_live_bytes(self) -> float:
+        return float(take(self.target, "counters").memory.live_bytes)
+
+    @staticmethod
+    def _of_peak(taken: Taken) -> Taken:
+        header = replace(taken.profile.header, mode=Mode.PEAK, comments=list(taken.profile.header.comments))
+        return replace(taken, profile=replace(taken.profile, header=header, allocated=[]))
+
+    def meets(self, condition: Condition) -> bool:
+        """By RSS now, or the live bytes at the last look."""
+        return condition.holds(self.rss_bytes if condition.figure is Figure.RSS else self.live_bytes)
+
+    # ---- its end ---------------------------------------------------------------------------------------
+
+    def adopt(self, keeper: Keeper) -> None:
+        """Its keeper, which comes late."""
+        self.keeper, self.target = keeper, open_process(keeper.keeper_pid)
+        self._close_switch()
+        self._begin_lease()
+
+    def finish(self, how: str = "") -> None:
+        """It has ended: the last reading, as far as its memory is there."""
+        self.ended = how
+        self.ended_s = time.monotonic()
+        self._close_switch()
+        if self.is_kept:
+            with suppress(HakmemError):
+                self.rss_peak_bytes = kib_of(Process(self.target.pid).status().get("VmHWM"))
+                self.take().is_exact = True
+        if self.latest is not None and not self.latest.is_exact:
+            age_s = self.ended_s - self.latest.at_s
+            self.latest.profile.header.comments.append(f"read {age_s:.1f} s before the program's end")
+
+    def release(self) -> None:
+        """Its memory goes."""
+        self._close_switch()
+        if self.keeper is not None:
+            self.keeper.release()
+
+    @property
+    def has_samples(self) -> bool:
+        return any(taken is not None and taken.profile.shown for taken in (self.latest, self.peak))
+
+    @property
+    def is_kept(self) -> bool:
+        return self.keeper is not None and self.keeper.is_alive
+
+    @property
+    def has_executed(self) -> bool:
+        """Whether the process runs another program by now."""
+        now = Identity.of(self.pid)
+        return now is not None and now != self.identity
+
+    @property
+    def rss_bytes(self) -> int:
+        """0 when it has ended."""
+        try:
+            return int(Path(f"/proc/{self.target.pid}/statm").read_text().split()[1]) * PAGE_BYTES
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def name(self, profile: Profile) -> None:
+        """In its own file system, as long as it is there."""
+        sources = Sources()
+        if self.target.process is not None and (self.is_kept or not self.ended_s):
+            with suppress(HakmemError, OSError):
+                sources = Sources.of_process(self.target.process)
+        name_addresses(profile, sources)
+
+    # ---- the lease -------------------------------------------------------------------------------------
+
+    def _begin_lease(self) -> None:
+        """A kernel that refuses writing leaves it on without one."""
+        with suppress(HakmemError):
+            self._switch = Switch(self.target)
+            self._switch.on(self._settings)
+        self._renew_s = time.monotonic() + RENEWED_EVERY_S
+
+    def _renew(self) -> None:
+        self._renew_s = time.monotonic() + RENEWED_EVERY_S
+        if self._switch is not None:
+            with suppress(HakmemError):
+                self._switch.renew(LEASE_S)
+
+    def _close_switch(self) -> None:
+        if self._switch is not None:
+            self._switch.__exit__(None, None, None)
+            self._switch = None
+
+
+def kib_of(text: str | None) -> int:
+    """ "123 kB" in bytes."""
+    return int(text.split()[0]) * 1024 if text else 0
+
+
+def _name_of(target: Target, pid: int = 0) -> str:
+    """As the process calls itself, while it runs the program; else by the command line."""
+    with suppress(HakmemError):
+        if pid:
+            return Process(pid).name
+    return target.command[0].rsplit("/", 1)[-1]

@@ -1,0 +1,165 @@
+"""The sites of heap profiles as metrics: of each process whose profile is on, the largest.
+
+    hakmem_profile_on{pid,command}                              1 or 0
+    hakmem_profile_lost_samples{pid,command}                    missing from the sites
+    hakmem_site_live_bytes{pid,command,site,function,file} …    also _low, _high: the 95 % interval
+    hakmem_site_live_blocks{…} …
+    hakmem_sites_other_live_bytes{pid,command}                  of all other sites
+    hakmem_sites_before_live_bytes{pid,command}                 older than the profile
+    hakmem_sites_unsampled_live_bytes{pid,command}              in classes without a sample
+
+A site's labels are names, without lines and addresses: they stay the same when the program is started again,
+or built again.  Their number is bounded: SITES_KNOWN_MAX of one process, as long as the exporter runs; a site
+that would be one more is among the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from hakmem.base.errors import HakmemError
+from hakmem.census.figures import Snapshot
+from hakmem.profile.estimate import Estimate
+from hakmem.profile.labels import DEPTH, Labels, short_name
+from hakmem.profile.live import is_known
+from hakmem.profile.model import Profile, Stack
+from hakmem.profile.sites import SiteTable, site_table
+from hakmem.profile.watch import SiteWatch
+from hakmem.target.target import Target
+from hakmem.views.profile_text import CALLER
+
+SITES_SHOWN = 20
+SITES_KNOWN_MAX = 200
+PROCESS_LABELS = ("pid", "command")
+SITE_LABELS = (*PROCESS_LABELS, "site", "function", "file")
+UNKNOWN, ANONYMOUS = "unknown", "anonymous"
+ADDRESS = re.compile("0x|anonymous[+]0x")  # code in no file: another place with each start
+GaugeOf = Callable[[str, str, tuple[str, ...], tuple[str, ...], float], None]
+Name = tuple[str, str, str]  # site, function, file
+
+HELP = {
+    "profile_on": "Whether a heap profile is on (1) or not (0).",
+    "profile_lost_samples": "Samples of the heap profile without room in a table: missing from the sites.",
+    "site_live_bytes": "Bytes in live blocks of a call site, estimated by sampling.",
+    "site_live_bytes_low": "Lower end of the 95 % interval of site_live_bytes.",
+    "site_live_bytes_high": "Upper end of the 95 % interval of site_live_bytes.",
+    "site_live_blocks": "Live blocks of a call site, estimated by sampling.",
+    "sites_other_live_bytes": "Bytes in live blocks of all call sites without a metric of their own.",
+    "sites_before_live_bytes": "Bytes in live blocks that are older than the heap profile.",
+    "sites_unsampled_live_bytes": "Bytes in live blocks of size classes without a sample.",
+}
+
+
+@dataclass
+class _Followed:
+    """One process."""
+
+    watch: SiteWatch
+    known: set[Name] = field(default_factory=set)  # that had a metric
+
+
+class SiteMetrics:
+    """`switches_on`: profiles are switched on in each process, and off again by `close`.  `waits`: names are
+    looked up before the first answer, not beside it."""
+
+    def __init__(
+        self, sites_shown: int = SITES_SHOWN, *, switches_on: bool = False, waits: bool = False
+    ) -> None:
+        self._sites_shown = sites_shown
+        self._switches_on = switches_on
+        self._waits = waits
+        self._followed: dict[int, tuple[Target, _Followed]] = {}  # by PID
+
+    def add(self, gauge: GaugeOf, target: Target, snapshot: Snapshot, labels: tuple[str, str]) -> None:
+        """The metrics of one process; of one that cannot be read now, none."""
+        if not is_known(target.schema) or target.process is None:
+            return
+        with suppress(HakmemError):
+            followed = self._follow(target)
+            watch = followed.watch
+            if self._switches_on:
+                with suppress(HakmemError):  # it refuses: then it is not on
+                    watch.switch_on()
+            gauge("profile_on", HELP["profile_on"], PROCESS_LABELS, labels, float(watch.is_on))
+            if self._sites_shown and watch.is_on:
+                self._add_sites(gauge, followed, snapshot, labels)
+
+    def _follow(self, target: Target) -> _Followed:
+        known = self._followed.get(target.pid)
+        if known is None or known[0] is not target:  # another program under an old PID
+            known = self._followed[target.pid] = (target, _Followed(SiteWatch(target)))
+        return known[1]
+
+    def _add_sites(
+        self, gauge: GaugeOf, followed: _Followed, snapshot: Snapshot, labels: tuple[str, str]
+    ) -> None:
+        is_full = snapshot.detail == "full"
+        profile = followed.watch.read(snapshot if is_full else None, with_counts=is_full)
+        names = followed.watch.names
+        if self._waits:
+            names.find(profile)
+        names.find_soon(profile)
+        lost = profile.header.lost_samples
+        gauge("profile_lost_samples", HELP["profile_lost_samples"], PROCESS_LABELS, labels, lost)
+        table = site_table(profile)
+        shown, other_bytes = self._chosen(table, profile, followed)
+        for name, (of_bytes, of_blocks) in shown.items():
+            low, high = of_bytes.interval
+            for metric, value in (
+                ("site_live_bytes", of_bytes.value),
+                ("site_live_bytes_low", low),
+                ("site_live_bytes_high", high),
+                ("site_live_blocks", of_blocks.value),
+            ):
+                gauge(metric, HELP[metric], SITE_LABELS, (*labels, *name), round(value))
+        for metric, value in (
+            ("sites_other_live_bytes", other_bytes),
+            ("sites_before_live_bytes", table.before.value),
+            ("sites_unsampled_live_bytes", table.unsampled_bytes),
+        ):
+            gauge(metric, HELP[metric], PROCESS_LABELS, labels, round(value))
+
+    def _chosen(
+        self, table: SiteTable, profile: Profile, followed: _Followed
+    ) -> tuple[dict[Name, tuple[Estimate, Estimate]], float]:
+        """The largest sites by their labels, and the bytes of all others; among these are those whose names
+        come with a later answer."""
+        labels, sums, other_bytes = Labels(profile), dict[Name, tuple[Estimate, Estimate]](), 0.0
+        missing = followed.watch.names.missing(profile)
+        for site in table.sites:
+            if not missing.isdisjoint(site.stack):
+                other_bytes += site.bytes.value
+                continue
+            name = name_of(labels, site.stack)
+            of_bytes, of_blocks = sums.get(name, (Estimate(), Estimate()))
+            sums[name] = of_bytes + site.bytes, of_blocks + site.blocks
+        largest = sorted(sums, key=lambda name: -sums[name][0].value)[: self._sites_shown]
+        shown = {}
+        for name in largest:
+            if name in followed.known or len(followed.known) < SITES_KNOWN_MAX:
+                followed.known.add(name)
+                shown[name] = sums.pop(name)
+        return shown, other_bytes + sum(of_bytes.value for of_bytes, _ in sums.values())
+
+    def forget(self, targets: list[Target]) -> None:
+        """Processes that are gone."""
+        kept = {target.pid for target in targets}
+        for pid in self._followed.keys() - kept:
+            self._followed.pop(pid)[1].watch.close()
+
+    def close(self) -> None:
+        """Switches off what was switched on."""
+        self._switches_on = False
+        self.forget([])
+
+
+def name_of(labels: Labels, stack: Stack) -> Name:
+    """A site's labels: the innermost frames, the function and the source file."""
+    frames = labels.site(stack, DEPTH)
+    if not frames:
+        return UNKNOWN, UNKNOWN, ""
+    functions = [ANONYMOUS if ADDRESS.match(one.function) else short_name(one.function) for one in frames]
+    return CALLER.join(functions), functions[0], PurePosixPath(frames[0].file).name

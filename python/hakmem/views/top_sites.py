@@ -1,0 +1,196 @@
+"""The tab of sites in `hakmem top`: the heap profile of the process that is watched, switched on if the user
+wants that.  Reading, switching and naming happen in other threads than the screen's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from hakmem.base.durations import duration_text
+from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.layout.schema import FieldMeta
+from hakmem.profile.difference import Change, Difference, difference
+from hakmem.profile.model import Profile
+from hakmem.profile.watch import SiteWatch
+from hakmem.target.target import Target
+from hakmem.views.profile_text import (
+    BEFORE_TEXT,
+    UNSAMPLED_TEXT,
+    interval_text,
+    signed_bytes,
+    site_text,
+    span_text,
+)
+from hakmem.views.screen import one_line
+from hakmem.views.watching import Cell, Moment, Row, View, number, size
+
+ROWS_MAX = 200
+SITE_COLUMNS_MAX = 60
+TROUBLE_PAUSE_S = 2.0
+NO_SPAN = (0.0, 0.0)
+CHANCE = "~"  # growth that may be chance
+OFFER = (
+    "No heap profile is on in this process. o switches one on, without stopping the process, and off again "
+    "when you leave top."
+)
+ASKED = "A heap profile is asked for. It begins when the process next allocates or frees. o takes that back."
+ENDED = "The profile has ended; its last figures stay."
+
+
+def site_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """The sites that hold most, and what makes them add up to the live bytes."""
+    return list(_rows(moment.sites)) if moment.sites is not None else []
+
+
+def _rows(found: Difference) -> Iterator[Row]:
+    total = found.after.total_bytes
+    held = sorted((one for one in found.changes if one.after.value), key=_held, reverse=True)
+    yield from (_site_row(one, total) for one in held[:ROWS_MAX])
+    rest, now, then = held[ROWS_MAX:], found.after, found.before
+    more = (
+        (counted(len(rest), "other site"), sum(map(_held, rest)), sum(one.bytes for one in rest), NO_SPAN),
+        (BEFORE_TEXT, now.before.value, now.before.value - then.before.value, now.before.interval),
+        (UNSAMPLED_TEXT, now.unsampled_bytes, now.unsampled_bytes - then.unsampled_bytes, NO_SPAN),
+    )
+    for name, value, grown, (low, high) in more:
+        if round(value):
+            span = Cell(span_text(low, high) or "–", high - low)
+            share = Cell(share_text(value, total), value)
+            # Of these nothing was sampled: what is left over moves as the estimates of the sites do.
+            yield [size(round(value)), _signed(grown, CHANCE), Cell(name, name), span, number(None), share]
+
+
+def _held(change: Change) -> float:
+    return change.after.value
+
+
+def _site_row(change: Change, total: float) -> Row:
+    low, high = change.after.interval
+    name = one_line([site_text(change.frames).plain], SITE_COLUMNS_MAX)
+    return [
+        size(round(change.after.value)),
+        _signed(change.bytes, "" if change.is_significant else CHANCE),
+        Cell(name, name),
+        Cell(interval_text(change.after), high - low),
+        number(round(change.blocks_after.value)),
+        Cell(share_text(change.after.value, total), change.after.value),
+    ]
+
+
+def _signed(value: float, mark: str = "") -> Cell:
+    return Cell(mark + signed_bytes(value) if round(value) else "·", value)
+
+
+SITES = View("sites", ("bytes", "grown", "<site", "95 % interval", "blocks", "share"), site_rows, 0)
+
+
+class Sites:
+    """The profile of one process.  `read`, `turn` and `close` take a while: they are for other threads."""
+
+    def __init__(self, target: Target) -> None:
+        self.shown: Difference | None = None
+        self.is_on = False
+        self._trouble = ""
+        self._next_s = 0.0
+        self._first: Profile | None = None  # what growth is counted from
+        self._first_s = 0.0
+        self._last: Profile | None = None
+        self._named = 0
+        self._watch: SiteWatch | None = None
+        try:
+            self._watch = SiteWatch(target)
+        except HakmemError as error:
+            self._trouble = str(error)
+
+    @property
+    def is_ours(self) -> bool:
+        return self._watch is not None and self._watch.is_ours
+
+    @property
+    def is_due(self) -> bool:
+        return self._watch is not None and time.monotonic() >= self._next_s
+
+    def read(self, interval_s: float) -> None:
+        """Reads the profile, if one is on, and lets names be found.  ProcessGoneError."""
+        watch = self._watch
+        if watch is None:
+            return
+        try:
+            self.is_on = watch.is_on
+            if self.is_on:
+                self._take(watch)
+            self._trouble, pause_s = "", watch.pause_s(interval_s)
+        except ProcessGoneError:
+            raise
+        except HakmemError as error:
+            self._trouble, pause_s = str(error), TROUBLE_PAUSE_S
+        self._next_s = time.monotonic() + pause_s
+
+    def _take(self, watch: SiteWatch) -> None:
+        self._last = watch.read()
+        if self._first is None:
+            self.count_from_now()
+        watch.names.find_soon(self._last)
+        self.work_out()
+
+    def work_out(self) -> None:
+        """The table of the last reading, with the names that are known by now."""
+        if self._watch is None or self._first is None or self._last is None:
+            return
+        self._named = self._watch.names.rounds
+        self._first.names = self._last.names
+        self.shown = difference(self._first, self._last)
+
+    @property
+    def has_new_names(self) -> bool:
+        """Since the table was worked out."""
+        watch = self._watch
+        return self._last is not None and watch is not None and watch.names.rounds != self._named
+
+    def count_from_now(self) -> None:
+        """Growth is that since the last reading from now on."""
+        self._first, self._first_s = self._last, time.monotonic()
+
+    def turn(self) -> None:
+        """Switches the profile on, or off if it was switched on here.  ProcessGoneError."""
+        watch = self._watch
+        if watch is None:
+            return
+        try:
+            if watch.is_ours:
+                watch.close()
+            else:
+                watch.switch_on()
+                self._first = None
+            self._trouble, self._next_s = "", 0.0
+        except ProcessGoneError:
+            raise
+        except HakmemError as error:
+            self._trouble, self._next_s = str(error), time.monotonic() + TROUBLE_PAUSE_S
+
+    def close(self) -> None:
+        """Switches off what was switched on here."""
+        if self._watch is not None:
+            self._watch.close()
+
+    # ---- what is said about it -----------------------------------------------------------------------
+
+    @property
+    def note(self) -> str:
+        """Whether a profile is on, whose, and what the keys do."""
+        if self._trouble:
+            return self._trouble
+        if not self.is_on:
+            return ASKED if self.is_ours else OFFER if self.shown is None else f"{ENDED} {OFFER}"
+        whose = "o ends it; so does leaving top." if self.is_ours else "It was on already, and stays on."
+        parts = [f"A heap profile is on. {whose}"]
+        if self._last is not None:
+            header = self._last.header
+            count = sum(one.samples for one in self._last.samples)
+            parts.append(f"{counted(count, 'sample')}, one in {bytes_text(header.rate_bytes)} now.")
+            since = duration_text(round(time.monotonic() - self._first_s))
+            parts.append(f"Growth is that of the last {since}; z: from now.")
+        if self._watch is not None and self._watch.names.is_busy:
+            parts.append("Names are being looked up.")
+        return " ".join(parts)

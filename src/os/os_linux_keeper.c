@@ -1,0 +1,137 @@
+/* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends, is killed, or calls
+ * exec, the memory stays as it was last, for a tool to read it, until that closes its end of a socket.
+ *
+ *   program   socket ── connect ── clone ── waits for the parent and until the keeper has settled ── goes on, without the socket
+ *   parent                           └─ clone ── ends
+ *   keeper                                └─ says so to the tool ── sleeps ── the tool hangs up: ends
+ *
+ * It is no child of the program, of which any wait could tell, has no file but the socket, no terminal, and takes no signal.
+ * Its thread pointer is the maker's: nothing that touches errno may be called after it has settled. */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/scan.h"
+#include "os/os.h"
+#include "os/os_linux.h"
+
+enum { STACK_BYTES = 32 << 10, DESCRIPTORS_OF_OLD_KERNELS = 4096, PATIENCE_MS = 1000 };
+
+typedef int (*clone_function)(int (*body)(void *), void *stack, int flags, void *argument, ...);
+
+struct keeper {
+  ATOMIC(uint32_t) has_settled;
+  int socket;
+  clone_function clone;
+  char *stack; /* its end */
+  bool is_made;
+};
+
+static void close_others(int kept) {
+  if (syscall(SYS_close_range, kept + 1, ~0U, 0) == 0) {
+    if (kept > 0) syscall(SYS_close_range, 0, kept - 1, 0);
+    return;
+  }
+  for (int other = 0; other < DESCRIPTORS_OF_OLD_KERNELS; other++)
+    if (other != kept) os_close(other);
+}
+
+/* Yama lets only ancestors read, and this process's may end.  The tool listened: the kernel knows who did. */
+static void admit_peer(int descriptor) {
+  struct ucred peer = {0};
+  socklen_t bytes = sizeof peer;
+  if (syscall(SYS_getsockopt, descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+      peer.pid > 0)
+    syscall(SYS_prctl, PR_SET_PTRACER, peer.pid, 0, 0, 0);
+}
+
+/* In the new process, on the stack above the record. */
+static int keep(void *argument) {
+  struct keeper *keeper = argument;
+  struct pollfd tool = {.fd = keeper->socket};
+  syscall(SYS_setsid);
+  syscall(SYS_chdir, "/");
+  syscall(SYS_prctl, PR_SET_NAME, OS_KEEPER_NAME, 0, 0, 0);
+  close_others(tool.fd);
+  admit_peer(tool.fd);
+  syscall(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
+          0);                             /* with it the kernel tells its number */
+  store_release(&keeper->has_settled, 1); /* its last errno; pairs with os_start_keeper */
+  os_wake_one(&keeper->has_settled);
+  syscall(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t)); /* cannot fail: no signal comes */
+  return 0;
+}
+
+static int connected(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t bytes = (size_t)(scan_next(path) - path);
+  if (bytes > sizeof address.sun_path) return -1;
+  memcpy(address.sun_path, path, bytes);
+  int descriptor = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor >= 0 && syscall(SYS_connect, descriptor, &address, sizeof address) != 0) {
+    os_close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+/* The C library's, asked for here, not at the start of each process; NULL in a static program.  And once: in a forked child
+ * another thread may have held the dynamic linker's lock. */
+static clone_function find_clone(void) {
+  static ATOMIC(uintptr_t) found; /* relaxed: every thread finds the same */
+  if (!load_relaxed(&found)) store_relaxed(&found, (uintptr_t)os_next_symbol("clone"));
+  return (clone_function)load_relaxed(&found);
+}
+
+/* In the process between the two, whose end makes the keeper the system's. */
+static int be_parent(void *argument) {
+  struct keeper *keeper = argument;
+  keeper->is_made = keeper->clone(keep, keeper->stack, CLONE_VM, keeper) > 0;
+  return 0;
+}
+
+/* False when it cannot be had. */
+static bool start(struct keeper *keeper, char *stack_of_parent) {
+  keeper->clone = find_clone();
+  if (!keeper->clone) return false;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* they inherit: no handler runs on them */
+  int parent = keeper->clone(be_parent, stack_of_parent, CLONE_VM | CLONE_VFORK, keeper);
+  if (parent > 0) syscall(SYS_wait4, parent, NULL, __WCLONE, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return keeper->is_made;
+}
+
+/* The record, and two stacks, in memory that stays. */
+static bool start_in(char *memory, int descriptor) {
+  struct keeper *keeper = (struct keeper *)(void *)memory;
+  keeper->socket = descriptor;
+  keeper->stack = memory + STACK_BYTES;
+  if (!start(keeper, memory + 2 * STACK_BYTES)) return false;
+  /* acquire: pairs with keep. */
+  if (!load_acquire(&keeper->has_settled)) os_wait(&keeper->has_settled, 0, PATIENCE_MS);
+  return true;
+}
+
+bool os_start_keeper(const char *socket_path) {
+  KEEP_ERRNO();
+  if (os_is_confined()) return false;
+  int descriptor = connected(socket_path);
+  if (descriptor < 0) return false;
+  char *memory =
+      mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  bool is_started = memory != MAP_FAILED && start_in(memory, descriptor);
+  if (memory != MAP_FAILED && !is_started) munmap(memory, 2 * STACK_BYTES);
+  os_close(descriptor);
+  return is_started;
+}

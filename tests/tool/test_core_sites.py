@@ -1,0 +1,77 @@
+"""`hakmem core` shows the heap profile that was on when the process died."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.profile.live import read_profile
+from hakmem.profile.session import is_on
+from hakmem.target.target import open_process
+from tool.conftest import Tool
+from tool.processes import hakmem, running, wait_until
+from tool.test_core import NO_GCORE
+
+pytestmark = pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+
+KEEPS = "keeps (sites.c:"
+SAMPLES_MIN = 50
+
+
+@pytest.fixture
+def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([compiled("sites", "-g")], lib) as process:
+        yield process
+
+
+def dumped(pid: int, folder: Path) -> Path:
+    words = ["gcore", "-o", str(folder / "core"), str(pid)]
+    subprocess.run(words, capture_output=True, check=True, timeout=120)
+    return folder / f"core.{pid}"
+
+
+def sampled(pid: int) -> None:
+    """Until the profile is on, and has samples."""
+    hakmem("profile", pid, "--on")
+    wait_until(lambda: is_on(open_process(pid)), "it does not go on")
+    wait_until(lambda: len(read_profile(open_process(pid)).samples) > SAMPLES_MIN, "no samples", 60.0)
+
+
+def test_the_sites_come_after_the_figures(tool: Tool, sites: subprocess.Popen[str], tmp_path: Path) -> None:
+    sampled(sites.pid)
+    core = dumped(sites.pid, tmp_path)
+    said = tool("core", core)
+    assert said.status == 0, said.stderr
+    assert said.stdout.startswith(f"PID {sites.pid}")
+    assert KEEPS in said.stdout
+    assert said.stdout.index("Live blocks by site") > said.stdout.index("Memory")
+    answer = json.loads(tool("core", core, "--json").stdout)
+    names = [frame["function"] for site in answer["profile"]["sites"] for frame in site["stack"][:1]]
+    assert "keeps" in names
+    assert answer["memory"]["live_bytes"] == answer["profile"]["total_bytes"]
+
+
+def test_without_a_profile_there_is_none(tool: Tool, sites: subprocess.Popen[str], tmp_path: Path) -> None:
+    core = dumped(sites.pid, tmp_path)
+    assert "by site" not in tool("core", core).stdout
+    assert "profile" not in json.loads(tool("core", core, "--json").stdout)
+
+
+def test_names_of_files_that_have_moved(
+    tool: Tool, compiled: Callable[..., Path], lib: Path, tmp_path: Path
+) -> None:
+    """--executable is where the names are read, too."""
+    moved = tmp_path / "there" / "sites"
+    moved.parent.mkdir()
+    shutil.copy(compiled("sites", "-g"), moved)
+    with running([moved], lib) as process:
+        sampled(process.pid)
+        core = dumped(process.pid, tmp_path)
+    moved.rename(tmp_path / "sites")
+    ended = tool("core", core, "--executable", tmp_path / "sites")
+    assert ended.status == 0, ended.stderr
+    assert KEEPS in ended.stdout

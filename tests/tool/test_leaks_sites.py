@@ -1,0 +1,262 @@
+"""hakmem leaks: a site that leaks 64 KiB/s is named, and those that only look as if they did are not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hakmem.base.errors import ExitCode
+from hakmem.profile.session import is_on
+from hakmem.target.target import open_process
+from tool.conftest import Tool
+from tool.processes import running, wait_until
+
+NO_GCORE = "gcore is missing (Debian's package gdb)"
+RATE = 64 << 10
+PATIENCE_S = 60.0  # so soon a leak has to be named
+# With R as it adapts a loaded machine gives fewer samples; with a given one the test knows how many come.
+WATCH = ("--for", "12s", "--period", "8192", "--wait", "100ms")
+
+
+@pytest.fixture(scope="module")
+def leaky_program(compile_c: Callable[..., Path]) -> Path:
+    return compile_c(Path(__file__).parent / "programs" / "leaky.c", "-fno-omit-frame-pointer")
+
+
+@pytest.fixture
+def leaky(leaky_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([leaky_program], lib) as process:
+        yield process
+
+
+def functions(site: dict[str, Any]) -> list[str]:
+    return [frame["function"] for frame in site["stack"]]
+
+
+def site_of(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (site for site in answer["sites"] if functions(site)[:1] == [name])
+    return found
+
+
+def keeping(answer: dict[str, Any]) -> list[str]:
+    return [functions(site)[0] for site in answer["sites"] if site["keeps"]]
+
+
+def leaks(tool: Tool, *words: object) -> Any:  # noqa: ANN401 - what it printed
+    ended = tool("leaks", *map(str, words), "--json")
+    assert ended.status == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@pytest.fixture(scope="module")
+def answer(tool: Tool, leaky_program: Path, lib: Path) -> Any:  # noqa: ANN401
+    with running([leaky_program], lib) as process:
+        found = leaks(tool, process.pid, *WATCH)
+        assert not is_on(open_process(process.pid)), "it is off afterwards"
+    return found
+
+
+def test_what_is_lost_is_named(answer: Any) -> None:  # noqa: ANN401
+    """Amid fifty times the traffic, and sessions that seem to grow because they replace older ones."""
+    assert keeping(answer) == ["leak"], answer["verdict"]
+    site = site_of(answer, "leak")
+    growth, survival, lost = site["growth"], site["survival"], site["unreachable"]
+    assert growth["bytes_low"] / answer["growth"]["seconds"] <= RATE * 1.1
+    assert growth["bytes_high"] / answer["growth"]["seconds"] >= RATE * 0.9
+    assert growth["is_certain"]
+    assert survival["none_freed_after_seconds"] == 0
+    assert lost["share"] > 0.8
+    assert lost["low"] > 0.5
+    assert answer["verdict"].startswith("leak (leaky.c:")
+    assert "KiB/s; none of its" in answer["verdict"]
+    assert answer["verdict"].count("unreachable") == 1
+    assert answer["definite"]["blocks"] > 100
+
+
+def test_sessions_that_replace_older_ones_are_not_named(answer: Any) -> None:  # noqa: ANN401
+    growth = site_of(answer, "session")["growth"]
+    assert growth["is_significant"], "new sessions are seen, and old ones are nobody's"
+    assert not growth["is_certain"]
+    freed = site_of(answer, "answer")["survival"]
+    assert freed["freed_samples"] > 1000
+    assert freed["points"][-1]["share"] < 0.01
+
+
+def test_a_collection_that_only_grows(tool: Tool, leaky_program: Path, lib: Path) -> None:
+    """It is a leak to its users, though the program knows each block."""
+    with running([leaky_program, "collect"], lib) as process:
+        answer = leaks(tool, process.pid, *WATCH)
+    assert keeping(answer) == ["collect"]
+    assert "the program still reaches all of them" in answer["verdict"]
+    assert answer["definite"]["blocks"] == 0
+
+
+def test_in_hardened_mode(tool: Tool, leaky_program: Path, lib: Path) -> None:
+    """Blocks have trailers there, and are in larger classes for it."""
+    with running([leaky_program], lib, {"HAKMEM_HARDEN": "1"}) as process:
+        answer = leaks(tool, process.pid, *WATCH)
+    assert keeping(answer) == ["leak"], answer["verdict"]
+    assert site_of(answer, "leak")["growth"]["is_certain"]
+    assert not site_of(answer, "session")["growth"]["is_certain"]
+
+
+def test_as_text(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    text = tool("leaks", leaky.pid, *WATCH).stdout
+    verdict, rest = text.split("\n\n", 2)[1:]
+    assert "keeps" in " ".join(verdict.split())
+    for words in ("Growth by site", "for certain", "Blocks that live longer than", "Unreachable blocks"):
+        assert words in rest, words
+    assert "would not be seen" in " ".join(rest.split())
+
+
+def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    """By a profile that is on, as its R adapts, read as it is; it stays on."""
+    assert tool("profile", leaky.pid, "--on").status == 0
+
+    def names_it() -> Any:  # noqa: ANN401
+        answer = leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")
+        return answer if "leak" in keeping(answer) else None
+
+    answer = wait_until(names_it, "it is not named", PATIENCE_S)
+    assert answer["growth"]["live_bytes"] is None
+    assert any("--for tells them apart" in note for note in answer["notes"])
+    assert is_on(open_process(leaky.pid))
+    # Blocks that are live in both readings do not count.
+    answer = leaks(tool, leaky.pid, *WATCH)
+    assert keeping(answer) == ["leak"]
+    assert answer["growth"]["live_bytes"] is not None
+    assert is_on(open_process(leaky.pid)), "it stays on"
+    assert any("stays on" in note for note in answer["notes"])
+
+
+@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+def test_a_core(tool: Tool, leaky: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert tool("profile", leaky.pid, "--on").status == 0
+    wait_until(
+        lambda: "leak" in keeping(leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")),
+        "it is not named",
+        PATIENCE_S,
+    )
+    words = ["gcore", "-o", str(tmp_path / "core"), str(leaky.pid)]
+    subprocess.run(words, capture_output=True, check=True, timeout=60)
+    answer = leaks(tool, tmp_path / f"core.{leaky.pid}")
+    assert "leak" in keeping(answer)
+    assert answer["growth"]["seconds"] > 0.5, "by its youngest sample"
+    assert site_of(answer, "leak")["survival"]["oldest_seconds"] > 0.3
+    assert "are unreachable" in answer["verdict"]
+
+
+def test_only_what_nothing_reaches(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    """Nothing is written into the process."""
+    answer = leaks(tool, leaky.pid, "--no-profile", "--freeze")
+    assert answer["growth"] is None
+    assert answer["sites"] == []
+    assert "definitely lost" in answer["verdict"]
+    assert any("no profile is on" in note for note in answer["notes"])
+    assert not open_process(leaky.pid).memory.array(
+        open_process(leaky.pid).schema.root("profile_state"),
+        open_process(leaky.pid).schema.dtype("profile_state"),
+        1,
+    )["sessions"][0]
+
+
+def test_a_process_that_refuses_profiles(tool: Tool, leaky_program: Path, lib: Path) -> None:
+    """What can be told is told."""
+    with running([leaky_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
+        answer = leaks(tool, process.pid, "--for", "1s", "--freeze")
+    assert answer["growth"] is None
+    assert any("HAKMEM_PROFILE=never" in note for note in answer["notes"])
+    assert answer["live"]["blocks"] > 0
+
+
+def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
+    with running(["/bin/sh", "-c", "echo ready; exec sleep 600"], lib) as process:
+        answer = leaks(tool, process.pid, "--for", "100ms", "--wait", "50ms")
+    assert keeping(answer) == []
+    assert "Nothing is definitely lost." in answer["verdict"]
+
+
+def test_a_process_that_ends_while_it_is_watched(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    """What was gathered so far is told."""
+    words = [str(tool.path), "leaks", str(leaky.pid), "--for", "1h", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+        wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")
+        wait_until(
+            lambda: "leak" in keeping(leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")),
+            "it is not named",
+            PATIENCE_S,
+        )
+        leaky.kill()
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0
+    answer = json.loads(said)
+    assert answer["sites"]
+    assert "definite" not in answer
+    assert any("ended" in note for note in answer["notes"])
+
+
+def test_ctrl_c_ends_the_watch_early(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    words = [str(tool.path), "leaks", str(leaky.pid), "--for", "1h", "--wait", "50ms", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+        wait_until(lambda: is_on(open_process(leaky.pid)), "it does not go on")
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0
+    assert "definite" in json.loads(said)
+
+
+def test_wrong_words(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    for words, said in (
+        (("--no-profile", "--for", "3s"), "leave out --for"),
+        (("--for", "0s"), "too short"),
+        (("--period", "0"), "0 is not in the range"),
+    ):
+        ended = tool("leaks", leaky.pid, *words)
+        assert ended.status == ExitCode.USAGE, words
+        assert said in " ".join(ended.stderr.split()), words
+
+
+LOSE_IN_PYTHON = """
+import ctypes, json, time
+take = ctypes.pythonapi.Py_IncRef
+take.argtypes = [ctypes.py_object]
+RATE, SIZE, TRAFFIC = 65536, 3000, 50
+
+def lose():
+    lost = bytes(SIZE)
+    take(lost)
+
+def answer():
+    return json.dumps({"a": "x" * 900})
+
+print("ready", flush=True)
+began_s, done = time.monotonic(), 0
+while True:
+    while done < (time.monotonic() - began_s) * RATE:
+        lose()
+        for _ in range(TRAFFIC * SIZE // 1000):
+            answer()
+        done += SIZE
+    time.sleep(0.001)
+"""
+
+
+def test_a_leak_in_cpython_is_named(tool: Tool, lib: Path) -> None:
+    """By its function in C: a reference too many, as faulty extensions take them."""
+    with running(["/usr/bin/python3", "-c", LOSE_IN_PYTHON], lib) as process:
+        answer = leaks(tool, process.pid, *WATCH)
+    (site,) = (site for site in answer["sites"] if site["keeps"])
+    growth = site["growth"]
+    assert growth["bytes_low"] / answer["growth"]["seconds"] <= RATE * 1.1
+    assert growth["bytes_high"] / answer["growth"]["seconds"] >= RATE * 0.9
+    assert site["unreachable"]["share"] > 0.8
+    assert site["content"] == "Python object: bytes"
+    assert "(Python object: bytes)" in answer["verdict"]
+    (row,) = (row for row in answer["contents"] if row["name"] == "bytes")
+    assert row["bytes_share"]["share"] > 0.9
