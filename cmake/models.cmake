@@ -19,7 +19,7 @@ target_compile_options(hakmem_instrumented INTERFACE
   -fno-tree-loop-distribute-patterns) # no calls of memset and memcpy, which are not instrumented
 
 set(model_sources ${hakmem_sources})
-list(FILTER model_sources EXCLUDE REGEX "/src/(api|observe)/|/src/os/os_linux[^/]*\\.c$|/src/profile/unwind[^/]*\\.c$")
+list(FILTER model_sources EXCLUDE REGEX "/src/(api|observe)/|/src/os/os_linux[^/]*\\.c$|/src/stack/unwind[^/]*\\.c$")
 add_library(hakmem_model STATIC ${model_sources})
 target_link_libraries(hakmem_model PRIVATE hakmem_instrumented)
 

@@ -15,6 +15,6 @@ list(REMOVE_ITEM hakmem_sources ${shared_sources})
 # The linker keeps this order: large static arrays, which many a process never touches, go to the end, and
 # what every process writes at its start shares a page.
 set(sources_of_large_arrays ${hakmem_sources})
-list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|arena|large|big|cgroup|guarded|unwind_cache)\\.c$")
+list(FILTER sources_of_large_arrays INCLUDE REGEX "/(options|arena|large|big|cgroup|guarded|unwind_cache|unwind_index)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${sources_of_large_arrays})
 list(APPEND hakmem_sources ${sources_of_large_arrays})

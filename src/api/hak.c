@@ -50,7 +50,7 @@ void *hak_rezalloc(void *block, size_t size) {
   char *resized = family_realloc(block, size, SITE());
   if (!resized) return NULL;
   if (kept_bytes > size) kept_bytes = size;
-  memset(resized + kept_bytes, 0, family_usable_size(resized) - kept_bytes);
+  big_clear((uintptr_t)resized + kept_bytes, family_usable_size(resized) - kept_bytes);
   return resized;
 }
 

@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "heap/ask.h"
 #include "heap/reallocate.h"
+#include "large/big.h"
 #include "os/os.h"
 
 /* From this size on moving pages is cheaper than copying bytes (measured: docs/decisions/0003). */
@@ -34,7 +35,7 @@ RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
   }
   struct allocation allocation = {.size = bytes, .alignment = 1, .site = site};
   void *block = heap_allocate(&allocation);
-  if (block && !allocation.is_zero) memset(block, 0, bytes);
+  if (block && !allocation.is_zero) big_clear((uintptr_t)block, bytes);
   return block;
 }
 
@@ -141,6 +142,6 @@ NOINLINE static size_t ask_usable_size(const void *block) {
 }
 
 RESIDENT size_t family_usable_size(const void *block) {
-  size_t usable_bytes = heap_ask_quickly(block);
-  return LIKELY(usable_bytes) ? usable_bytes : ask_usable_size(block);
+  size_t usable_bytes;
+  return LIKELY(heap_ask_quickly(block, &usable_bytes)) ? usable_bytes : ask_usable_size(block);
 }

@@ -15,6 +15,7 @@ static bool sees_threads_start(void) { return &pthread_create == &hak_start_thre
 
 RUN_AT_LOAD static void at_load(void) {
   os_note_processors(); /* before the program chooses some for its threads */
+  os_note_modules(sees_threads_start());
   /* Else the first allocation does it: many a small process has none. */
   if (library_has_options() && !library_ready()) return;
   if (!sees_threads_start()) heaps_at_fork();

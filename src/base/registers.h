@@ -35,6 +35,11 @@ enum { SIGNAL_LINK_WORD = 1 };
 #define SIGNAL_ENDING \
   { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $15, %rax; syscall: rt_sigreturn */
 
+/* What is left to do after the call of a function that only calls another: code that was made while the program runs. */
+#define TRAMPOLINE_ENDING \
+  { 0x48, 0x83, 0xc4, 0x08, 0xc3 } /* add $8, %rsp; ret */
+enum { TRAMPOLINE_WORDS = 1 };
+
 /* This thread's registers here.  Returns the instruction that they belong to. */
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   uintptr_t here;
@@ -69,6 +74,9 @@ enum { RETURN_MAY_STAY_IN_REGISTER = 1, FRAME_POINTER_IS_AT_END = 0 };
 enum { SIGNAL_LINK_WORD = 17 };
 #define SIGNAL_ENDING \
   { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } /* mov x8, #139; svc #0: rt_sigreturn */
+#define TRAMPOLINE_ENDING \
+  { 0, 0, 0, 0 } /* no instruction: trampolines have frame pointers */
+enum { TRAMPOLINE_WORDS = 0 };
 
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   uintptr_t here;
@@ -102,6 +110,9 @@ enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1, SIGNAL_LINK
   { 0, 0, 0 }
 #define SIGNAL_ENDING \
   { 0 }
+#define TRAMPOLINE_ENDING \
+  { 0 }
+enum { TRAMPOLINE_WORDS = 0 };
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   value[REGISTER_FP] = 1;
   return 0;

@@ -39,11 +39,9 @@ INLINE void class_figures_sampled(struct heap *heap, unsigned class, size_t byte
 }
 
 /* A block handed out while a heap profile is on. */
-INLINE void class_figures_profiled(struct heap *heap, unsigned class, size_t bytes) {
+INLINE void class_figures_profiled(struct heap *heap, unsigned class) {
   struct class_counters *figures = class_figures(heap, class);
-  if (UNLIKELY(!figures)) return;
-  add_single_writer(&figures->profiled_blocks, 1);
-  add_single_writer(&figures->profiled_bytes, bytes);
+  if (LIKELY(figures)) add_single_writer(&figures->profiled_blocks, 1);
 }
 
 #endif

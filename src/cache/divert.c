@@ -29,7 +29,6 @@ static void arm(struct heap *heap, bool is_armed) {
 void divert_disarm(struct heap *heap) {
   if (load_relaxed(&heap->sampler.is_armed)) arm(heap, false);
   sampler_stop(&heap->sampler);
-  heap->sampler.is_sampling = false; /* a thread that a fork has cut off may have been at it */
   heap->sampler.seen_word = 0;
   store_relaxed(&heap->sampler.generation, 0);
 }

@@ -36,12 +36,9 @@ static bool is_due(struct guard_sampler *sampler) {
 void *guard_sampler_take(struct guard_sampler *sampler, const struct allocation *allocation,
                          struct counters *counters) {
   if (!guarded_fits(allocation->size, allocation->alignment)) return NULL;
-  /* What a call stack is made with may allocate. */
-  if (sampler->is_sampling || !is_due(sampler)) return NULL;
-  sampler->is_sampling = true;
+  if (!is_due(sampler)) return NULL;
   bool is_at_end = random_next(&sampler->random) >> 63;
   void *block = (void *)guarded_take(allocation->size, allocation->alignment, is_at_end);
-  sampler->is_sampling = false;
   if (block) count(counters, COUNT_guarded_blocks);
   return block;
 }

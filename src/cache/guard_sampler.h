@@ -14,7 +14,6 @@
 struct guard_sampler {
   uint64_t random;    /* 0: not begun yet */
   uint64_t countdown; /* so many more requests that miss, the last of which is sampled */
-  bool is_sampling;
 };
 
 /* In guard mode: a guarded block for this request, or NULL: most of the time. */

@@ -79,10 +79,10 @@ void pointer_fail(const char *verb, uintptr_t address) {
   }
   bool is_mapped = granule < load_relaxed(&window.granule_count);
   uintptr_t metadata = is_mapped ? (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK) : 0;
-  if (!metadata)
+  if (!is_mapped)
     report_invalid_pointer(verb, address);
-  else if (metadata & CHUNK_IS_RANGES)
-    fail_in_ranges(verb, address, granule);
-  else
+  else if (metadata && !(metadata & CHUNK_IS_RANGES))
     fail_in_superslab(verb, address, granule);
+  else
+    fail_in_ranges(verb, address, granule);
 }

@@ -76,8 +76,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
 /* Guarded samples (HAKMEM_GUARD) are drawn on the longer way. */
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
-  if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard))
-    return NULL;
+  if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
   if (UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler)) return NULL;
   bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);

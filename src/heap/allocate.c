@@ -140,11 +140,11 @@ RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
 /* While a profile is on every malloc comes here: what is not missed is in the registers that a call may change. */
 RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
   struct heap *heap = heap_of_thread;
-  if (heap->sampler.countdown && size <= MID_MAX_BYTES) {
-    bool is_tiny = size <= TINY_MAX_BYTES;
+  bool is_tiny = size <= TINY_MAX_BYTES;
+  if (heap->sampler.countdown && (LIKELY(is_tiny) || size <= MID_MAX_BYTES)) {
     unsigned class = LIKELY(is_tiny) ? tiny_class_of_size(size) : mid_class_of_size(size);
-    void *block = sampling_pop(heap, class, size);
-    if (LIKELY(block)) return block;
+    void *block;
+    if (LIKELY(sampling_pops(heap, class, &block))) return block;
   }
   return malloc_missed(size, site_of_caller(CALLER_ADDRESS()));
 }

@@ -66,6 +66,8 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   if (UNLIKELY(map_entry_is_sampled(entry))) return ask_sampled(address, entry, verb, usable_bytes);
   if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_block_bytes[class];
+    if (LIKELY(slab_block_starts_at(&slab_starts[class], address % GRANULE_BYTES)))
+      return BLOCK_OWN;
     return slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK ? BLOCK_NONE
                                                                             : BLOCK_OWN;
   }
@@ -80,6 +82,7 @@ bool heap_owns(const void *address) {
   if (granule >= load_relaxed(&window.granule_count))
     return guarded_covers((uintptr_t)address) || nothing_covers((uintptr_t)address);
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
-  if (metadata & CHUNK_IS_RANGES) return range_covering(granule) != NO_GRANULE;
-  return map_entry_is_live(owner_map_entry((uintptr_t)address));
+  bool is_superslab = metadata && !(metadata & CHUNK_IS_RANGES);
+  return is_superslab ? map_entry_is_live(owner_map_entry((uintptr_t)address))
+                      : range_covering(granule) != NO_GRANULE;
 }

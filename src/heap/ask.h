@@ -10,17 +10,19 @@
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
-/* The same of a block in a slab of one slot, by the maps alone: the bytes, or 0 where the above is to tell. */
-INLINE size_t heap_ask_quickly(const void *block) {
-  uint32_t entry = owner_map_entry((uintptr_t)block);
-  unsigned class = entry & MAP_CLASS_MASK;
-  if (UNLIKELY(class >= SLAB_CLASS_COUNT || !map_entry_is_live(entry) || options.harden)) return 0;
-  const struct slab_shape *shape = &slab_shapes[class];
-  if (shape->slot_count != 1 ||
-      UNLIKELY(slab_block_index(shape, (uintptr_t)block % GRANULE_BYTES) >= shape->capacity ||
-               magazine_ends_with(&heap_of_thread->magazines[class], block)))
-    return 0;
-  return shape->block_bytes;
+/* The same of an own block in a slab of one slot, by the maps alone; false where the above is to tell. */
+INLINE bool heap_ask_quickly(const void *block, size_t *usable_bytes) {
+  const struct heap *heap = heap_of_thread;
+  size_t granule = granule_of((uintptr_t)block);
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count) || options.harden)) return false;
+  size_t class = heap_class_of(heap, load_relaxed(&window.owner_map[granule]));
+  if (UNLIKELY(class >= SLAB_CLASS_COUNT)) return false;
+  const struct slab_starts *starts = &slab_starts[class];
+  if (UNLIKELY(!slab_block_starts_at(starts, (uintptr_t)block % GRANULE_BYTES) ||
+               magazine_may_end_with(heap->magazines[class].top, block)))
+    return false;
+  *usable_bytes = starts->block_bytes;
+  return true;
 }
 
 /* realloc leaves a block of so many usable bytes where it is when it shrinks to `size`: below half it moves, as a program

@@ -11,12 +11,12 @@
 #include "hardened/checked.h"
 #include "large/range_magazine.h"
 #include "map/huge.h"
+#include "map/metadata.h"
 #include "os/lock.h"
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
 #include "profile/control.h"
 #include "profile/sampled_slabs.h"
-#include "profile/samples.h"
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 #include "report/report.h"
@@ -73,9 +73,10 @@ RESIDENT bool library_has_options(void) {
 static bool start_library(void) {
   read_options();
   if (!load_relaxed(&window.chunk_limit)) {
-    huge_init();
     if (!window_init(options.window_gib << 30)) return false;
+    huge_init();
   }
+  if (!metadata_start()) return false;
   os_thread_exit_init(end_of_thread);
   if (options.guard && !guarded_start())
     report_line("warning: HAKMEM_GUARD=1: no address space; no block is guarded");
@@ -164,7 +165,6 @@ static void after_fork_in_child(void) {
   arenas_after_fork();
   slab_pool_after_fork();
   sampled_slabs_after_fork();
-  samples_after_fork();
   range_magazines_after_fork();
   reclaim_after_fork();
   starter_after_fork();

@@ -10,7 +10,7 @@
 #include "slab/slab.h"
 
 /* A hurried search goes no further back for a range's start; in hardened mode it is noted. */
-enum { HURRIED_GRANULES = 256 };
+enum { HURRIED_STEPS = 256 };
 enum { SLAB_SLOTS_MAX = 4 };
 
 static enum object_kind find_guarded(uintptr_t address, struct object *object) {
@@ -41,8 +41,9 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
 
 static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struct object *object) {
   size_t granule = granule_of(address);
-  size_t first = range_covering_near(granule, is_hurried ? HURRIED_GRANULES : SIZE_MAX);
-  if (first == NO_GRANULE) return is_hurried && !options.harden ? OBJECT_UNKNOWN : OBJECT_NONE;
+  size_t first = range_covering_near(granule, is_hurried ? HURRIED_STEPS : SIZE_MAX);
+  bool is_certain = range_record_if_any(granule) && (!is_hurried || options.harden);
+  if (first == NO_GRANULE) return is_certain ? OBJECT_NONE : OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[first]);
   object->base = range_block(first);
   object->bytes = big_usable_bytes(object->base);
@@ -56,8 +57,8 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
 
 static enum object_kind find_elsewhere(uintptr_t address, bool is_hurried, struct object *object) {
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule_of(address) / GRANULES_PER_CHUNK);
-  if (!metadata) return OBJECT_UNKNOWN; /* records, or a gap */
-  return metadata & CHUNK_IS_RANGES ? find_in_ranges(address, is_hurried, object) : OBJECT_NONE;
+  bool is_superslab = metadata && !(metadata & CHUNK_IS_RANGES);
+  return is_superslab ? OBJECT_NONE : find_in_ranges(address, is_hurried, object);
 }
 
 INLINE enum object_kind find_in_window(uintptr_t address, bool is_hurried, struct object *object) {

@@ -50,7 +50,7 @@ static unsigned class_of(const struct allocation *allocation, uint64_t *block_by
 static void count_request(struct heap *heap, unsigned class, size_t size) {
   if (class < CLASS_COUNT) {
     class_figures_need(heap);
-    class_figures_profiled(heap, class, size);
+    class_figures_profiled(heap, class);
   } else {
     count(&heap->owner.counters, COUNT_profiled_big_blocks);
     count_add(&heap->owner.counters, COUNT_profiled_big_bytes, size);
@@ -61,7 +61,6 @@ bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
   struct sampler *sampler = &heap->sampler;
   uint64_t block_bytes;
   unsigned class = class_of(allocation, &block_bytes);
-  if (sampler->is_sampling) return false;
   count_request(heap, class, allocation->size);
   if (block_bytes < (uint64_t)sampler->countdown) {
     sampler->countdown -= (int64_t)block_bytes;
@@ -103,14 +102,12 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
   struct sampler *sampler = &heap->sampler;
   struct recorded_block recorded = {.block = block, .requested_bytes = allocation->size};
   recorded.class = class_of(allocation, &recorded.block_bytes);
-  sampler->is_sampling = true;
   if (is_found_again(block)) {
     recorded.address = address_of(block);
     recording_add(sampler, &recorded);
   } else {
     recording_lose(sampler);
   }
-  sampler->is_sampling = false;
   sampling_look(heap);
 }
 

@@ -18,17 +18,17 @@ INLINE bool sampling_wants_all(const struct heap *heap) {
   return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
 }
 
-/* malloc of an armed heap: the block that the fast path would have taken, counted; NULL where there is more to do, or the
- * heap is not armed.  `size` is at most MID_MAX_BYTES. */
-INLINE void *sampling_pop(struct heap *heap, unsigned class, size_t size) {
+/* malloc of an armed heap: the block that the fast path would have taken, counted; false where there is more to do. */
+INLINE bool sampling_pops(struct heap *heap, unsigned class, void **block) {
   struct magazine *magazine = &heap->magazines[class];
   void **top = magazine->top;
-  if (LIKELY(!heap->sampler.countdown) || UNLIKELY(top == magazine_base(magazine)) ||
+  if (UNLIKELY(top == magazine_base(magazine)) ||
       UNLIKELY(!sampler_passes(&heap->sampler, class_block_bytes[class])))
-    return NULL;
-  class_figures_profiled(heap, class, size);
+    return false;
+  class_figures_profiled(heap, class);
   magazine->top = top - 1;
-  return top[-1];
+  *block = top[-1];
+  return true;
 }
 
 /* Looks at the control record, and does what is asked there.  The heap's thread, in slow paths, outside of its latch. */

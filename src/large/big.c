@@ -1,6 +1,14 @@
 #include "large/big.h"
 
+#include <string.h>
+
+#include "config/options.h"
+#include "map/huge.h"
 #include "os/os.h"
+
+/* From so many bytes on nobody writes zeros to pages that perhaps were never touched: they go back to the system.  Where all
+ * of them were touched that costs a little more. */
+#define CLEARED_BY_PURGE_BYTES ((size_t)256 << 20)
 
 size_t big_good_bytes(size_t bytes) {
   return size_of_granules(bytes ? granules_of_size(bytes) : 1);
@@ -17,6 +25,19 @@ void big_count(int64_t bytes, int64_t blocks) {
   if (blocks < 0) return;
   count_peak(&totals.big_peak_bytes, now_bytes);
   count_peak(&totals.big_peak_blocks, now_blocks);
+}
+
+/* Of what may have huge pages none goes back in part (map/huge.h). */
+void big_clear(uintptr_t address, size_t bytes) {
+  size_t unit = huge.is_always || options.thp ? CHUNK_BYTES : os_page_bytes();
+  uintptr_t end = address + bytes, first = round_up(address, unit), last = round_down(end, unit);
+  void *begin = (void *)address, *whole = (void *)first, *rest = (void *)last; /* NOLINT */
+  if (LIKELY(bytes < CLEARED_BY_PURGE_BYTES) || !os_purge(whole, last - first)) {
+    memset(begin, 0, bytes);
+    return;
+  }
+  memset(begin, 0, first - address);
+  memset(rest, 0, end - last);
 }
 
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters) {

@@ -19,6 +19,9 @@ size_t big_good_bytes(size_t bytes);
 uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
                          struct counters *counters);
 
+/* Makes a part of a block of any size read as zero. */
+void big_clear(uintptr_t address, size_t bytes);
+
 /* The range is a live Big block from now on; is one no more, which is false when it was none. */
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters);
 bool big_note_freed(size_t granule, struct counters *counters);

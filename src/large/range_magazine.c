@@ -8,6 +8,8 @@
 enum { CLOSED_AT_ONCE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier;
+static ATOMIC(uint64_t)
+    barrier_lost_ms; /* when it was refused for the first time; 0: never, or always */
 static ATOMIC(struct range_magazines *) all;
 static ATOMIC(struct range_magazines *) next_to_empty; /* relaxed: a hint; NULL: the first */
 
@@ -15,7 +17,7 @@ RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
   struct range_magazines *head = load_relaxed(&all);
   if (!magazines) return NULL;
-  if (!head) store_relaxed(&range_magazines_have_barrier, os_fence_other_threads());
+  if (!head && os_fence_other_threads()) store_relaxed(&range_magazines_have_barrier, true);
   do magazines->next = head;
   /* release: what it holds; pairs with close_some. */
   while (!cas_weak_acq_rel(&all, &head, magazines));
@@ -117,21 +119,30 @@ static unsigned close_some(struct range_magazines **from,
   unsigned count = 0;
   if (!at) at = load_acquire(&all); /* pairs with range_magazines_make */
   for (; at && count < CLOSED_AT_ONCE; at = at->next) {
-    uint32_t open = 0;
-    /* seq: before is_used is read; pairs with range_magazines_enter. */
-    if (load_relaxed(&at->bytes) && cas_strong_seq(&at->is_closed, &open, 1)) closed[count++] = at;
+    uint32_t open = 0, self = thread_number();
+    /* seq: before is_used is read; pairs with range_magazines_enter.  Closed by this very thread: a child of vfork was, and was
+     * killed. */
+    if (load_relaxed(&at->bytes) && (cas_strong_seq(&at->is_closed, &open, self) || open == self))
+      closed[count++] = at;
   }
   *from = at;
   return count;
 }
 
+/* A store that a processor has not shown to others yet: after so long it has. */
+enum { STORE_SEEN_MS = 20 };
+
 /* Whether all threads have seen that they are closed.  In a program that is confined since, those that enter pay for it from
- * now on; who has entered meanwhile will have left when the next round comes. */
+ * now on; who was entering meanwhile is seen a little later. */
 static bool is_seen_by_all(void) {
-  if (!os_is_multi_threaded() || !load_relaxed(&range_magazines_have_barrier)) return true;
-  bool is_seen = os_fence_other_threads();
-  if (!is_seen) store_relaxed(&range_magazines_have_barrier, false);
-  return is_seen;
+  if (!os_is_multi_threaded()) return true;
+  uint64_t now_ms = os_now_coarse_ms(), lost_ms = load_relaxed(&barrier_lost_ms);
+  if (!load_relaxed(&range_magazines_have_barrier))
+    return !lost_ms || now_ms >= lost_ms + STORE_SEEN_MS;
+  if (os_fence_other_threads()) return true;
+  store_relaxed(&barrier_lost_ms, now_ms);
+  store_relaxed(&range_magazines_have_barrier, false);
+  return false;
 }
 
 /* From there on; where to go on, NULL after the last. */

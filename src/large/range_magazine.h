@@ -17,8 +17,8 @@ enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * E
 
 struct range_magazines {
   CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
-  ATOMIC(uint32_t) is_closed;             /* another thread empties them, or is about to */
-  ATOMIC(uint64_t) bytes; /* of its blocks; whoever is at them writes it, others only read */
+  ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
+  ATOMIC(uint64_t) bytes;     /* of its blocks; whoever is at them writes it, others only read */
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
   struct range_magazines *next; /* of all that were ever made */
 };
@@ -34,12 +34,11 @@ struct range_magazines *range_magazines_make(void);
 
 /* Around each use by the own thread; false while they are closed. */
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
-  if (LIKELY(load_relaxed(&range_magazines_have_barrier))) {
-    store_relaxed(&magazines->is_used, 1);
-    keep_store_order(); /* the barrier of the thread that closes them is the rest */
-  } else {
+  store_relaxed(&magazines->is_used, 1);
+  keep_store_order(); /* the barrier of the thread that closes them is the rest */
+  /* After the store: who is stopped in between has been switched since, which is a barrier, too. */
+  if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
     exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_some */
-  }
   /* seq: after is_used was written.  acquire: what was emptied; pairs with empty_some. */
   if (LIKELY(!load_seq(&magazines->is_closed))) return true;
   store_release(&magazines->is_used, 0);

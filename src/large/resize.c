@@ -41,9 +41,9 @@ bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {
   size_t before = info->granules, after = granules_of_size(size);
   if (UNLIKELY(info->uncounted) && !count_end(granule, size, before, after)) return false;
   account(entry, info, -1);
-  bool is_resized = after <= before || range_extend(granule, after, counters);
-  if (after < before) range_shrink(granule, after, counters);
+  bool is_resized = after > before ? range_extend(granule, after, counters)
+                                   : range_shrink(granule, after, counters);
   if (is_resized) owner_map_set(granule, entry = entry_for(entry, size));
   account(entry, info, 1);
-  return is_resized;
+  return is_resized || after < before; /* what cannot be cut stays as large as it is */
 }

@@ -10,7 +10,9 @@ enum { DIVISIONS_MAX = 16384 };
 
 /* Written only where it is true: it may be the only word of its page that a small process writes. */
 RESIDENT void huge_init(void) {
-  if (os_huge_pages_always()) huge.is_always = true;
+  if (!os_huge_pages_always()) return;
+  huge.is_always = true;
+  window_keep_huge_out_of_maps();
 }
 
 /* Two more, unless they follow what was let in last. */

@@ -24,7 +24,7 @@ struct huge {
 };
 extern struct huge huge;
 
-/* Reads the kernel's mode.  Not thread-safe: called once, before the first chunk is mapped. */
+/* Reads the kernel's mode.  Not thread-safe: called once, after window_init and before the first chunk is mapped. */
 void huge_init(void);
 
 /* What has just been mapped never has huge pages. */

@@ -14,7 +14,7 @@ static size_t room_at(uintptr_t address) {
 }
 
 /* A new chunk for the loser of a race is given back: nobody waits for anybody. */
-static bool grow(uintptr_t seen) {
+RESIDENT static bool grow(uintptr_t seen) {
   const struct window_piece piece = {1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
@@ -23,6 +23,8 @@ static bool grow(uintptr_t seen) {
   if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back(chunk, piece);
   return true;
 }
+
+RESIDENT bool metadata_start(void) { return load_relaxed(&cursor) || grow(0); }
 
 static void *bump(size_t bytes) {
   for (;;) {

@@ -16,6 +16,10 @@ enum {
   RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
 };
 
+/* Takes the first chunk, once, while one thread alone knows the window: a window whose beginning is others' moves, which
+ * nobody else could follow.  False when memory is refused. */
+bool metadata_start(void);
+
 /* Zeroed memory aligned to a cache line, or NULL.  At most RECORD_CHUNK_BYTES at a time. */
 void *metadata_allocate(size_t bytes);
 

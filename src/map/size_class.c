@@ -53,6 +53,17 @@ RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
   }
 RESIDENT_DATA const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
 
+#define FACTOR(bytes) (UINT64_MAX / (bytes) + 1)
+/* In one step; none if block_bytes is a power of two. */
+#define ROUNDING(bytes) (FACTOR(bytes) * (bytes))
+#define BOUND(bytes) (ROUNDING(bytes) ? ROUNDING(bytes) * CAPACITY(bytes) : 1)
+#define STARTS(bytes)                                                       \
+  {                                                                         \
+    .factor = FACTOR(bytes), .bound = SLOTS(bytes) == 1 ? BOUND(bytes) : 0, \
+    .block_bytes = (bytes),                                                 \
+  }
+const struct slab_starts slab_starts[SLAB_CLASS_COUNT] = {SLAB_CLASSES(STARTS)};
+
 const char *class_tier_name(unsigned class) {
   if (class < TINY_CLASS_COUNT) return "tiny";
   return class < SLAB_CLASS_COUNT ? "mid" : "large";

@@ -131,6 +131,20 @@ INLINE size_t slab_block_index(const struct slab_shape *shape, size_t offset) {
   return divide_exactly(offset, shape->inverse, shape->shift);
 }
 
+/* Whether a block begins at an offset in a slab of one slot, proved without its index: `factor` is 2^64 / block_bytes rounded
+ * up, and its product with index * block_bytes, modulo 2^64, is what the rounding adds each time, so less than the bound; with
+ * any other number it is more (after D. Lemire et al., "Faster remainder by direct computation", 2019).  Of slabs with
+ * more slots it is never less. */
+struct slab_starts {
+  uint64_t factor;
+  uint32_t bound, block_bytes;
+};
+extern const struct slab_starts slab_starts[SLAB_CLASS_COUNT];
+
+INLINE bool slab_block_starts_at(const struct slab_starts *starts, size_t offset) {
+  return offset * starts->factor < starts->bound;
+}
+
 INLINE unsigned slots_of_class(unsigned class) { return slab_shapes[class].slot_count; }
 
 INLINE size_t class_bytes(unsigned class) { return class_block_bytes[class]; }

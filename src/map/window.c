@@ -62,6 +62,20 @@ RESIDENT static bool commit_entries(size_t first, size_t end) {
   return commit(below) && commit(above);
 }
 
+/* By hand at both ends, where the pages have others' entries too; and all, where the system refuses (locked memory). */
+void owner_map_clear_many(size_t granule, size_t count) {
+  uintptr_t map = (uintptr_t)window.owner_map;
+  size_t end = granule + count;
+  struct pages inner = {page_end_of(map + granule * sizeof(uint32_t)),
+                        page_of(map + end * sizeof(uint32_t))};
+  if (os_purge(pages_address(inner), pages_bytes(inner))) {
+    for (; (uintptr_t)&window.owner_map[granule] < inner.first; granule++)
+      owner_map_set(granule, 0);
+    granule = (inner.end - map) / sizeof(uint32_t);
+  }
+  for (; granule < end; granule++) owner_map_set(granule, 0);
+}
+
 /* Addresses that nobody has, or OS_OCCUPIED; nothing at all is there at once. */
 static enum os_map_result reserve(struct pages pages) {
   return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
@@ -198,6 +212,11 @@ static struct pages all_entries(void) {
   return (struct pages){chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
 }
 
+void window_keep_huge_out_of_maps(void) {
+  struct pages all = all_entries();
+  os_advise_huge(pages_address(all), pages_bytes(all), false);
+}
+
 /* Draws the window and reserves its maps; false when refused. */
 static bool reserve_maps(void) {
   for (unsigned attempt = 0; attempt < BASE_ATTEMPTS; attempt++) {
@@ -263,7 +282,7 @@ static size_t piece_bytes(struct window_piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
-/* While nobody has a chunk the window may lie anywhere else. */
+/* While nobody has a chunk, and no other thread may ask for one (metadata_start), the window may lie anywhere else. */
 static enum os_map_result map_piece(size_t first, struct window_piece piece) {
   for (unsigned attempt = 1;; attempt++) {
     enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));

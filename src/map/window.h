@@ -64,6 +64,9 @@ extern struct window window;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
+/* Of the maps a few pages are used, far apart. */
+void window_keep_huge_out_of_maps(void);
+
 /* Index of the granule of any address; >= window.granule_count when it is not ours. */
 INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }
 INLINE uintptr_t granule_address(size_t granule) {
@@ -88,8 +91,15 @@ INLINE void owner_map_set(size_t granule, uint32_t entry) {
   store_relaxed(&window.owner_map[granule], entry);
 }
 
-/* No block begins in these granules. */
+/* No block begins in these granules.  The second form is for many: what fills whole pages of the map goes back to the
+ * system. */
+enum { OWNER_MAP_MANY = 4096 };
+void owner_map_clear_many(size_t granule, size_t count);
 INLINE void owner_map_clear(size_t granule, size_t count) {
+  if (UNLIKELY(count >= OWNER_MAP_MANY)) {
+    owner_map_clear_many(granule, count);
+    return;
+  }
   for (size_t end = granule + count; granule < end; granule++) owner_map_set(granule, 0);
 }
 

@@ -5,6 +5,7 @@
 #include "guard/guarded.h"
 #include "os/os.h"
 #include "report/report.h"
+#include "stack/unwind.h"
 
 /* Inside: on our own code, or in something that a slow path has called. */
 static bool is_inside(const struct os_crash *crash) {
@@ -22,7 +23,7 @@ static void tell(const struct os_crash *crash) {
 }
 
 RESIDENT void crash_watch(void) {
-  if (options.guard || options.harden) os_backtrace_prepare();
+  if (options.guard || options.harden) unwind_prepare();
   if (!options.crash_line && !options.guard) return;
   os_watch_crashes(tell);
   if (options.guard) os_watch_first();

@@ -210,13 +210,6 @@ void os_watch_first(void);
 
 /* ---- call stacks ---------------------------------------------------------------------------------- */
 
-/* What os_backtrace needs is loaded, which allocates; until then it finds nothing. */
-void os_backtrace_prepare(void);
-/* The return addresses of this thread's callers, innermost first, `frames_max` at most, and how many.
- * They begin with `from`, if it is among them; with 0 at the first that is not the shared library's.
- * None where libc cannot tell. */
-unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from);
-
 struct os_place {
   const char *module; /* path of the file that the code is from; NULL when unknown */
   uintptr_t module_base;
@@ -225,13 +218,24 @@ struct os_place {
 };
 void os_find_place(uintptr_t instruction, struct os_place *place);
 
-/* Where a module lies in memory, and the sorted table (.eh_frame_hdr) of how its frames are unwound; 0 without one. */
+/* Where a module lies in memory, or the segment of one that has gaps; its sorted table (.eh_frame_hdr) of how its frames are
+ * unwound, 0 without one; and what that table and all that it refers to lie in. */
 struct os_module {
   uintptr_t begin, end, unwind_header;
+  uintptr_t tables_begin, tables_end;
 };
 /* The module that has the instruction, at any moment, in a signal handler too; false without one.  Where the C library does
- * not tell (musl, glibc before 2.35) only the program and the shared library are known. */
+ * not tell (musl, glibc before 2.35) only those are known that were noted, the program and the shared library. */
 bool os_find_module(uintptr_t instruction, struct os_module *module);
+/* A segment of the program that was loaded, the first, the second, …; false after the last. */
+struct os_segment {
+  uintptr_t begin, end;
+  bool is_code, is_writable;
+};
+bool os_program_segment(unsigned number, struct os_segment *segment);
+/* There, notes all modules that are loaded now, if they stay as long as the process does: no other may be unloaded.  At load
+ * alone: the dynamic linker's locks are taken. */
+void os_note_modules(bool is_first_load);
 /* True for hakmem's own code, of the shared library and of the archive. */
 bool os_is_in_library(uintptr_t instruction);
 /* Where the stack ends that the process began on; 0 when it is not told. */

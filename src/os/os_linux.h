@@ -34,4 +34,7 @@ void os_await_threads(void);
 /* The kernel's number of this thread as the C library knows it, without a system call; 0 when it does not say. */
 uint32_t os_thread_id_of_libc(void);
 
+/* Whether the program's code and ours are one file's. */
+bool os_is_in_program(void);
+
 #endif

@@ -15,20 +15,32 @@ extern const char __ehdr_start[] HIDDEN;
 extern int _dl_find_object(void *address, struct dl_find_object *found) WEAK;
 UNVERSIONED(_dl_find_object);
 
+static bool can_ask_linker(void) { return &_dl_find_object; }
 static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   struct dl_find_object found;
-  if (!&_dl_find_object || _dl_find_object((void *)instruction, &found) != 0) return false;
+  if (!can_ask_linker() || _dl_find_object((void *)instruction, &found) != 0) return false;
+  uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
   *module = (struct os_module){.begin = (uintptr_t)found.dlfo_map_start,
                                .end = (uintptr_t)found.dlfo_map_end,
-                               .unwind_header = (uintptr_t)found.dlfo_eh_frame};
+                               .unwind_header = header};
+  /* Of a module that has gaps it tells the segment: the tables' is another. */
+  bool is_apart = header && header - module->begin >= module->end - module->begin;
+  if (is_apart && _dl_find_object((void *)header, &found) != 0) return false;
+  module->tables_begin = (uintptr_t)found.dlfo_map_start;
+  module->tables_end = (uintptr_t)found.dlfo_map_end;
   return true;
 }
 #else
+static bool can_ask_linker(void) { return false; }
 static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   (void)instruction, (void)module;
   return false;
 }
 #endif
+
+bool os_is_in_program(void) {
+  return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start < os_page_bytes();
+}
 
 static uintptr_t bias_of(const ElfW(Phdr) * headers, size_t count) {
   for (size_t index = 0; index < count; index++)
@@ -46,10 +58,57 @@ static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
     if (begin < module->begin) module->begin = begin;
     if (end > module->end) module->end = end;
   }
+  module->tables_begin = module->begin;
+  module->tables_end = module->end;
   return module->begin < module->end;
 }
 
-/* Where the linker cannot be asked: the program, whose headers the kernel tells of, and this library. */
+/* ---- where the linker cannot be asked ----------------------------------------------------------------------- */
+
+enum { NOTED_MAX = 128 };
+static struct os_module noted[NOTED_MAX];
+static ATOMIC(unsigned) noted_count;
+
+/* Weak: a fully static program may have none. */
+extern int dl_iterate_phdr(int (*body)(struct dl_phdr_info *, size_t, void *), void *argument) WEAK;
+
+static int note_module(struct dl_phdr_info *info, size_t bytes, void *argument) {
+  unsigned *count = argument;
+  (void)bytes;
+  *count += describe(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, &noted[*count]);
+  return *count == NOTED_MAX;
+}
+
+/* musl unloads none. */
+static bool is_unloading_known(void) {
+#ifdef __GLIBC__
+  return true;
+#else
+  return false;
+#endif
+}
+
+RESIDENT void os_note_modules(bool is_first_load) {
+  unsigned count = 0;
+  bool all_stay = is_first_load || os_is_in_program() || !is_unloading_known();
+  if (can_ask_linker() || !&dl_iterate_phdr || load_relaxed(&noted_count) || !all_stay) return;
+  dl_iterate_phdr(note_module, &count);
+  store_release(&noted_count, count); /* what was noted; pairs with find_noted */
+}
+
+static bool covers(const struct os_module *module, uintptr_t instruction) {
+  return instruction - module->begin < module->end - module->begin;
+}
+
+static bool find_noted(uintptr_t instruction, struct os_module *module) {
+  /* acquire: pairs with os_note_modules. */
+  unsigned left = load_acquire(&noted_count);
+  while (left && !covers(&noted[left - 1], instruction)) left--;
+  if (left) *module = noted[left - 1];
+  return left;
+}
+
+/* The program, whose headers the kernel tells of, and this library. */
 static bool describe_known(unsigned which, struct os_module *module) {
   const char *own = __ehdr_start;
   const ElfW(Ehdr) *header = (const void *)own;
@@ -61,10 +120,25 @@ static bool describe_known(unsigned which, struct os_module *module) {
 }
 
 bool os_find_module(uintptr_t instruction, struct os_module *module) {
-  if (find_by_linker(instruction, module)) return true;
+  if (find_by_linker(instruction, module) || find_noted(instruction, module)) return true;
   for (unsigned which = 0; which < 2; which++)
-    if (describe_known(which, module) && instruction - module->begin < module->end - module->begin)
-      return true;
+    if (describe_known(which, module) && covers(module, instruction)) return true;
+  return false;
+}
+
+bool os_program_segment(unsigned number, struct os_segment *segment) {
+  const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
+  size_t count = headers ? getauxval(AT_PHNUM) : 0;
+  uintptr_t bias = bias_of(headers, count);
+  for (size_t index = 0; index < count; index++) {
+    const ElfW(Phdr) *header = &headers[index];
+    if (header->p_type != PT_LOAD || number--) continue;
+    *segment = (struct os_segment){.begin = bias + header->p_vaddr,
+                                   .end = bias + header->p_vaddr + header->p_filesz,
+                                   .is_code = header->p_flags & PF_X,
+                                   .is_writable = header->p_flags & PF_W};
+    return true;
+  }
   return false;
 }
 

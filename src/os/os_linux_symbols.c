@@ -11,11 +11,6 @@
 /* Given by the linker for each shared object, and for a program. */
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
-/* Then the program's code and ours are one. */
-static bool is_statically_linked(void) {
-  return getauxval(AT_PHDR) - (uintptr_t)__ehdr_start < os_page_bytes();
-}
-
 /* Given where the archive is linked: all its code (cmake/whole.ld). */
 extern const char __start_hakmem_text[] WEAK HIDDEN, __stop_hakmem_text[] WEAK HIDDEN;
 
@@ -23,52 +18,11 @@ bool os_is_in_library(uintptr_t instruction) {
   bool is_archive = __start_hakmem_text != NULL;
   uintptr_t begin = (uintptr_t)(is_archive ? __start_hakmem_text : __ehdr_start);
   uintptr_t end = (uintptr_t)(is_archive ? __stop_hakmem_text : etext);
-  return (is_archive || !is_statically_linked()) && instruction >= begin && instruction < end;
+  return (is_archive || !os_is_in_program()) && instruction >= begin && instruction < end;
 }
 
-/* Weak: musl has none, and a fully static program has it only if it uses it. */
-extern int backtrace(void **frames, int frames_max) WEAK;
+/* Weak: a fully static program has none. */
 extern int dladdr(const void *address, Dl_info *info) WEAK;
-
-static ATOMIC(bool) can_backtrace; /* relaxed: whoever sees it late finds nothing */
-
-void os_backtrace_prepare(void) {
-  void *frames[2];
-  if (!&backtrace) return;
-  KEEP_ERRNO();
-  backtrace(frames, 2); /* loads what it needs */
-  store_relaxed(&can_backtrace, true);
-}
-
-/* More than are ever left out: those of hakmem itself, or of a signal handler. */
-enum { BACKTRACE_FRAMES_MAX = 40, OWN_FRAMES_MAX = 8 };
-
-/* Where the stack begins that a reader wants to see: after hakmem's own frames, or after a handler's. */
-static unsigned first_of_interest(void *const *frames, unsigned frame_count, uintptr_t from) {
-  unsigned first = 0;
-  if (!from) {
-    while (first < frame_count && os_is_in_library((uintptr_t)frames[first])) first++;
-    return first;
-  }
-  while (first < frame_count && (uintptr_t)frames[first] != from) first++;
-  return first < frame_count ? first : 0;
-}
-
-unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
-  void *found[BACKTRACE_FRAMES_MAX];
-  unsigned count = 0;
-  if (!load_relaxed(&can_backtrace)) return 0;
-  KEEP_ERRNO();
-  int wanted = from ? BACKTRACE_FRAMES_MAX : (int)frames_max + OWN_FRAMES_MAX;
-  if (wanted > BACKTRACE_FRAMES_MAX) wanted = BACKTRACE_FRAMES_MAX;
-  unsigned found_count = (unsigned)backtrace(found, wanted);
-  unsigned first = first_of_interest(found, found_count, from);
-  while (first + count < found_count && count < frames_max) {
-    frames[count] = (uintptr_t)found[first + count];
-    count++;
-  }
-  return count;
-}
 
 void os_find_place(uintptr_t instruction, struct os_place *place) {
   Dl_info info;
@@ -88,7 +42,7 @@ RESIDENT void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEX
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
   uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;
-  return is_statically_linked() || os_is_in_library(first);
+  return os_is_in_program() || os_is_in_library(first);
 }
 
 const struct os_libc_malloc *os_libc_malloc(void) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "pool/range_pages.h"
+#include "pool/range_cut.h"
 
 /* Ranges checked in the bin of the wanted size itself, where not every one fits; and in all bins for an alignment,
  * before those in which every one does. */
@@ -209,6 +209,7 @@ RESIDENT static void merge(struct arena *arena, struct merged *into, size_t firs
     into->older = neighbour->older;
     into->has_place = true;
   }
+  into->record.info.purged += neighbour->info.purged;
   into->record.was_moved |= neighbour->was_moved;
   into->record.info.is_closed &= neighbour->info.is_closed;
   into->record.info.granules += neighbour->info.granules;
@@ -226,6 +227,7 @@ RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
   struct range *head = range_record(merged.first);
   if (!merged.has_place)
     merged.older = place_by_age(set_of(arena, kind), &merged.record.info, kind);
+  head->info.purged = merged.record.info.purged;
   head->info.stamp_ms = merged.record.info.stamp_ms;
   head->was_moved = merged.record.was_moved;
   head->info.is_closed = merged.record.info.is_closed;
@@ -243,17 +245,29 @@ RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t c
 
 /* ---- taking --------------------------------------------------------------------------------------------------------- */
 
+/* Which granules of a range went back is not known: as many of a part as can be. */
+static uint32_t take_purged(uint32_t *purged, size_t granules) {
+  uint32_t taken = *purged < granules ? *purged : (uint32_t)granules;
+  *purged -= taken;
+  return taken;
+}
+
 RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules,
                         enum range_kind kind) {
   const struct range extracted = *range_record(whole);
   size_t end = whole + extracted.info.granules;
-  uint32_t older = extracted.older;
+  ASSERT(range_may_cut(whole, first) && range_may_cut(whole, first + granules));
+  uint32_t older = extracted.older, purged = kind == RANGE_DIRTY ? 0 : extracted.info.purged;
+  uint32_t again = take_purged(&purged, granules);
+  if (again) fetch_add_relaxed(&totals.refaulted_bytes, again * GRANULE_BYTES);
   if (first > whole) {
+    range_record(whole)->info.purged = take_purged(&purged, first - whole);
     insert_behind(arena, whole, first - whole, kind, older);
     older = (uint32_t)whole;
   }
   struct range *rest = first + granules < end ? range_record(first + granules) : NULL;
   if (rest) {
+    rest->info.purged = purged;
     rest->info.stamp_ms = extracted.info.stamp_ms;
     rest->was_moved = extracted.was_moved;
     rest->info.is_closed = extracted.info.is_closed;
@@ -262,7 +276,17 @@ RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t 
   range_record(first)->was_moved = extracted.was_moved;
   range_record(first)->info.is_closed = extracted.info.is_closed;
   range_set_boundaries(first, granules, RANGE_LIVE);
-  if (kind != RANGE_DIRTY) range_note_refaults(first, granules);
+}
+
+bool arena_prepare_cut(struct arena *arena, size_t whole, size_t first, size_t end,
+                       struct counters *counters) {
+  enum range_kind kind = range_record(whole)->kind;
+  arena_extract(arena, whole);
+  arena_unlock(arena);
+  bool is_prepared = range_prepare_cut(whole, first) && range_prepare_cut(whole, end);
+  arena_lock(arena, counters);
+  arena_insert(arena, whole, range_record(whole)->info.granules, kind);
+  return is_prepared;
 }
 
 static size_t align_granule(size_t granule, size_t alignment_granules) {
@@ -306,13 +330,19 @@ RESIDENT static uint32_t find_in_set(const struct range_set *set,
 }
 
 RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
-                           const struct arena_request *request) {
-  uint32_t found = find_in_set(set_of(arena, kind), request);
-  if (found == NO_RANGE) return NO_GRANULE;
-  size_t first = align_granule(found, request->alignment_granules);
-  arena_extract(arena, found);
-  arena_cut(arena, found, first, request->granules, kind);
-  return first;
+                           const struct arena_request *request, struct counters *counters) {
+  for (;;) {
+    uint32_t found = find_in_set(set_of(arena, kind), request);
+    if (found == NO_RANGE) return NO_GRANULE;
+    size_t first = align_granule(found, request->alignment_granules);
+    size_t end = first + request->granules;
+    if (LIKELY(range_may_cut(found, first) && range_may_cut(found, end))) {
+      arena_extract(arena, found);
+      arena_cut(arena, found, first, request->granules, kind);
+      return first;
+    }
+    if (!arena_prepare_cut(arena, found, first, end, counters)) return NO_GRANULE;
+  }
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
@@ -326,8 +356,8 @@ static COLD void set_aside(struct arena *arena) {
     struct range_chunk *chunk = range_chunk_if_any(at * GRANULES_PER_CHUNK);
     if (!chunk || chunk->arena != index) continue;
     chunk->arena = ARENA_SET_ASIDE;
-    add_single_writer(&granules_set_aside, GRANULES_PER_CHUNK); /* the child has one thread */
   }
+  add_single_writer(&granules_set_aside, load_relaxed(&arena->granules)); /* it has one thread */
   store_relaxed(&arena->granules, 0);
   arena->is_held = false;
   memset(arena->sets, 0, sizeof arena->sets);

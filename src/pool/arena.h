@@ -76,8 +76,14 @@ struct arena_request {
   size_t granules, alignment_granules; /* the latter a power of two */
   size_t headroom;                     /* granules that are to follow, and stay free */
 };
-/* The tightest fit of a kind, LIVE now, or NO_GRANULE. */
-size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request);
+/* The tightest fit of a kind, LIVE now, or NO_GRANULE.  The lock may be given and taken again. */
+size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request,
+                  struct counters *counters);
+
+/* Makes it possible to cut the free range at `whole` in front of `first` and `end`; false when memory is refused.  The lock
+ * is given and taken again: what was seen under it may have changed. */
+bool arena_prepare_cut(struct arena *arena, size_t whole, size_t first, size_t end,
+                       struct counters *counters);
 
 /* The free range of one of these kinds that begins at `granule`, or NULL. */
 struct range *arena_free_at(const struct arena *arena, size_t granule, enum range_kind kind,

@@ -7,6 +7,7 @@
 
 #include "map/commit.h"
 #include "os/os.h"
+#include "pool/range_cut.h"
 #include "pool/range_fresh.h"
 #include "pool/range_pages.h"
 
@@ -36,7 +37,8 @@ static size_t take_joined_from(struct arena *arena, size_t granules, size_t *fre
       if (has >= granules) continue; /* too short for the alignment of the request */
       if (++probes > JOIN_PROBES) return NO_GRANULE;
       const struct range *next = arena_free_at(arena, at + has, RANGE_CLEAN, RANGE_CLEAN);
-      if (!next || next->info.granules < granules - has) continue;
+      if (!next || next->info.granules < granules - has || !range_may_cut(at + has, at + granules))
+        continue;
       if (!commit_take((granules - has) << GRANULE_SHIFT)) return NO_GRANULE;
       arena_extract(arena, at);
       absorb(arena, at, at + has, granules - has);
@@ -178,26 +180,34 @@ void range_give_empty(size_t granule, struct counters *counters) {
   range_put_back(granule, RANGE_CLEAN, counters);
 }
 
-void range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
+bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = range_record(granule);
   size_t rest = head->info.granules - new_granules;
-  if (!rest) return;
+  if (!rest) return true;
+  if (!range_prepare_cut(granule, granule + new_granules)) return false;
   struct arena *arena = arena_of(granule);
   if (LIKELY(arena)) arena_lock(arena, counters);
   range_set_boundaries(granule, new_granules, RANGE_LIVE);
   range_record(granule + new_granules)->was_moved = head->was_moved;
   if (LIKELY(arena)) arena_unlock(arena);
   give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
+  return true;
 }
 
-/* Do at least `wanted` free granules follow without a gap, of whatever kind of mapped ones?  *clean tells how many
- * of those have no pages yet. */
-static bool are_free_at(size_t granule, size_t wanted, const struct arena *arena, size_t *clean) {
+/* Do at least `wanted` free granules follow without a gap, of whatever kind of mapped ones, that can be cut off there?
+ * *clean tells how many of those have no pages yet. */
+static bool are_free_at(size_t granule, size_t wanted, struct arena *arena, size_t *clean,
+                        struct counters *counters) {
   *clean = 0;
   for (size_t found = 0; found < wanted;) {
     const struct range *next = arena_free_at(arena, granule + found, RANGE_DIRTY, RANGE_CLEAN);
     if (!next) return false;
-    size_t has = next->info.granules, rest = wanted - found;
+    size_t has = next->info.granules, rest = wanted - found, begin = granule + found;
+    if (has > rest && UNLIKELY(!range_may_cut(begin, begin + rest))) {
+      if (!arena_prepare_cut(arena, begin, begin, begin + rest, counters)) return false;
+      *clean = found = 0; /* from the beginning: others may have changed it */
+      continue;
+    }
     if (next->kind == RANGE_CLEAN) *clean += has < rest ? has : rest;
     found += has;
   }
@@ -210,17 +220,19 @@ bool range_extend(size_t granule, size_t new_granules, struct counters *counters
   struct arena *arena = arena_of(granule);
   if (UNLIKELY(!arena)) return false;
   arena_lock(arena, counters);
-  bool is_extended = are_free_at(end, more, arena, &clean) && commit_take(clean << GRANULE_SHIFT);
+  bool is_extended =
+      are_free_at(end, more, arena, &clean, counters) && commit_take(clean << GRANULE_SHIFT);
   if (is_extended) {
     for (size_t taken = 0; taken < more;)
       taken += absorb(arena, granule, end + taken, more - taken);
-    owner_map_clear(end, more);
     range_set_boundaries(granule, new_granules, RANGE_LIVE);
   }
   arena_unlock(arena);
-  if (is_extended && clean) range_settle_fresh(granule, new_granules);
-  if (is_extended) range_offset_growth(arena, clean, counters);
-  return is_extended;
+  if (!is_extended) return false;
+  owner_map_clear(end, more);
+  if (clean) range_settle_fresh(granule, new_granules);
+  range_offset_growth(arena, clean, counters);
+  return true;
 }
 
 void range_note_moved(size_t granule) { range_record(granule)->was_moved = true; }

@@ -2,8 +2,8 @@
 
 #include "config/options.h"
 #include "map/huge.h"
-#include "map/metadata.h"
 #include "os/os.h"
+#include "pool/range_cut.h"
 #include "pool/range_pages.h"
 #include "pool/range_purge.h"
 
@@ -17,7 +17,7 @@ RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request
     if (arena_granules_of(arena, kind) < request->granules + request->headroom)
       continue; /* hint: not worth a lock */
     arena_lock(arena, counters);
-    size_t first = arena_take(arena, kind, request);
+    size_t first = arena_take(arena, kind, request, counters);
     arena_unlock(arena);
     if (first != NO_GRANULE) return first;
   }
@@ -49,11 +49,11 @@ enum { ISOLATE_PROBES = 64 };
  * again, the others are halved.
  * NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
-  if (granules == 1 || !*probes) {
+  size_t part = granules / 2;
+  if (!part || !*probes || !range_prepare_cut(first, first + part)) {
     range_put_back(first, RANGE_OCCUPIED, counters);
     return;
   }
-  size_t part = granules / 2;
   divide(first, granules, part, counters);
   for (unsigned half = 0; half < 2; half++) {
     size_t begin = half ? first + part : first, size = half ? granules - part : part;
@@ -107,26 +107,20 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
 
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
-/* All of them get records, or none. */
-RESIDENT static bool publish_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
-                                    bool may_be_huge) {
-  for (size_t index = 0; index < chunk_count; index++) {
-    struct range_chunk *chunk = metadata_allocate(sizeof *chunk);
-    if (!chunk) {
-      while (index) chunk_publish(first_chunk + --index, NULL);
-      return false;
-    }
-    chunk->arena = (uint8_t)(arena - arenas);
-    store_relaxed(&chunk->may_be_huge, may_be_huge);
-    chunk_publish(first_chunk + index, (void *)((uintptr_t)chunk | CHUNK_IS_RANGES)); /* NOLINT */
+/* Each `step`th gets records, or none does. */
+RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chunk,
+                                    size_t chunk_count, size_t step, bool may_be_huge) {
+  for (size_t index = 0; index < chunk_count; index += step) {
+    if (range_add_records(first_chunk + index, (unsigned)(arena - arenas), may_be_huge)) continue;
+    while (index) chunk_publish(first_chunk + (index -= step), NULL);
+    return false;
   }
   return true;
 }
 
 /* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
-static bool allow_huge(size_t chunk, size_t chunk_count, size_t wanted_granules) {
-  bool is_worth_it = options.thp || wanted_granules >= GRANULES_PER_CHUNK;
-  if (is_worth_it && !options.harden)
+static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
+  if (are_filled || (options.thp && !options.harden))
     return huge_let_in(chunk, chunk_count); /* else parts are closed */
   huge_keep_out(chunk_address(chunk), chunk_count << CHUNK_SHIFT);
   return false;
@@ -144,8 +138,10 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
   const struct window_piece piece = {chunk_count, options.harden ? 1 : 0, 0};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
-  bool may_be_huge = allow_huge(chunk, chunk_count, wanted_granules);
-  if (!publish_chunks(arena, chunk, chunk_count, may_be_huge)) {
+  bool are_filled = wanted_granules >= GRANULES_PER_CHUNK && !options.harden;
+  size_t step = are_filled && chunk_count > 2 ? chunk_count - 1 : 1; /* both ends (range_cut.h) */
+  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled);
+  if (!publish_chunks(arena, chunk, chunk_count, step, may_be_huge)) {
     window_give_back(chunk, piece);
     return false;
   }

@@ -1,13 +1,8 @@
-/* range_pages.h: what the kernel is told, and asked, about the pages of ranges: which went back once, and which may be
- * huge (map/huge.h). */
+/* range_pages.h: what the kernel is told, and asked, about the pages of ranges: which may be huge (map/huge.h). */
 #ifndef HAK_POOL_RANGE_PAGES_H
 #define HAK_POOL_RANGE_PAGES_H
 
 #include "pool/range_record.h"
-
-/* With the arena's lock: their pages have gone back; they are used again, which costs page faults once more. */
-void range_note_purge(size_t first, size_t granules);
-void range_note_refaults(size_t first, size_t granules);
 
 /* The range is going to be used, or given back, apart from what lies beside it in the chunks at its ends. */
 void range_refuse_huge_at_ends(size_t first, size_t granules);

@@ -15,7 +15,7 @@ LONG_LIVED void range_put_back(size_t first, enum range_kind kind, struct counte
   size_t granules = range_record(first)->info.granules;
   if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
   arena_lock(arena, counters);
-  if (kind != RANGE_DIRTY) range_note_purge(first, granules);
+  if (kind != RANGE_DIRTY) range_record(first)->info.purged = (uint32_t)granules;
   arena_insert(arena, first, granules, kind);
   arena_unlock(arena);
 }

@@ -1,7 +1,10 @@
 /* range_record.h: how ranges are kept: for the files of pool/ that change them, and for src/observe.
  *
+ * A chunk inside a range has no records until a range begins or ends in it (range_cut.h): what is known of a huge block
+ * does not grow with it.
+ *
  *   law: the records of a range's first and last granule tell its kind, that of the first its length and, of a free
- *        one, where it lies in its set (arena.h); those in between tell nothing */
+ *        one, where it lies in its set (arena.h); those in between, where there are any, tell nothing */
 #ifndef HAK_POOL_RANGE_RECORD_H
 #define HAK_POOL_RANGE_RECORD_H
 
@@ -12,8 +15,11 @@
 
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
-  uint32_t granules;     /* of a free range too */
-  ATOMIC(uint32_t) site; /* where it was asked for */
+  uint32_t granules; /* of a free range too */
+  union {
+    ATOMIC(uint32_t) site; /* where it was asked for */
+    uint32_t purged;       /* of a free one, not DIRTY: granules that went back, not used since */
+  };
   uint32_t stamp_ms;     /* last time it was freed */
   uint16_t colour_bytes; /* where its block begins, from the first granule's start */
   bool is_zero;          /* reads as zero: no need to clear */
@@ -45,7 +51,6 @@ struct range {
 struct range_chunk {
   uint8_t arena;            /* whose lock guards what is below; changes in a forked child only */
   ATOMIC(bool) may_be_huge; /* a range covers it wholly, or it was never used (map/huge.h) */
-  uint32_t purged; /* bit per granule: given back to the operating system and not used since */
   struct range ranges[GRANULES_PER_CHUNK];
 };
 

@@ -14,16 +14,17 @@ static size_t pass_over_chunk(size_t granule) {
   return chunk_metadata(chunk) ? 0 : chunk * GRANULES_PER_CHUNK;
 }
 
-size_t range_covering_near(size_t granule, size_t granules_max) {
-  const struct range *here = range_record_if_any(granule);
-  /* What the record says counts only if it is so; others may be writing it. */
-  if (here && covers(here->first, granule)) return here->first;
-  for (size_t at = granule;; at--) {
+size_t range_covering_near(size_t granule, size_t steps_max) {
+  for (size_t at = granule; steps_max; at--, steps_max--) {
+    const struct range *here = range_record_if_any(at);
+    /* What the record says counts only if it is so; others may be writing it. */
+    if (here && covers(here->first, granule)) return here->first;
     if (covers(at, granule)) return at;
     if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
-    if (!range_record_if_any(at)) at = pass_over_chunk(at);
-    if (at == 0 || granule - at >= granules_max) return NO_GRANULE;
+    if (!here) at = pass_over_chunk(at);
+    if (at == 0) return NO_GRANULE;
   }
+  return NO_GRANULE;
 }
 
 size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }

@@ -6,11 +6,11 @@
 #include "pool/range_record.h"
 
 /* Is there a live or cached range that covers this granule?  Its first granule, or NO_GRANULE.
- * The second form looks at `granules_max` granules before it at most; beyond: NO_GRANULE. */
+ * The second form looks back `steps_max` granules at most, or chunks without records; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule);
-size_t range_covering_near(size_t granule, size_t granules_max);
-/* Notes in all of a live range's records where it begins: then both find it at once from anywhere inside.  What is noted
- * is a hint, true only as long as the range lives. */
+size_t range_covering_near(size_t granule, size_t steps_max);
+/* Hardened mode, where all chunks have records: notes in those of a live range where it begins, so that both find it at once
+ * from anywhere inside.  What is noted is a hint, true only as long as the range lives. */
 void range_note_begin(size_t granule);
 
 struct range_sizes {

@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "os/os.h"
 #include "report/report.h"
+#include "stack/unwind.h"
 
 /* ---- on and off ------------------------------------------------------------------------------------------------- */
 
@@ -61,6 +62,7 @@ static void refuse(void) { store_relaxed(&profile_state.status, PROFILE_IS_REFUS
 
 /* Only here is it on without a tool. */
 static void turn_on(uint64_t period_bytes) {
+  unwind_prepare();
   store_relaxed(&profile_control.period_bytes, period_bytes);
   store_relaxed(&profile_control.flags, PROFILE_ON);
   profile_control.parts.generation = 1;

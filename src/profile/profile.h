@@ -97,8 +97,9 @@ INLINE bool profile_is_on(void) { return load_relaxed(&profile_state.status) == 
 
 /* ---- the tables' memory ------------------------------------------------------------------------------------ */
 
-/* All of it together: so much, and about a thousandth of what the process holds. */
-#define PROFILE_TABLE_BYTES ((uint64_t)8 << 20)
+/* Their bound: so much, and about a thousandth of what the process holds.  With what else a profile needs (the cache of rules,
+ * the bitmaps of sampled slabs) it is 8 MiB and that thousandth. */
+#define PROFILE_TABLE_BYTES ((uint64_t)7 << 20)
 #define PROFILE_TABLE_DIVISOR 1024
 
 /* Samples may take 5/8 of it; sites and their frames the rest. */

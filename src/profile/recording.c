@@ -5,7 +5,7 @@
 #include "profile/poisson.h"
 #include "profile/probes.h"
 #include "profile/sites.h"
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 static uint32_t find_site(void) {
   uintptr_t frames[PROFILE_DEPTH_MAX];

@@ -11,11 +11,20 @@ enum { OPEN_SLABS = 4 };
 static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
 static ATOMIC(uint32_t)
     users; /* threads that may hold an address of a slab which they have no block of */
+static THREAD_LOCAL uint32_t own_visits; /* this thread's, those too that a signal interrupts */
 
 /* seq, both: a thread that releases a slab has closed it before it counts the users, who come before they look for open
  * ones; pairs with is_alone. */
-static void enter(void) { fetch_add_seq(&users, 1); }
-static void leave(void) { fetch_sub_seq(&users, 1); }
+static void enter(void) {
+  own_visits++;
+  keep_store_order();
+  fetch_add_seq(&users, 1);
+}
+static void leave(void) {
+  fetch_sub_seq(&users, 1);
+  keep_store_order();
+  own_visits--;
+}
 static bool is_alone(void) { return load_seq(&users) == 1; } /* seq: see enter */
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
@@ -180,8 +189,9 @@ static void settle(struct slab *slab, struct counters *counters) {
     open_slab(slab);
 }
 
-static void look_at_waiting(struct counters *counters) {
-  if (LIKELY(!load_relaxed(&waiting))) return;
+/* Where nothing can be released that would be in vain, for all that wait. */
+static void look_at_waiting(struct counters *counters, bool is_needed) {
+  if (LIKELY(!load_relaxed(&waiting)) || (!is_needed && !is_alone())) return;
   struct slab *slab = exchange_acquire(&waiting, NULL); /* pairs with let_wait */
   while (slab) {
     struct slab *next = load_relaxed(&slab->pending_next);
@@ -195,8 +205,12 @@ static void look_at_waiting(struct counters *counters) {
 
 void *sampled_slabs_take(unsigned class, struct counters *counters) {
   enter();
-  look_at_waiting(counters);
+  look_at_waiting(counters, false);
   void *block = take_from_open(class);
+  if (UNLIKELY(!block)) {
+    look_at_waiting(counters, true);
+    block = take_from_open(class);
+  }
   struct slab *slab = block ? NULL : make(class, counters);
   if (slab) {
     block = take_from(slab);
@@ -215,7 +229,7 @@ bool sampled_slabs_give(void *block, struct counters *counters) {
   bool is_given = give_to(slab, index);
   if (is_given) fetch_sub_relaxed(&totals.sampled_live_bytes, class_bytes(slab->class));
   if (is_given) settle(slab, counters);
-  look_at_waiting(counters);
+  look_at_waiting(counters, false);
   leave();
   return is_given;
 }
@@ -229,7 +243,7 @@ bool sampled_slabs_has(uintptr_t block) {
 
 void sampled_slabs_release(struct counters *counters) {
   enter();
-  look_at_waiting(counters);
+  look_at_waiting(counters, false);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     for (unsigned index = 0; index < OPEN_SLABS; index++) {
       /* seq: after enter; and acquire: its record, pairs with open_slab. */
@@ -239,4 +253,9 @@ void sampled_slabs_release(struct counters *counters) {
   leave();
 }
 
-void sampled_slabs_after_fork(void) { store_relaxed(&users, 0); }
+/* The child of a handler that has interrupted its own thread here goes on with that when the handler returns, and nobody can say
+ * whether it was counted yet: so there always seems to be one more in it, and it releases nothing. */
+void sampled_slabs_after_fork(void) {
+  enum { NEVER_ALONE = 1u << 30 };
+  store_relaxed(&users, own_visits ? NEVER_ALONE : 0);
+}

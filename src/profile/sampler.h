@@ -18,7 +18,6 @@ struct sampler {
   uint64_t period_bytes; /* R of the distance */
   uint64_t random;       /* own stream; 0: not begun yet */
   uint32_t process_id;   /* whose stream it is: a forked child begins another */
-  bool is_sampling;      /* what a sample needs may allocate */
   ATOMIC(bool) is_armed;
   ATOMIC(uint8_t) generation; /* of the control record, that it has followed */
 };

@@ -84,71 +84,78 @@ static struct place find(uintptr_t address) {
 
 /* ---- halving ---------------------------------------------------------------------------------------------------- */
 
-static ATOMIC(uint32_t) is_halving; /* by one thread at a time: twice at once would be a quarter */
-
 enum { HALVINGS_MAX = 62 }; /* nobody lives so long */
 
-/* What comes later is thinned as what is there was, or the table would hold the youngest alone: of 2^thinning new samples one is
- * kept.  Less again when most of what was there then has been freed. */
+/* How often the table was found full, less what was taken back since.  Of 2^thinning new samples one is kept, or the table would
+ * hold the youngest alone; those that are there throw the coins that they have not thrown yet when somebody wants their place:
+ * so nobody ever walks through the table. */
 static ATOMIC(uint32_t) thinning;
 static ATOMIC(uint64_t) samples_then;
 
 enum { FEW_SAMPLES = 1024 }; /* there is room for many times as many */
 
-static void thin(uint64_t live) {
-  uint32_t before = load_relaxed(&thinning);
-  store_relaxed(&samples_then, live);
-  if (before < HALVINGS_MAX) store_relaxed(&thinning, before + 1);
-}
-
+/* Less again when most of what was there then has been freed. */
 static uint32_t thinning_now(void) {
   uint32_t now = load_relaxed(&thinning);
   uint64_t live = load_relaxed(&profile_state.live_samples);
-  if (LIKELY(!now) || (live >= FEW_SAMPLES && live >= load_relaxed(&samples_then) / 4)) return now;
-  store_relaxed(&samples_then, live * 2);
+  if (LIKELY(!now) || (live >= FEW_SAMPLES && live >= load_relaxed(&samples_then) / 8)) return now;
+  store_relaxed(&samples_then, live * 4);
   /* acq_rel: orders nothing; of threads that see it at once one goes on. */
   cas_strong_acq_rel(&thinning, &now, now - 1);
   return now;
 }
 
-/* Whoever frees the block meanwhile is faster, or finds no sample, or one that counts double. */
-static void throw_coin(ATOMIC(uint64_t) *place, bool coin) {
-  uint64_t key = load_relaxed(place);
-  if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY) return;
-  bool goes = coin || key >> SAMPLE_HALVINGS_SHIFT == HALVINGS_MAX;
-  uint64_t doubled = key + (UINT64_C(1) << SAMPLE_HALVINGS_SHIFT);
-  /* acq_rel: orders nothing; of two that change a key one goes on. */
-  bool is_changed = cas_strong_acq_rel(place, &key, goes ? SAMPLE_KEY_FREE : doubled);
-  if (goes && is_changed) fetch_sub_relaxed(&profile_state.live_samples, 1);
+/* The table is full of those that have thrown `seen` coins: from now on it is one more for all. */
+static void thin(uint32_t seen) {
+  if (seen >= HALVINGS_MAX) return;
+  /* acq_rel: orders nothing; of threads that see it at once one goes on. */
+  if (!cas_strong_acq_rel(&thinning, &seen, seen + 1)) return;
+  store_relaxed(&samples_then, load_relaxed(&profile_state.live_samples));
+  fetch_add_relaxed(&profile_state.halvings, 1);
 }
 
-static bool halve(uint64_t *random) {
-  uint32_t nobody = 0;
-  /* acq_rel: orders nothing; one thread goes on. */
-  if (!cas_strong_acq_rel(&is_halving, &nobody, 1)) return false;
-  for (unsigned number = 0; number < SAMPLE_SEGMENTS; number++) {
-    struct sample_segment *segment = segment_if_any(number);
-    for (unsigned index = 0; segment && index < SEGMENT_SAMPLES; index++)
-      throw_coin(&segment->keys[index], mix_bits(random_next(random)) >> 63);
-  }
-  fetch_add_relaxed(&profile_state.halvings, 1);
-  thin(load_relaxed(&profile_state.live_samples));
-  store_relaxed(&is_halving, 0);
+/* Whether one that counts twice for each coin from now on is still there after so many. */
+static bool survives(uint64_t coins, uint64_t *random) {
+  return !coins || !(mix_bits(random_next(random)) >> (64 - coins));
+}
+
+/* Whoever frees the block meanwhile is faster, or finds no sample, or one that counts more. */
+static bool throw_coins(ATOMIC(uint64_t) *place, uint64_t halvings, uint64_t *random) {
+  uint64_t key = load_relaxed(place), thrown = key >> SAMPLE_HALVINGS_SHIFT;
+  if (key == SAMPLE_KEY_FREE || key == SAMPLE_KEY_BUSY || thrown >= halvings) return false;
+  bool stays = survives(halvings - thrown, random);
+  uint64_t doubled = (key & SAMPLE_ADDRESS_MASK) | halvings << SAMPLE_HALVINGS_SHIFT;
+  /* acq_rel: orders nothing; of two that change a key one goes on. */
+  if (!cas_strong_acq_rel(place, &key, stays ? doubled : SAMPLE_KEY_FREE) || stays) return false;
+  fetch_sub_relaxed(&profile_state.live_samples, 1);
   return true;
+}
+
+/* Makes room where a sample may lie, if that can be done by coins that are due. */
+static bool make_room(uint64_t hash, uint64_t halvings, uint64_t *random) {
+  unsigned first = first_of_bucket(hash);
+  bool has_room = false;
+  for (unsigned level = 0; level < SAMPLE_LEVELS; level++) {
+    struct sample_segment *segment = segment_if_any(segment_number(hash, level));
+    for (unsigned index = first; segment && index < first + BUCKET_SAMPLES; index++)
+      has_room |= throw_coins(&segment->keys[index], halvings, random);
+  }
+  return has_room;
 }
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
 bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random) {
   uint64_t hash = mix_bits(address), halvings = thinning_now();
-  if (UNLIKELY(halvings) && random_next(random) >> (64 - halvings)) return true; /* thinned out */
+  if (UNLIKELY(halvings) && !survives(halvings, random)) return true; /* thinned out */
   struct place place = take_place(hash);
-  for (; !place.segment && segment_if_any(0); place = take_place(hash)) {
-    if (!halve(random)) return false;
-    halvings++;
-    if (random_next(random) >> 63) return true; /* it was in that half */
+  /* Another thread may take the room that was made. */
+  for (unsigned attempt = 0; !place.segment; place = take_place(hash)) {
+    if (!segment_if_any(0) || attempt++ > HALVINGS_MAX) return false;
+    if (make_room(hash, halvings, random)) continue;
+    thin((uint32_t)halvings++);
+    if (halvings > HALVINGS_MAX || !survives(1, random)) return true;
   }
-  if (!place.segment) return false;
   place.segment->samples[place.index] = *sample;
   fetch_add_relaxed(&profile_state.live_samples, 1);
   /* release: the sample before; pairs with find_in. */
@@ -169,5 +176,3 @@ bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *
   *halvings = (unsigned)(key >> SAMPLE_HALVINGS_SHIFT);
   return true;
 }
-
-void samples_after_fork(void) { store_relaxed(&is_halving, 0); }

@@ -5,9 +5,9 @@
  *
  * Lock-free.  A place belongs to the thread that changes its key from free to busy, and then says the address; to remove a sample is
  * to change its key to free.  Nobody waits, whatever signal, fork or cancellation comes in between: at worst a place stays
- * busy.  Where all places of an address are taken in all levels that may be, the table is halved: each sample goes or
- * stays by a throw of a coin, and whoever stays counts double from then on, which its key says; and so do those that come
- * later, until there is room again.
+ * busy.  Where all places of an address are taken in all levels that may be, the table is full, and its samples are to be
+ * halved: each goes or stays by a throw of a coin, and whoever stays counts double from then on, which its key says.  Those that
+ * come later throw theirs at once, until there is room again; those that are there when somebody wants their place.
  *
  *   key   | halvings : 7 | address : 57 |       0: free, 1: busy */
 #ifndef HAK_PROFILE_SAMPLES_H
@@ -38,14 +38,11 @@ struct sample_segment {
   struct profile_sample samples[SEGMENT_SAMPLES];
 };
 
-/* Keeps a sample of a live block, which has none; false when there is no memory, or another thread halves just now.
+/* Keeps a sample of a live block, which has none; false when there is no memory.
  * `random` is not 0, and is used up. */
 bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random);
 
 /* The block's sample, which is in the table no more, and how often it was halved; false when it has none. */
 bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *halvings);
-
-/* In a forked child, while it has one thread. */
-void samples_after_fork(void);
 
 #endif

@@ -34,7 +34,7 @@ INLINE uint64_t bits_of_real(double real) {
 
 struct profile_site {
   uint64_t hash;
-  const uintptr_t *frames;      /* return addresses, the innermost first (profile/unwind.h) */
+  const uintptr_t *frames;      /* return addresses, the innermost first (stack/unwind.h) */
   ATOMIC(uint32_t) frame_count; /* 0: the number is nobody's */
   bool is_complete;             /* the stack reaches the thread's start */
   ATOMIC(uint32_t) next;        /* site of the same hash row; 0: none */

@@ -1,7 +1,9 @@
 #include "report/report.h"
 
-#include "base/atomic.h"
+#include <string.h>
+
 #include "os/os.h"
+#include "stack/unwind.h"
 
 enum { STANDARD_ERROR = 2 };
 
@@ -42,9 +44,22 @@ void report_to_descriptor(void (*report)(struct text *), int descriptor) {
 
 /* ---- call stacks ------------------------------------------------------------------------------------- */
 
+enum {
+  HANDLER_FRAMES_MAX = 24
+}; /* of a signal handler, before the instruction that the signal came to */
+
 void call_stack_note(struct call_stack *stack, uintptr_t from) {
+  uintptr_t found[CALL_STACK_FRAMES + HANDLER_FRAMES_MAX];
+  bool is_complete;
+  size_t count =
+      unwind_stack(found, from ? sizeof found / sizeof *found : CALL_STACK_FRAMES, &is_complete);
+  size_t first = 0;
+  while (from && first < count && found[first] != from) first++;
+  if (first == count) first = 0; /* it is not among them */
+  if (count - first > CALL_STACK_FRAMES) count = first + CALL_STACK_FRAMES;
   stack->thread = os_thread_id();
-  stack->frame_count = os_backtrace(stack->frames, CALL_STACK_FRAMES, from);
+  stack->frame_count = (uint32_t)(count - first);
+  memcpy(stack->frames, found + first, (count - first) * sizeof *found);
 }
 
 static void report_frame(unsigned number, uintptr_t instruction) {
@@ -68,17 +83,12 @@ void report_stack(const char *what, const struct call_stack *stack) {
 /* ---- misuse ------------------------------------------------------------------------------------------ */
 
 bool (*misuse_may_walk)(void);
-static ATOMIC(uint32_t) walker; /* the thread that walks its stack; relaxed: asked by itself */
 
-/* None for what goes wrong while a stack is walked. */
 static void report_stack_here(const char *verb, uintptr_t from) {
-  uint32_t thread = os_thread_id();
-  if (load_relaxed(&walker) == thread || !misuse_may_walk || !misuse_may_walk()) return;
+  if (!misuse_may_walk || !misuse_may_walk()) return;
   struct call_stack here;
-  store_relaxed(&walker, thread);
   call_stack_note(&here, from);
   if (here.frame_count) report_stack(verb, &here);
-  store_relaxed(&walker, 0);
 }
 
 static void append_class(struct text *text, const struct block_description *block) {

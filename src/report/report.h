@@ -13,8 +13,8 @@
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
 extern enum misuse_action misuse_action;
 
-/* Whether a misuse's line is followed by the call stack, of this thread and now: what a stack is made with may allocate,
- * and wait for the dynamic linker.  NULL: never.  Set once. */
+/* Whether a misuse's line is followed by the call stack, of this thread and now: who names its frames may wait for the dynamic
+ * linker.  NULL: never.  Set once. */
 extern bool (*misuse_may_walk)(void);
 
 enum { REPORT_LINE_BYTES = 512 };

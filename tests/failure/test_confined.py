@@ -23,6 +23,7 @@ MODES: dict[str, dict[str, str]] = {
     "limits": {"HAKMEM_LIMIT_SOFT": "20M", "HAKMEM_DECAY_MS": "10"},
     "hardened": {"HAKMEM_HARDEN": "2"},
     "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"},
+    "profiled": {"HAKMEM_PROFILE": "1"},
 }
 # How the filter comes, and what the library must be told for it.
 WAYS: dict[str, dict[str, str]] = {

@@ -25,7 +25,6 @@ enum os_call {
 #define OS_CALLS_ALL ((1u << OS_CALL_COUNT) - 1)
 
 enum { OS_FAKE_WRITTEN_BYTES = 8192 };
-enum { OS_FAKE_FRAMES = 3, OS_FAKE_FIRST_FRAME = 0x1000 }; /* of every call stack */
 
 struct os_fake {
   /* Of all calls of the kinds in `failing_kinds`, numbered from 1, those from fail_first to fail_last

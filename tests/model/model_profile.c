@@ -1,6 +1,8 @@
 /* src/profile: the table of live samples, and slabs of samples that are released while others take from them. */
+#include "map/metadata.h"
 #include "profile/sampled_slabs.h"
 #include "profile/samples.h"
+#include "profile/sites.h"
 #include "slabs.h"
 
 static struct profile_sample sample = {.block_bytes = 64, .period_bytes = 64};
@@ -64,6 +66,63 @@ static void check_both(void) {
 static const struct model_mutant add_mutants[] = {
     {"a place claimed in two steps", {{"claim", "cas", "keys", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
+/* ---- the tables of stacks ---------------------------------------------------------------------------------------- */
+
+static const uintptr_t stack[] = {0x1111, 0x2222, 0x3333}, other_stack[] = {0x1111, 0x4444};
+static uint32_t found_site[MODEL_THREADS_MAX];
+
+static void set_up_tables(void) {
+  set_up_pool();
+  MODEL_REQUIRE(sites_find(other_stack, 2, true) == SITE_LOST + 1);
+}
+
+/* Two pieces of the tables are made by the threads, in memory that is there. */
+static void set_up_first(void) {
+  set_up_pool();
+  MODEL_REQUIRE(metadata_allocate(1));
+}
+
+static void note_at(const uintptr_t *frames, size_t frame_count) {
+  uint32_t site = sites_find(frames, frame_count, true);
+  struct profile_sample here = sample;
+  if (model_self() >= 0) found_site[model_self()] = site;
+  here.site = site;
+  MODEL_REQUIRE(site != SITE_LOST);
+  const struct profile_site *record = sites_record(site);
+  MODEL_REQUIRE(load_relaxed(&record->frame_count) == frame_count && record->is_complete);
+  for (size_t frame = 0; frame < frame_count; frame++)
+    MODEL_REQUIRE(record->frames[frame] == frames[frame]);
+  sites_note_allocated(&here);
+}
+
+static void note_stack(void) { note_at(stack, 3); }
+static void note_other(void) { note_at(other_stack, 2); }
+
+static double blocks_at(uint32_t site) {
+  return real_of_bits(load_relaxed(&sites_record(site)->allocated.blocks));
+}
+
+/* Two threads that come with one stack have one site, and nothing of what they add is lost. */
+static void check_site(void) {
+  MODEL_REQUIRE(found_site[0] == found_site[1]);
+  double both = blocks_at(found_site[0]);
+  note_stack();
+  MODEL_REQUIRE(both > 0 && blocks_at(found_site[0]) > 1.4 * both);
+  MODEL_REQUIRE(blocks_at(found_site[0]) < 1.6 * both);
+}
+
+static void check_two_sites(void) { MODEL_REQUIRE(found_site[0] != found_site[1]); }
+
+static const struct model_mutant site_mutants[] = {
+    {"put in its row in two steps", {{"sites_find", "cas", "row", MODEL_SPLIT, 0}}},
+    {"in its row before it is written", {{"sites_find", "cas", "row", MODEL_WEAKEN, 0}}},
+    {"added in two steps", {{"add_real", "cas", "sum", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
+static const struct model_mutant first_site_mutants[] = {
+    {"numbered in two steps", {{"take_number", "cas", "site_count", MODEL_SPLIT, 0}}},
+    {NULL, {{0}}}};
+
 /* ---- slabs of samples ------------------------------------------------------------------------------------------- */
 
 static void *last_block, *taken;
@@ -114,6 +173,17 @@ int main(int count, char **arguments) {
                                                      .threads = {remove_and_add, add_second},
                                                      .check = check_both,
                                                      .mutants = add_mutants},
+                                                    {.name = "profile-site",
+                                                     .set_up = set_up_tables,
+                                                     .threads = {note_stack, note_stack},
+                                                     .check = check_site,
+                                                     .mutants = site_mutants},
+                                                    {.name = "profile-first-site",
+                                                     .set_up = set_up_first,
+                                                     .threads = {note_stack, note_other},
+                                                     .check = check_two_sites,
+                                                     .in_order = true,
+                                                     .mutants = first_site_mutants},
                                                     {.name = "profile-release",
                                                      .set_up = set_up_slab,
                                                      .threads = {give_last, take_one},

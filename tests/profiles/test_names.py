@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -409,6 +409,30 @@ def test_a_server_that_never_answers_is_left_in_time(server: Path, call: int, tm
         assert named(stripped, call, debuginfod=asked) == ()
     assert len(said) == 1, "the time is for all servers together"
     assert "timed out" in said[0]
+
+
+def test_a_server_that_drips_is_left_in_time(server: Path, call: int, tmp_path: Path) -> None:
+    """There is always a little more: the time is for the whole file, not for each piece."""
+    stripped, said, is_over = tmp_path / "server", list[str](), threading.Event()
+    subprocess.run(["strip", server, "-o", stripped], check=True)
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        with suppress(OSError):
+            for _ in range(3000):
+                request.wfile.write(b"x")
+                if is_over.wait(0.01):
+                    break
+
+    with serving(drip) as url:
+        try:
+            asked = Debuginfod([url], 0.3, said.append, tmp_path / "cache")
+            assert named(stripped, call, debuginfod=asked) == ()
+        finally:
+            is_over.set()
+    assert len(said) == 1
+    assert "not complete after 0.3 s" in said[0]
 
 
 def test_a_wrong_file_from_a_server_is_not_believed(server: Path, call: int, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ SRC = ROOT / "src"
 LAYERS = (
     "base",
     "os",
+    "stack",
     "report",
     "config",
     "map",

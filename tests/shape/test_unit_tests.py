@@ -38,10 +38,11 @@ ELSEWHERE = {
         "tests/failure/test_confined.py": ["api/override_prctl.c"],
         "tests/crash/test_crash.py": ["observe/crash.c", "os/os_linux_crash.c"],
         "tests/unwind/test_unwind.py": [
-            "profile/unwind.c",
-            "profile/unwind_cache.c",
-            "profile/unwind_expression.c",
-            "profile/unwind_program.c",
+            "stack/unwind.c",
+            "stack/unwind_cache.c",
+            "stack/unwind_expression.c",
+            "stack/unwind_index.c",
+            "stack/unwind_program.c",
         ],
     },
     "the system's contract is one, whatever files keep it": {

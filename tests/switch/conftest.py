@@ -1,4 +1,5 @@
-"""`start(…)` runs worker.c on hakmem; its profile is switched from outside (outside.py)."""
+"""`start(…)` runs worker.c on hakmem, `start_program(source, …)` another one; its profile is switched from
+outside (outside.py)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import importlib.util
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,12 +45,14 @@ class Worker:
 
 
 @pytest.fixture
-def start(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callable[..., Worker]]:
+def start_program(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callable[..., Worker]]:
     started: list[subprocess.Popen[str]] = []
 
-    def run(*arguments: object, library: Path = lib, env: Mapping[str, str] | None = None) -> Worker:
+    def run(
+        source: Path, *arguments: object, library: Path = lib, env: Mapping[str, str] | None = None
+    ) -> Worker:
         process = subprocess.Popen(
-            [str(compile_c(WORKER)), *map(str, arguments)],
+            [str(compile_c(source)), *map(str, arguments)],
             env=preload_environment(library, "") | dict(env or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -66,3 +70,8 @@ def start(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callable[..., W
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def start(start_program: Callable[..., Worker]) -> Callable[..., Worker]:
+    return partial(start_program, WORKER)

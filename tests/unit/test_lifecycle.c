@@ -136,6 +136,32 @@ static int go_on_in_the_child(const void *unused) {
   return status;
 }
 
+/* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before any other
+ * thread may ask. */
+static int place_the_window_before_others_come(const void *unused) {
+  (void)unused;
+  os_fake.occupied_places = 3;
+  REQUIRE(library_ready() && load_relaxed(&window.granule_count));
+  uintptr_t base = window.base;
+  os_fake.occupied_places = 3;
+  REQUIRE(must_malloc(64) && must_malloc(100000) && window.base == base);
+  return 0;
+}
+
+/* What is refused then is asked for again by the next. */
+static int place_the_window_once_there_is_memory(const void *unused) {
+  (void)unused;
+  os_fake.failing_kinds = OS_CALLS_ALL;
+  os_fake.fail_first = 1;
+  os_fake.fail_last = UINT64_MAX;
+  REQUIRE(!library_ready() && !hak_malloc(1));
+  os_fake.failing_kinds = 0;
+  REQUIRE(must_malloc(64));
+  return 0;
+}
+
+CHILD_TEST(place_the_window_before_others_come)
+CHILD_TEST(place_the_window_once_there_is_memory)
 CHILD_TEST(recycle_heaps)
 CHILD_TEST(reuse_orphans)
 CHILD_TEST(allocate_after_the_end)
@@ -144,8 +170,12 @@ CHILD_TEST(go_on_in_the_child)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_recycle_heaps),          cmocka_unit_test(test_reuse_orphans),
-      cmocka_unit_test(test_allocate_after_the_end), cmocka_unit_test(test_borrow),
+      cmocka_unit_test(test_place_the_window_before_others_come),
+      cmocka_unit_test(test_place_the_window_once_there_is_memory),
+      cmocka_unit_test(test_recycle_heaps),
+      cmocka_unit_test(test_reuse_orphans),
+      cmocka_unit_test(test_allocate_after_the_end),
+      cmocka_unit_test(test_borrow),
       cmocka_unit_test(test_go_on_in_the_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,46 @@ static int leave_alone_what_is_in_use(const void *unused) {
   return 0;
 }
 
+/* A program that is confined since its threads were told that they need no barrier: one of them may be entering as it always did,
+ * and what it has stored may not be seen yet. */
+static int leave_alone_once_the_barrier_is_refused(const void *unused) {
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
+  if (!load_relaxed(&range_magazines_have_barrier)) return 0; /* this kernel has none */
+  os_fake.is_confined = true;
+  for (unsigned turn = 0; turn < 2; turn++) {
+    struct purge everything = PURGE_EVERYTHING;
+    range_magazines_purge(&everything, &counters);
+    REQUIRE(everything.work_remains && dirty_granules() == 0);
+    REQUIRE(!load_relaxed(&range_magazines_have_barrier) && !load_relaxed(&own->is_closed));
+  }
+  struct purge everything = PURGE_EVERYTHING;
+  os_fake_advance_ms(100);
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == GRANULES);
+  return 0;
+}
+
+/* A child of vfork is its parent's thread; if it is killed while it empties magazines, its parent goes on with them. */
+static int go_on_after_a_child_of_vfork(const void *unused) {
+  struct purge everything = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
+  pid_t child = vfork();
+  if (child == 0) {
+    store_relaxed(&own->is_closed, thread_number()); /* as close_some does */
+    _exit(0);
+  }
+  REQUIRE(child > 0 && load_relaxed(&own->is_closed) == thread_number());
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(dirty_granules() == GRANULES && !load_relaxed(&own->is_closed));
+  return 0;
+}
+
 /* More than are closed at once: a round of all comes to all, a step to some, and the next goes on. */
 static int empty_many(const void *unused) {
   enum { MANY = 100 };
@@ -377,6 +417,8 @@ CHILD_TEST(merge_before_growth)
 CHILD_TEST(keep_in_a_magazine)
 CHILD_TEST(keep_by_ends)
 CHILD_TEST(leave_alone_what_is_in_use)
+CHILD_TEST(leave_alone_once_the_barrier_is_refused)
+CHILD_TEST(go_on_after_a_child_of_vfork)
 CHILD_TEST(empty_many)
 CHILD_TEST(empty_all_from_the_middle)
 CHILD_TEST(tell_of_what_the_first_part_left)
@@ -396,6 +438,8 @@ int main(void) {
       cmocka_unit_test(test_keep_in_a_magazine),
       cmocka_unit_test(test_keep_by_ends),
       cmocka_unit_test(test_leave_alone_what_is_in_use),
+      cmocka_unit_test(test_leave_alone_once_the_barrier_is_refused),
+      cmocka_unit_test(test_go_on_after_a_child_of_vfork),
       cmocka_unit_test(test_empty_many),
       cmocka_unit_test(test_empty_all_from_the_middle),
       cmocka_unit_test(test_tell_of_what_the_first_part_left),

@@ -22,11 +22,13 @@ static bool write_byte(uintptr_t address) {
 
 enum kind { NOTHING, SUPERSLAB, RANGES, RECORDS };
 
+/* Inside a range chunks have no records; they are mapped up to their ends. */
 static enum kind kind_of(size_t chunk) {
   uintptr_t record = (uintptr_t)chunk_metadata(chunk);
   if (record) return record & CHUNK_IS_RANGES ? RANGES : SUPERSLAB;
   char byte;
-  const char *middle = (const char *)chunk_address(chunk) + CHUNK_BYTES / 2;
+  const char *first = (const char *)chunk_address(chunk), *middle = first + CHUNK_BYTES / 2;
+  if (os_read_safely(&byte, first, 1)) return RANGES;
   return os_read_safely(&byte, middle, 1) ? RECORDS : NOTHING;
 }
 

@@ -162,12 +162,9 @@ CHILD_TEST(forget_that_it_was_zero)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stay_in_a_larger_class),
-      cmocka_unit_test(test_cross_the_tiers),
-      cmocka_unit_test(test_grow_on_after_a_move),
-      cmocka_unit_test(test_stop_at_a_neighbour),
-      cmocka_unit_test(test_keep_the_colour),
-      cmocka_unit_test(test_change_threads),
+      cmocka_unit_test(test_stay_in_a_larger_class),  cmocka_unit_test(test_cross_the_tiers),
+      cmocka_unit_test(test_grow_on_after_a_move),    cmocka_unit_test(test_stop_at_a_neighbour),
+      cmocka_unit_test(test_keep_the_colour),         cmocka_unit_test(test_change_threads),
       cmocka_unit_test(test_forget_that_it_was_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

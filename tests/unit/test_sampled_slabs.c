@@ -2,6 +2,7 @@
 #include "profile/sampled_slabs.h"
 
 #include "profiles.h"
+#include "report/report.h"
 #include "slab/slab.h"
 
 enum { CLASS_64 = 4, MANY = 5000 };
@@ -72,6 +73,43 @@ static int release_after_fork(const void *unused) {
   REQUIRE(sampled_slabs_give(block, &counters));
   sampled_slabs_release(&counters);
   REQUIRE(slabs_of_samples() == 0);
+  return 0;
+}
+
+/* A signal handler interrupts its thread inside, and forks: here while a double free is reported.  The child's other threads are
+ * not alone then, and in the end nobody is. */
+static void *other_block;
+
+static void *give_other(void *unused) {
+  (void)unused;
+  REQUIRE(sampled_slabs_give(other_block, &counters));
+  return NULL;
+}
+
+static bool be_a_child_inside(void) {
+  sampled_slabs_after_fork();
+  on_a_thread(give_other, NULL);
+  REQUIRE(slabs_of_samples() == 1);
+  return false;
+}
+
+static int fork_inside(const void *unused) {
+  (void)unused;
+  start_library();
+  void *block = take(CLASS_64);
+  other_block = take(CLASS_64);
+  REQUIRE(sampled_slabs_give(block, &counters));
+  misuse_action = MISUSE_WARN;
+  misuse_may_walk = be_a_child_inside;
+  REQUIRE(!sampled_slabs_give(block, &counters));
+  store_relaxed(&profile_state.status, PROFILE_IS_ON);
+  /* What cannot be released is used again: it does not grow in number, however long that goes on. */
+  for (unsigned round = 0; round < 100; round++) {
+    for (unsigned index = 0; index < MANY; index++) blocks[index] = take(CLASS_64);
+    for (unsigned index = 0; index < MANY; index++)
+      REQUIRE(sampled_slabs_give(blocks[index], &counters));
+    REQUIRE(slabs_of_samples() <= MANY / (unsigned)slab_shapes[CLASS_64].capacity + 2);
+  }
   return 0;
 }
 
@@ -146,13 +184,18 @@ static int share(const void *unused) {
 CHILD_TEST(take_and_give)
 CHILD_TEST(reuse)
 CHILD_TEST(release_after_fork)
+CHILD_TEST(fork_inside)
 CHILD_TEST(share)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_take_and_give),      cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_release_after_fork), cmocka_unit_test(test_double_free),
-      cmocka_unit_test(test_misaligned),         cmocka_unit_test(test_share),
+      cmocka_unit_test(test_take_and_give),
+      cmocka_unit_test(test_reuse),
+      cmocka_unit_test(test_release_after_fork),
+      cmocka_unit_test(test_fork_inside),
+      cmocka_unit_test(test_double_free),
+      cmocka_unit_test(test_misaligned),
+      cmocka_unit_test(test_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

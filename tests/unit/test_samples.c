@@ -55,13 +55,34 @@ static int halve(const void *unused) {
   return 0;
 }
 
-/* A thread that halves when the process forks is not in the child. */
-static int halve_after_fork(const void *unused) {
+/* No call walks through the table, the one that finds it full neither: as many coins are thrown as there are places for its
+ * address. */
+static int halve_in_pieces(const void *unused) {
+  enum { MANY = 400000, MOST = SAMPLE_LEVELS * 16 + 8 };
   (void)unused;
   start_library();
-  samples_after_fork();
-  for (unsigned number = 0; number < 300000; number++) REQUIRE(add(number));
+  for (unsigned number = 0; number < MANY; number++) {
+    uint64_t live = load_relaxed(&profile_state.live_samples);
+    REQUIRE(add(number));
+    REQUIRE(live < load_relaxed(&profile_state.live_samples) + MOST);
+  }
   REQUIRE(load_relaxed(&profile_state.halvings) > 0);
+  return 0;
+}
+
+/* Nothing that a thread leaves undone keeps others from halving: one that a fork has cut off, or a child of vfork that was
+ * killed. */
+static int halve_beside_one_that_was_cut_off(const void *unused) {
+  struct sample_segment *segment;
+  (void)unused;
+  start_library();
+  REQUIRE(add(0));
+  segment = load_relaxed(&profile_state.sample_segments[0]);
+  for (unsigned index = 0; index < SEGMENT_SAMPLES; index += BUCKET_SAMPLES)
+    if (!load_relaxed(&segment->keys[index])) store_relaxed(&segment->keys[index], SAMPLE_KEY_BUSY);
+  for (unsigned number = 1; number < 300000; number++) REQUIRE(add(number));
+  REQUIRE(load_relaxed(&profile_state.halvings) > 0);
+  REQUIRE(load_relaxed(&profile_state.lost_samples) == 0);
   return 0;
 }
 
@@ -79,14 +100,16 @@ static int do_without_memory(const void *unused) {
 
 CHILD_TEST(add_and_remove)
 CHILD_TEST(halve)
-CHILD_TEST(halve_after_fork)
+CHILD_TEST(halve_in_pieces)
+CHILD_TEST(halve_beside_one_that_was_cut_off)
 CHILD_TEST(do_without_memory)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_add_and_remove),
       cmocka_unit_test(test_halve),
-      cmocka_unit_test(test_halve_after_fork),
+      cmocka_unit_test(test_halve_in_pieces),
+      cmocka_unit_test(test_halve_beside_one_that_was_cut_off),
       cmocka_unit_test(test_do_without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

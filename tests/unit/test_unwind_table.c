@@ -1,9 +1,9 @@
-/* src/profile/unwind_table and what it feeds: records that compilers write, and any bytes in their place. */
+/* src/stack/unwind_table and what it feeds: records that compilers write, and any bytes in their place. */
 #include <string.h>
 #include <sys/mman.h>
 
-#include "profile/unwind_program.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_program.h"
+#include "stack/unwind_table.h"
 #include "unit.h"
 
 /* A module of two functions: a header with a sorted table, a common record, two records.  Offsets are from its start. */
@@ -51,7 +51,8 @@ static void make_module(void) {
   put_record(FIRST, CODE, first, sizeof first);
   put_record(SECOND, CODE + CODE_BYTES, second, sizeof second);
   uintptr_t begin = (uintptr_t)image;
-  module = (struct os_module){.begin = begin, .end = begin + BYTES, .unwind_header = begin};
+  module = (struct os_module){
+      .unwind_header = begin, .tables_begin = begin, .tables_end = begin + BYTES};
 }
 
 static bool rule_at(size_t code, struct unwind_rule *rule) {
@@ -70,8 +71,8 @@ static void test_search(void **state) {
   assert_int_equal(unwind_table_search(&module, begin + CODE), begin + FIRST);
   assert_int_equal(unwind_table_search(&module, begin + CODE + CODE_BYTES - 1), begin + FIRST);
   assert_int_equal(unwind_table_search(&module, begin + CODE + CODE_BYTES), begin + SECOND);
-  assert_true(unwind_table_has_start(&module, begin + CODE));
-  assert_false(unwind_table_has_start(&module, begin + CODE + 1));
+  assert_true(unwind_table_has_start(&module, begin + FIRST, begin + CODE));
+  assert_false(unwind_table_has_start(&module, begin + FIRST, begin + CODE + 1));
   struct unwind_rule rule;
   assert_true(rule_at(CODE + 2 * CODE_BYTES - 1, &rule));
   assert_false(rule_at(CODE + 2 * CODE_BYTES, &rule)); /* beyond the last function */
@@ -120,8 +121,8 @@ static void test_check(void **state) {
     image[at] ^= 1;
   }
   assert_int_equal(unwind_table_check(&module, place), check);
-  assert_int_equal(unwind_table_check(&module, module.end), 0);
-  assert_int_equal(unwind_table_check(&module, module.begin - 1), 0);
+  assert_int_equal(unwind_table_check(&module, module.tables_end), 0);
+  assert_int_equal(unwind_table_check(&module, module.tables_begin - 1), 0);
 }
 
 /* Any bytes: something is said or not, and nothing is read beyond the module, which ends with its page. */

@@ -14,7 +14,7 @@ extern "C" {
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete);
 }
 #else
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 #endif
 
 enum { FRAMES_MAX = 400 };

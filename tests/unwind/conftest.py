@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 SRC = ROOT / "src"
 SOURCES = [
-    *sorted((SRC / "profile").glob("unwind*.c")),
+    *sorted((SRC / "stack").glob("unwind*.c")),
     *sorted((SRC / "os").glob("*.c")),
     *sorted((SRC / "base").glob("*.c")),
 ]

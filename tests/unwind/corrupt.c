@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>

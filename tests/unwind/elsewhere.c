@@ -1,13 +1,23 @@
-/* elsewhere.c: where no module but the program is known: its own frames are found, none is made up, and a stack whose start is not
- * reached is not called complete.
+/* elsewhere.c: where the dynamic linker does not tell of modules: the frames of those that were there at load are found, none is
+ * made up, and a stack whose start is not reached is not called complete.
  *
- * Prints how many of the frames of six calls in the program were found. */
+ * With a library between them (THROUGH: tests/unwind/through.c), prints how many of the frames of six calls in the program were
+ * found. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "profile/unwind.h"
+#include "os/os.h"
+#include "stack/unwind.h"
+
+#ifdef THROUGH
+enum { FRAMES_OF_CALL = 2 };
+int through(int (*function)(unsigned), unsigned depth);
+#else
+enum { FRAMES_OF_CALL = 1 };
+static inline int through(int (*function)(unsigned), unsigned depth) { return function(depth) + 1; }
+#endif
 
 enum { DEPTH = 5, FRAMES_MAX = 100 };
 
@@ -19,10 +29,10 @@ __attribute__((noinline)) static int recurse(unsigned depth) {
   volatile int result = (int)depth;
   bool is_complete;
   callers[depth] = (uintptr_t)__builtin_return_address(0);
-  if (depth < DEPTH) return recurse(depth + 1) + result;
+  if (depth < DEPTH) return through(recurse, depth + 1) + result;
   size_t count = unwind_stack(frames, FRAMES_MAX, &is_complete);
-  for (found = 0; found + 1 < count && found <= DEPTH; found++)
-    if (frames[found + 1] != callers[DEPTH - found]) abort();
+  for (found = 0; FRAMES_OF_CALL * found + 1 < count && found <= DEPTH; found++)
+    if (frames[FRAMES_OF_CALL * found + 1] != callers[DEPTH - found]) abort();
   if (is_complete && found <= DEPTH) abort();
   return result;
 }
@@ -36,6 +46,8 @@ static void *thread_body(void *argument) {
 
 int main(void) {
   pthread_t thread;
+  os_note_modules(true);
+  unwind_prepare();
   signal(SIGUSR1, on_signal);
   if (raise(SIGUSR1) != 0 || pthread_create(&thread, NULL, thread_body, NULL) != 0) return 1;
   pthread_join(thread, NULL);

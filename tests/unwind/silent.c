@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 enum { FRAMES_MAX = 100 };
 

@@ -201,7 +201,10 @@ static void *contexts_body(void *argument) {
 /* ---- the process ------------------------------------------------------------------------------------------------------ */
 
 static void at_exit(void) { compare("an exit handler"); }
-__attribute__((constructor)) static void at_start(void) { compare("a constructor"); }
+__attribute__((constructor)) static void at_start(void) {
+  unwind_prepare();
+  compare("a constructor");
+}
 
 static void in_child(void) {
   pid_t child = fork();

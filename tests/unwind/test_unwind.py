@@ -1,4 +1,4 @@
-"""src/profile/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
+"""src/stack/unwind: the same stacks as backtrace has, from everywhere, and no harm from any stack."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ CODE = [
     "-O3 -fcf-protection=full -no-pie -Wl,-z,lazy",
     "-O2 -static-pie",
     "-O2 -static -Wl,--eh-frame-hdr",
+    "-O2 -static -Wl,--no-eh-frame-hdr",  # what gcc does by default
+    "-O2 -fomit-frame-pointer -no-pie -Wl,--section-start=.text=0x1000000",  # a gap before the code
 ]
 
 on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="its registers and traps are x86-64's")
@@ -52,7 +54,7 @@ def test_stacks_while_cxx_unwinds(compiler: str, flags: str, program: Program, p
 
 
 @on_x86_64
-@pytest.mark.parametrize("flags", [f"{flags} -Wl,-z,lazy" for flags in CODE[:4]] + CODE[5:])
+@pytest.mark.parametrize("flags", [f"{flags} -Wl,-z,lazy" for flags in CODE[:4]] + CODE[5:6])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_signal_at_every_instruction(compiler: str, flags: str, program: Program, plain: Plain) -> None:
     output = run(plain, program("every_instruction.c", *flags.split(), compiler=compiler))
@@ -85,6 +87,26 @@ def test_anything_on_the_stack_is_borne(compiler: str, flags: str, program: Prog
 @pytest.mark.parametrize("stack", ["main", "thread", "context"])
 def test_system_calls(stack: str, program: Program, plain: Plain) -> None:
     run(plain, program("silent.c"), stack)
+
+
+@pytest.mark.parametrize("flags", ["", "-ffunction-sections -Os"])
+def test_a_large_static_program_without_a_table(flags: str, program: Program, plain: Plain) -> None:
+    """Its records are found piece by piece, and until then no frame is made up."""
+    output = run(plain, program("large.c", "-O1", "-static", "-Wl,--no-eh-frame-hdr", *flags.split()))
+    incomplete, complete = numbers_of(output)
+    assert incomplete > 3
+    assert complete > 1000
+
+
+@on_x86_64
+@pytest.mark.parametrize("where", ["below", "above", "first"])
+def test_memory_beside_a_stack_is_none_of_it(where: str, program: Program, plain: Plain) -> None:
+    """It may be unmapped while the thread runs."""
+    result = plain([program("foreign.c", "-O1"), where])
+    if result.returncode == 77:
+        pytest.skip("something lies below the first thread's data")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert numbers_of(result.stdout)[0] > 1
 
 
 # ---- whole programs ---------------------------------------------------------------------------------------

@@ -70,8 +70,9 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
 @click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
 @click.option(
-    "--push", "push_url", metavar="URL", help="Also send it to a server: Pyroscope, or a POST of pprof."
-)
+    "--push", "push_url", metavar="URL",
+    help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
+)  # fmt: skip
 @JSON
 def command(
     target: str,
@@ -104,7 +105,7 @@ def command(
     """
     from hakmem.profile.files import save
     from hakmem.profile.model import Mode
-    from hakmem.profile.push import checked_url
+    from hakmem.profile.push import place_of
     from hakmem.profile.session import is_on, last_profile
     from hakmem.target.switch import Settings
     from hakmem.views.profile_file import writer
@@ -118,7 +119,7 @@ def command(
         )
     writers = {path: writer(path) for path in outputs}
     if push_url:
-        checked_url(push_url)
+        place_of(push_url)
     opened = open_target(target)
     settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
     if switch:

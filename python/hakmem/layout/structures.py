@@ -208,6 +208,14 @@ class Window:
         lowest = int(self._record["chunk_map_end"]) - count * POINTER.itemsize
         return self._memory.array(lowest, POINTER, count)[::-1].copy()
 
+    def note_inside(self, ranges: Ranges) -> None:
+        """Chunks without records inside a range are of ranges too, as its first one is."""
+        first = ranges.granule // self.granules_per_chunk
+        last = (ranges.granule + ranges.records["granules"] - 1) // self.granules_per_chunk
+        for low, high in zip(first[last > first + 1].tolist(), last[last > first + 1].tolist(), strict=True):
+            inside = self.chunk_map[low + 1 : high]
+            inside[inside == 0] = self.chunk_map[low]
+
     def address_of(self, granules: NDArray[np.integer[Any]]) -> Words:
         """The addresses of granules."""
         return granules.astype(np.uint64) * np.uint64(self.granule_bytes) + np.uint64(self.base)
@@ -353,16 +361,11 @@ def read_ranges(memory: Memory, schema: Schema, window: Window, progress: Progre
     is_ranges = np.uint64(schema.constant("chunk_is_ranges"))
     chunks = np.flatnonzero(entries & is_ranges)
     records = _range_records(memory, schema, entries[chunks] & ~is_ranges, progress)
-    rows, granules = [], []
-    for first, last in _runs(chunks):
-        run = np.arange(first * window.granules_per_chunk, last * window.granules_per_chunk)
-        places = list(_walk(records["granules"][run].tolist()))
-        rows.extend(run[places].tolist())
-        granules.extend(
-            (np.asarray(places, np.int64) + int(chunks[first]) * window.granules_per_chunk).tolist()
-        )
-    granule = np.array(granules, np.int64)
-    return Ranges(granule, records[np.array(rows, np.int64)], window.owner_map[granule])
+    found = list(_walk(records["granules"].tolist(), chunks.tolist(), window.granules_per_chunk))
+    row, granule = np.array(found, np.int64).reshape(-1, 2).T
+    ranges = Ranges(granule, records[row], window.owner_map[granule])
+    window.note_inside(ranges)
+    return ranges
 
 
 def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: Progress) -> Records:
@@ -377,17 +380,20 @@ def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: P
 
 
 def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
-    """Runs of adjacent chunks: [first, last) as indices into `chunks`.  Ranges may span them."""
+    """Runs of adjacent chunks: [first, last) as indices into `chunks`."""
     if len(chunks) == 0:
         return
     breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
     yield from zip([0, *breaks.tolist()], [*breaks.tolist(), len(chunks)], strict=True)
 
 
-def _walk(granules: list[int]) -> Iterator[int]:
-    """Where ranges start, by the length in each granule's record."""
+def _walk(sizes: list[int], chunks: list[int], per_chunk: int) -> Iterator[tuple[int, int]]:
+    """Where ranges start: row of the record, and granule.  Inside a range chunks may have no records."""
     place = 0
-    while place < len(granules):
-        if granules[place]:
-            yield place
-        place += max(1, granules[place])
+    for index, chunk in enumerate(chunks):
+        place = max(place, chunk * per_chunk)
+        while place < (chunk + 1) * per_chunk:
+            row = (index - chunk) * per_chunk + place
+            if sizes[row]:
+                yield row, place
+            place += max(1, sizes[row])

@@ -59,7 +59,7 @@ class Debuginfod:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
             with urllib.request.urlopen(url, timeout=left_s) as answer, beside.open("wb") as out:
-                self._copy(answer.read, out.write)
+                self._copy(answer.read1, out.write)
             beside.rename(kept)
         except urllib.error.HTTPError as error:
             if error.code != 404:  # it does not have this one

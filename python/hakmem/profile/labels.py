@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Hashable
 from pathlib import PurePosixPath
 
 from hakmem.profile.model import Frame, Profile, Sample, Stack
-from hakmem.profile.wrappers import program_frames, without_arguments
+from hakmem.profile.short_names import short_name
+from hakmem.profile.wrappers import program_frames
 
-NAME_LENGTH_MAX = 80
+# Functions in perf map files of CPython, and what runs them.
+PYTHON_PREFIX = "py::"
+INTERPRETER = re.compile(r"(lib)?python[0-9.]*[a-z]*(\.so[0-9.]*)?")
 DEPTH = 3  # frames that make a site, where nothing else is asked for
 
 
@@ -41,8 +45,18 @@ class Labels:
         return self._stacks[stack]
 
     def site(self, stack: Stack, depth: int) -> tuple[Frame, ...]:
-        """The innermost frames of the program, without allocators' wrappers."""
-        return tuple(program_frames(self.frames(stack))[:depth])
+        """The innermost frames of the program, without allocators' wrappers, and without the interpreter's if
+        there are the functions that it runs."""
+        frames = self.frames(stack)
+        if any(frame.function.startswith(PYTHON_PREFIX) for frame in frames):
+            frames = tuple(frame for at in stack if not self._is_interpreter(at) for frame in self.at(at))
+        return tuple(program_frames(frames)[:depth])
+
+    def _is_interpreter(self, address: int) -> bool:
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address not in self._mappings[place]:
+            return False
+        return INTERPRETER.fullmatch(PurePosixPath(self._mappings[place].path).name) is not None
 
     def key(self, depth: int) -> SiteKey:
         """Groups samples by their site: the same in another run of the program, wherever it was loaded."""
@@ -75,11 +89,3 @@ def frame_text(frame: Frame) -> str:
         return name
     line = f":{frame.line}" if frame.line else ""
     return f"{name} ({PurePosixPath(frame.file).name}{line})"
-
-
-def short_name(function: str) -> str:
-    """Without arguments, and without the middle of a long one: templates have no end."""
-    name = without_arguments(function)
-    if len(name) <= NAME_LENGTH_MAX:
-        return name
-    return f"{name[: NAME_LENGTH_MAX // 2]}…{name[-NAME_LENGTH_MAX // 2 :]}"

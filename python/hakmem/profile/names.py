@@ -86,10 +86,16 @@ def name_addresses(profile: Profile, sources: Sources) -> None:
         elif sources.perf_map is not None:
             for address in addresses:
                 if name := sources.perf_map.name_at(address):
-                    raw[address] = [Frame(name)]
+                    raw[address] = [_compiled(name)]
     names = demangled(frame.function for frames in raw.values() for frame in frames)
     for address, frames in raw.items():
         profile.names[address] = tuple(replace(f, function=names[f.function]) for f in frames)
+
+
+def _compiled(name: str) -> Frame:
+    """A name of a perf map file; CPython's are `py::function:file`."""
+    function, _, file = name.rpartition(":")
+    return Frame(function, file) if function.startswith("py::") else Frame(name)
 
 
 def _by_mapping(

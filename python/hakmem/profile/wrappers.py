@@ -72,7 +72,8 @@ CALLING_BACK = {
 }
 DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group)
 _MATCHER = re.compile("|".join([DROP_FRAMES, *(one for group in CALLING_BACK.values() for one in group)]))
-_NOT_ARGUMENTS = re.compile(r"operator\(\)|\(anonymous namespace\)|\{lambda\(.*?\)#\d+\}")
+OPERATORS = re.compile(r"(?<=\boperator)(\(\)|<=>|->\*?|<<=?|>>=?|[<>]=?)")
+_NOT_ARGUMENTS = re.compile(rf"{OPERATORS.pattern}|\(anonymous namespace\)|\{{lambda\(.*?\)#\d+\}}")
 
 
 @lru_cache(1 << 16)

@@ -9,9 +9,10 @@ from typing import Any
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, count_text, counted, share_text
-from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
+from hakmem.profile.labels import DEPTH, Labels, frame_text
 from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
+from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.profile.wrappers import program_frames
 from hakmem.views.page import Tile, rendered
@@ -45,6 +46,7 @@ class Row:
     rounding_text: str
     site: str
     callers: str = ""
+    whole: str = ""  # the functions of both, with all that was left out
 
 
 def render(profile: Profile, depth: int = DEPTH) -> str:
@@ -106,6 +108,7 @@ def row_of(site: Site, table: SiteTable, labels: Labels, depth: int) -> Row:
         rounding_text=bytes_text(site.rounding.value),
         site=frame_text(frames[0]) if frames else "unknown",
         callers="".join(CALLER + short_name(frame.function) for frame in frames[1:]),
+        whole=CALLER.join(frame.function for frame in frames),
     )
 
 
@@ -123,7 +126,7 @@ def others(table: SiteTable) -> list[dict[str, str]]:
 
 
 def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:
-    """Stacks with their bytes and blocks, outermost frame first; names are numbered."""
+    """Stacks with their bytes and blocks, outermost frame first; names, and those to show, by number."""
     table = site_table(profile)
     numbers: dict[str, int] = {}
     stacks: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -143,5 +146,6 @@ def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:
     kept = [(names, values) for names, values in stacks.items() if round(values[0])]
     return {
         "names": list(numbers),
+        "shorts": {number: short for name, number in numbers.items() if (short := short_name(name)) != name},
         "stacks": [[names, *map(round, values)] for names, values in kept],
     }

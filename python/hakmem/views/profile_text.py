@@ -15,8 +15,9 @@ from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.estimate import Estimate
 from hakmem.profile.json_format import sites_to_json
-from hakmem.profile.labels import DEPTH, Labels, frame_text, short_name
+from hakmem.profile.labels import DEPTH, Labels, frame_text
 from hakmem.profile.model import Frame, Header, Mode, Profile
+from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import Site, SiteTable, site_table
 from hakmem.views.screen import console, one_line, print_json, table
 

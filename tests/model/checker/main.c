@@ -57,7 +57,7 @@ _Noreturn void overflow(const char *what) {
 
 static void hangs(int signal) {
   (void)signal;
-  violation("hangs", "a loop without end", 0);
+  violation("takes too long", "a loop without end, or too many schedules; seconds", SECONDS_MAX);
 }
 
 static void crashes(int signal) {

@@ -8,7 +8,7 @@
 #include "model.h"
 #include "os.h"
 #include "os/os.h"
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 struct model_os model_os = {.now_ns = UINT64_C(1000000) * 1000000000};
 
@@ -101,10 +101,6 @@ void *os_reserve_closed(size_t bytes) {
   return NULL;
 }
 void os_watch_first(void) {}
-unsigned os_backtrace(uintptr_t *frames, unsigned frames_max, uintptr_t from) {
-  (void)frames, (void)frames_max, (void)from;
-  return 0;
-}
 void os_find_place(uintptr_t instruction, struct os_place *place) {
   (void)instruction;
   *place = (struct os_place){0};
@@ -203,6 +199,7 @@ bool os_read_safely(void *target, const void *source, size_t bytes) {
   return true;
 }
 /* The unwinder reads tables that a scenario has none of. */
+void unwind_prepare(void) {}
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   (void)frames;
   (void)max;

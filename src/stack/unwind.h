@@ -3,8 +3,8 @@
  * Works at any place: in a signal handler, inside dlopen and dlclose, after a fork, on a stack of any size, also one that the
  * program made and switched to, and one that was overwritten.  It takes no lock, allocates nothing, and calls nobody but, for
  * stacks that it does not know yet, the kernel (os_can_read).  docs/decisions/0033. */
-#ifndef HAK_PROFILE_UNWIND_H
-#define HAK_PROFILE_UNWIND_H
+#ifndef HAK_STACK_UNWIND_H
+#define HAK_STACK_UNWIND_H
 
 #include "base/compiler.h"
 
@@ -13,5 +13,8 @@
  * true when the last is that of the function in which the thread, or a stack made by makecontext, began: so it is false
  * where there were more than `max`, and where tables are missing.  errno is kept. */
 size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete);
+
+/* Does at once what the first stacks of some programs otherwise do piece by piece, and are incomplete meanwhile. */
+void unwind_prepare(void);
 
 #endif

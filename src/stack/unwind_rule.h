@@ -2,8 +2,8 @@
  *
  * A rule says where the frame ends (DWARF's canonical frame address: what the stack pointer is after the return) and where on
  * the stack the caller's registers lie. */
-#ifndef HAK_PROFILE_UNWIND_RULE_H
-#define HAK_PROFILE_UNWIND_RULE_H
+#ifndef HAK_STACK_UNWIND_RULE_H
+#define HAK_STACK_UNWIND_RULE_H
 
 #include "base/registers.h"
 

@@ -1,12 +1,14 @@
-#include "profile/unwind.h"
+#include "stack/unwind.h"
 
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/registers.h"
+#include "os/lock.h"
 #include "os/os.h"
-#include "profile/unwind_cache.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_cache.h"
+#include "stack/unwind_index.h"
+#include "stack/unwind_table.h"
 
 enum { WORD = sizeof(uintptr_t), OWN_FRAMES_MAX = 32, UNKNOWN_PAGES_MAX = 64 };
 
@@ -38,6 +40,13 @@ static bool covers(struct range range, uintptr_t address) {
 static THREAD_LOCAL uint16_t known_stack;
 enum { KNOWN_PAGES_MAX = UINT16_MAX / 2 };
 
+/* So much below its end the kernel maps nothing else, by the usual limit; what is deeper is asked for each time. */
+#define FIRST_STACK_BYTES ((uintptr_t)8 << 20)
+
+/* Between a thread's pointer and its first frame there is static data, less than the smallest stack has.  A larger step than
+ * that of most frames may lead to another stack. */
+enum { THREAD_DATA_MAX_BYTES = 12 << 10, FRAME_MAX_BYTES = 64 << 10 };
+
 /* More of them, down to the stack pointer's, if it lies there; so many at a time. */
 static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_pointer) {
   uintptr_t page_bytes = os_page_bytes(), begin = end - pages * page_bytes;
@@ -49,16 +58,31 @@ static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_point
   return pages;
 }
 
-/* What is known of it. */
+static uintptr_t end_of(bool is_first) {
+  return is_first ? os_first_stack_end() : thread_pointer();
+}
+
+static void learn_stack(bool is_first, uintptr_t stack_pointer) {
+  unsigned known = (known_stack & 1) == is_first ? known_stack / 2 : 0;
+  unsigned pages = learn_pages(round_up(end_of(is_first), os_page_bytes()), known, stack_pointer);
+  known_stack = (uint16_t)(2 * pages + is_first);
+}
+
+/* What is known of it, with more of the process's first one if it is that. */
 static struct range own_stack(uintptr_t stack_pointer) {
-  uintptr_t thread = thread_pointer(), page_bytes = os_page_bytes();
-  bool is_first = stack_pointer > thread; /* its thread's data lies below */
-  uintptr_t end = is_first ? os_first_stack_end() : thread, last = round_up(end, page_bytes);
-  bool is_same = (known_stack & 1) == is_first, is_free = known_stack <= 1;
-  unsigned pages = learn_pages(last, is_same ? known_stack / 2 : 0, stack_pointer);
-  uintptr_t begin = last - pages * page_bytes;
-  if (is_same || is_free || begin <= stack_pointer) known_stack = (uint16_t)(2 * pages + is_first);
-  return (struct range){begin, round_down(end, WORD)};
+  if (os_first_stack_end() - stack_pointer < FIRST_STACK_BYTES) learn_stack(true, stack_pointer);
+  uintptr_t end = end_of(known_stack & 1), page_bytes = os_page_bytes();
+  unsigned pages = known_stack / 2;
+  if (!pages) return (struct range){0};
+  return (struct range){round_up(end, page_bytes) - pages * page_bytes, round_down(end, WORD)};
+}
+
+/* Of another thread's: a walk that ends where the thread began, and did not leave its stack since `from`, tells that what
+ * lies between is its own.  That there are pages to be read tells nothing: stacks that the program makes, and unmaps, may lie
+ * right below; and the first thread's data lies in none. */
+static void learn_from_end(uintptr_t from, uintptr_t end) {
+  bool is_there = from <= end && thread_pointer() - end < THREAD_DATA_MAX_BYTES;
+  if (is_there && !os_is_confined() && os_process_id() != thread_number()) learn_stack(false, from);
 }
 
 /* On a stack that the program made: page by page, as far as it is needed. */
@@ -136,6 +160,24 @@ static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
   return memcmp(code, ending, sizeof code) == 0;
 }
 
+/* Code without tables and frame pointers that CPython makes for profilers (-X perf), one piece for each function, to call its
+ * interpreter.  Its caller is a module's: only then the kernel is asked for the code, which may be gone. */
+static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
+  static const unsigned char ending[] = TRAMPOLINE_ENDING;
+  static const struct unwind_rule trampoline_rule = {.end_register = REGISTER_SP,
+                                                     .end_offset = (TRAMPOLINE_WORDS + 1) * WORD,
+                                                     .saved = 1 << REGISTER_RETURN,
+                                                     .place[REGISTER_RETURN] = -1};
+  unsigned char code[sizeof ending];
+  struct os_module module;
+  uintptr_t caller;
+  if (!read_word(walk, walk->value[REGISTER_SP] + TRAMPOLINE_WORDS * WORD, &caller)) return false;
+  if (!os_find_module(caller, &module)) return false;
+  if (!os_read_safely(code, (const void *)walk->instruction, sizeof code)) return false;
+  *rule = trampoline_rule;
+  return memcmp(code, ending, sizeof code) == 0;
+}
+
 /* Frames lie one above the other.  Once there may be another stack: Go calls C on one that is not the caller's. */
 static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   struct os_module module;
@@ -193,16 +235,29 @@ static enum step step(struct walk *walk) {
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
   /* A stack made by hand (makecontext) begins as if a function that was not run yet had called. */
-  if (walk->module.end && unwind_table_has_start(&walk->module, walk->instruction))
-    return STEP_OUTERMOST;
+  uintptr_t record = walk->module.end ? unwind_find_record(&walk->module, walk->instruction) : 0;
+  if (unwind_table_has_start(&walk->module, record, walk->instruction)) return STEP_OUTERMOST;
   if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);
+  if (!walk->module.end && find_trampoline_rule(walk, &rule)) return step_by_rule(walk, &rule);
   return step_by_frame_pointer(walk);
+}
+
+/* Where it goes on lies on another stack, or may. */
+static bool leaves_stack(const struct walk *walk, uintptr_t before) {
+  return walk->is_interrupted || walk->value[REGISTER_SP] - before >= FRAME_MAX_BYTES;
+}
+
+void unwind_prepare(void) {
+  while (unwind_index_go_on()) {
+  }
 }
 
 NOINLINE size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
   struct walk walk = {.unknown_pages = UNKNOWN_PAGES_MAX};
   walk.instruction = registers_capture(walk.value);
-  walk.stack = own_stack(walk.value[REGISTER_SP]);
+  uintptr_t before = walk.value[REGISTER_SP], entered = before;
+  walk.stack = own_stack(before);
+  unwind_index_go_on();
   size_t count = 0;
   unsigned own = 0;
   enum step last;
@@ -210,7 +265,10 @@ NOINLINE size_t unwind_stack(uintptr_t *frames, size_t max, bool *is_complete) {
     bool is_own = count == 0 && own < OWN_FRAMES_MAX && os_is_in_library(walk.instruction);
     own += is_own;
     if (!is_own) frames[count++] = walk.instruction;
+    if (UNLIKELY(leaves_stack(&walk, before))) entered = walk.value[REGISTER_SP];
+    before = walk.value[REGISTER_SP];
   }
   *is_complete = last == STEP_OUTERMOST;
+  if (*is_complete && UNLIKELY(!covers(walk.stack, entered))) learn_from_end(entered, before);
   return count;
 }

@@ -1,9 +1,9 @@
 /* unwind_program.h: running the instructions of a record of .eh_frame up to one place of its function. */
-#ifndef HAK_PROFILE_UNWIND_PROGRAM_H
-#define HAK_PROFILE_UNWIND_PROGRAM_H
+#ifndef HAK_STACK_UNWIND_PROGRAM_H
+#define HAK_STACK_UNWIND_PROGRAM_H
 
-#include "profile/unwind_rule.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_rule.h"
+#include "stack/unwind_table.h"
 
 /* The rule at the instruction; false when it is none that a struct unwind_rule can hold. */
 bool unwind_program_run(const struct unwind_record *record, uintptr_t instruction,

@@ -1,8 +1,8 @@
 /* unwind_expression.h: DWARF expressions, as far as frames are described by them. */
-#ifndef HAK_PROFILE_UNWIND_EXPRESSION_H
-#define HAK_PROFILE_UNWIND_EXPRESSION_H
+#ifndef HAK_STACK_UNWIND_EXPRESSION_H
+#define HAK_STACK_UNWIND_EXPRESSION_H
 
-#include "profile/unwind_bytes.h"
+#include "stack/unwind_bytes.h"
 
 /* `offset` bytes above a register; if is_loaded, `added` bytes above what is stored there. */
 struct unwind_value {

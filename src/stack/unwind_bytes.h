@@ -1,6 +1,6 @@
 /* unwind_bytes.h: reading numbers out of .eh_frame, never past their record's end. */
-#ifndef HAK_PROFILE_UNWIND_BYTES_H
-#define HAK_PROFILE_UNWIND_BYTES_H
+#ifndef HAK_STACK_UNWIND_BYTES_H
+#define HAK_STACK_UNWIND_BYTES_H
 
 #include <string.h>
 

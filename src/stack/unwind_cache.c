@@ -1,11 +1,12 @@
 /* unwind_cache.c: an entry is believed only while the bytes of .eh_frame that it was made of are what they were: so nobody has to
  * notice that a module has gone and another has taken its place.  Any thread that finds a rule writes an entry, and all read
  * them, at any time, in signal handlers too: none waits for a writer, not even for one that a fork has cut off. */
-#include "profile/unwind_cache.h"
+#include "stack/unwind_cache.h"
 
 #include "base/bits.h"
-#include "profile/unwind_program.h"
-#include "profile/unwind_table.h"
+#include "stack/unwind_index.h"
+#include "stack/unwind_program.h"
+#include "stack/unwind_table.h"
 
 enum { ENTRIES = 4096, ENTRY_WORDS = 6 };
 
@@ -55,7 +56,7 @@ static void write_entry(struct entry *entry, const union kept_words *kept) {
 
 static bool find(const struct os_module *module, uintptr_t instruction, struct kept *kept) {
   struct unwind_record record;
-  uintptr_t place = unwind_table_search(module, instruction);
+  uintptr_t place = unwind_find_record(module, instruction);
   kept->check = unwind_table_check(module, place);
   kept->instruction = instruction;
   kept->record = place;

@@ -1,6 +1,6 @@
-#include "profile/unwind_table.h"
+#include "stack/unwind_table.h"
 
-#include "profile/unwind_rule.h"
+#include "stack/unwind_rule.h"
 
 /* Encodings of addresses: the lower half is the format, the upper what it is relative to. */
 enum {
@@ -31,9 +31,9 @@ static uintptr_t take_address(struct unwind_bytes *bytes, uint8_t encoding) {
 
 /* Without its length; empty where none lies in the module, or one of more than 4 GiB. */
 static struct unwind_bytes record_at(const struct os_module *module, uintptr_t address) {
-  struct unwind_bytes rest = {(const uint8_t *)address, (const uint8_t *)module->end};
+  struct unwind_bytes rest = {(const uint8_t *)address, (const uint8_t *)module->tables_end};
   struct unwind_bytes nothing = {0};
-  if (address < module->begin || address >= module->end) return nothing;
+  if (address < module->tables_begin || address >= module->tables_end) return nothing;
   uint64_t length = bytes_take(&rest, sizeof(uint32_t));
   return length <= bytes_left(&rest) ? bytes_part(&rest, length) : nothing;
 }
@@ -110,20 +110,32 @@ static struct augmentation take_common(struct unwind_bytes *bytes, struct unwind
   return result;
 }
 
-bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
-                       struct unwind_record *found) {
+uintptr_t unwind_table_next(const struct os_module *module, uintptr_t record) {
+  struct unwind_bytes own = record_at(module, record);
+  return bytes_left(&own) ? (uintptr_t)own.end : 0;
+}
+
+bool unwind_table_describe(const struct os_module *module, uintptr_t record,
+                           struct unwind_record *found, uintptr_t *code_bytes) {
   struct unwind_bytes own = record_at(module, record), common = common_of(module, own);
   if (!bytes_left(&own) || !bytes_left(&common)) return false;
   struct augmentation augmentation = take_common(&common, found);
   if (!augmentation.is_known || !is_understood(augmentation.encoding)) return false;
   bytes_skip(&own, sizeof(uint32_t));
   found->function = take_address(&own, augmentation.encoding);
-  uintptr_t length = take_address(&own, augmentation.encoding & FORMAT_MASK);
+  *code_bytes = take_address(&own, augmentation.encoding & FORMAT_MASK);
   if (augmentation.has_data) bytes_skip(&own, bytes_take_unsigned_leb(&own));
   found->common_program = common;
   found->program = own;
   found->is_signal = augmentation.is_signal;
-  return instruction - found->function < length;
+  return true;
+}
+
+bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr_t instruction,
+                       struct unwind_record *found) {
+  uintptr_t code_bytes;
+  return unwind_table_describe(module, record, found, &code_bytes) &&
+         instruction - found->function < code_bytes;
 }
 
 /* ---- the sorted table ----------------------------------------------------------------------------------- */
@@ -145,8 +157,8 @@ static const struct table_row *last_row_up_to(const struct table_row *rows, size
 
 uintptr_t unwind_table_search(const struct os_module *module, uintptr_t instruction) {
   uintptr_t header = module->unwind_header;
-  if (header < module->begin || header >= module->end) return 0;
-  struct unwind_bytes bytes = {(const uint8_t *)header, (const uint8_t *)module->end};
+  if (header < module->tables_begin || header >= module->tables_end) return 0;
+  struct unwind_bytes bytes = {(const uint8_t *)header, (const uint8_t *)module->tables_end};
   uint8_t version = bytes_take_one(&bytes), frame_encoding = bytes_take_one(&bytes);
   uint8_t count_encoding = bytes_take_one(&bytes), table_encoding = bytes_take_one(&bytes);
   if (version != 1 || table_encoding != SORTED_TABLE || !is_understood(count_encoding)) return 0;
@@ -160,8 +172,8 @@ uintptr_t unwind_table_search(const struct os_module *module, uintptr_t instruct
   return row->function <= offset ? header + (uintptr_t)(intptr_t)row->record : 0;
 }
 
-bool unwind_table_has_start(const struct os_module *module, uintptr_t instruction) {
-  struct unwind_record record = {0};
-  uintptr_t place = unwind_table_search(module, instruction);
-  return unwind_table_read(module, place, instruction, &record) && record.function == instruction;
+bool unwind_table_has_start(const struct os_module *module, uintptr_t record,
+                            uintptr_t instruction) {
+  struct unwind_record found = {0};
+  return unwind_table_read(module, record, instruction, &found) && found.function == instruction;
 }

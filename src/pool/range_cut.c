@@ -1,0 +1,21 @@
+#include "pool/range_cut.h"
+
+#include "map/metadata.h"
+
+RESIDENT bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge) {
+  if (chunk_metadata(chunk)) return true;
+  struct range_chunk *records = metadata_allocate(sizeof *records);
+  if (!records) return false;
+  records->arena = (uint8_t)arena;
+  store_relaxed(&records->may_be_huge, may_be_huge);
+  chunk_publish(chunk, (void *)((uintptr_t)records | CHUNK_IS_RANGES)); /* NOLINT */
+  return true;
+}
+
+/* Nobody else looks for records there: the chunks lie in this range alone.  They may have been let in (map/huge.h). */
+bool range_prepare_cut(size_t whole, size_t at) {
+  if (range_may_cut(whole, at)) return true;
+  unsigned arena = range_chunk(whole)->arena;
+  return range_add_records((at - 1) / GRANULES_PER_CHUNK, arena, true) &&
+         range_add_records(at / GRANULES_PER_CHUNK, arena, true);
+}

@@ -1,0 +1,278 @@
+/* Blocks much larger than the machine's memory, of which a few pages are used: what they cost is what is touched, in memory
+ * and in page faults (which stand for the time), whatever is done with them.  argv[1] says what. */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "memory/blocks.h"
+
+/* TOUCHED pages cost that many faults, page tables and two pages of maps at most; hakmem has MIB_MORE and FAULTS_MORE. */
+enum { TOUCHED = 16, FAULTS_MORE = 64, MIB_MORE = 1 };
+enum { BLOCKS = 18, THREADS = 4, ROUNDS = 200 };
+static const size_t huge = 500 * GIB;
+
+static size_t place_of(size_t index, size_t bytes) { return bytes / TOUCHED * index + index; }
+
+static void touch(char *block, size_t bytes) {
+  CHECK(block != NULL);
+  for (size_t i = 0; i < TOUCHED; i++) {
+    block[place_of(i, bytes)] = (char)(i + 1);
+  }
+}
+
+static void require_touched(const char *block, size_t bytes, size_t until) {
+  for (size_t i = 0; i < TOUCHED && place_of(i, bytes) < until; i++) {
+    CHECK(block[place_of(i, bytes)] == (char)(i + 1));
+  }
+}
+
+static size_t faults(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return (size_t)usage.ru_minflt;
+}
+
+static size_t start_bytes, start_faults;
+
+static void start(void) {
+  free(malloc(1 << 20));
+  rss_bytes();
+  start_bytes = rss_bytes();
+  start_faults = faults();
+}
+
+/* What `count` such blocks may have cost since the start. */
+static void require_little(size_t count) {
+  size_t mib = rss_above_mib(start_bytes), more = faults() - start_faults;
+  CHECK_MSG(mib <= count * MIB_MORE, "%zu MiB for %zu blocks", mib, count);
+  CHECK_MSG(more <= count * (TOUCHED + FAULTS_MORE), "%zu page faults for %zu blocks", more, count);
+}
+
+static void require_all_back(void) {
+  malloc_trim(0);
+  CHECK_MSG(rss_above_mib(start_bytes) == 0, "%zu MiB stay", rss_above_mib(start_bytes));
+}
+
+static void taken_and_freed(void) {
+  for (size_t round = 1; round <= 20; round++) {
+    char *block = malloc(huge);
+    touch(block, huge);
+    CHECK(malloc_usable_size(block) >= huge);
+    require_touched(block, huge, huge);
+    require_little(round);
+    free(block);
+  }
+  require_all_back();
+}
+
+/* It reads as zero, and nobody writes zeros to find out: not to what was freed just now either. */
+static void zeroed(void) {
+  for (size_t round = 1; round <= 20; round++) {
+    char *block = calloc(huge / 8, 8);
+    CHECK(block != NULL);
+    for (size_t i = 0; i < TOUCHED; i++) {
+      CHECK(block[place_of(i, huge)] == 0);
+    }
+    touch(block, huge);
+    require_little(round);
+    free(block);
+  }
+  require_all_back();
+}
+
+/* As much as lives may wait to be used again: then it is what is cleared. */
+static void zeroed_while_another_lives(void) {
+  char *other = malloc(huge + 20 * GIB), *block = malloc(400 * GIB);
+  touch(other, huge);
+  touch(block, 400 * GIB);
+  free(block);
+  block = calloc(400 * GIB, 1);
+  CHECK(block != NULL);
+  for (size_t i = 0; i < TOUCHED; i++) {
+    CHECK(block[place_of(i, 400 * GIB)] == 0);
+  }
+  require_touched(other, huge, huge);
+  require_little(3);
+  free(block);
+  free(other);
+  require_all_back();
+}
+
+static void *sleep_on(void *unused) {
+  (void)unused;
+  for (;;) {
+    pause();
+  }
+}
+
+/* In a program with threads what was freed waits for its age. */
+static void zeroed_beside_a_thread(void) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, sleep_on, NULL) == 0);
+  start();
+  zeroed();
+}
+
+static void aligned(void) {
+  for (size_t alignment = MIB; alignment <= 256 * GIB; alignment *= 4) {
+    start();
+    char *block = aligned_alloc(alignment, 64 * GIB);
+    CHECK((size_t)block % alignment == 0);
+    touch(block, 64 * GIB);
+    require_little(1);
+    free(block);
+    require_all_back();
+  }
+}
+
+static void resized(void) {
+  static const size_t sizes[] = {600 * GIB, 200 * GIB + 5, 100 * GIB, 300 * GIB, 80 * GIB};
+  size_t size = 100 * GIB, least = size;
+  char *block = malloc(size);
+  touch(block, size);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    char *resized = realloc(block, sizes[i]);
+    CHECK(resized != NULL && malloc_usable_size(resized) >= sizes[i]);
+    block = resized;
+    least = sizes[i] < least ? sizes[i] : least;
+    require_touched(block, size, least);
+    require_little(2 + 2 * i);
+  }
+  block = realloc(block, 10 * MIB);
+  CHECK(block != NULL && block[place_of(0, size)] == 1 && malloc_usable_size(block) < 11 * MIB);
+  block = realloc(block, 100);
+  CHECK(block != NULL && block[place_of(0, size)] == 1);
+  free(block);
+  require_all_back();
+}
+
+static void many(void) {
+  char *blocks[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++) {
+    blocks[i] = malloc(50 * GIB + i * MIB);
+    touch(blocks[i], 50 * GIB);
+  }
+  require_little(BLOCKS);
+  for (size_t i = 0; i < BLOCKS; i += 2) {
+    free(blocks[i]);
+  }
+  for (size_t i = 0; i < BLOCKS; i += 2) { /* smaller ones in their places */
+    blocks[i] = malloc(20 * GIB);
+    touch(blocks[i], 20 * GIB);
+  }
+  for (size_t i = 1; i < BLOCKS; i += 2) {
+    require_touched(blocks[i], 50 * GIB, 50 * GIB);
+  }
+  require_little(2 * BLOCKS);
+  for (size_t i = 0; i < BLOCKS; i++) {
+    free(blocks[i]);
+  }
+  require_all_back();
+}
+
+static void forked(void) {
+  char *block = malloc(huge), *other = malloc(200 * GIB);
+  touch(block, huge);
+  touch(other, 200 * GIB);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    start_faults = faults();
+    require_touched(block, huge, huge);
+    block = realloc(block, 50 * GIB);
+    require_touched(block, huge, 50 * GIB);
+    free(other);
+    free(block);
+    touch(malloc(150 * GIB), 150 * GIB);
+    require_little(6);
+    _exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  require_touched(block, huge, huge);
+  require_touched(other, 200 * GIB, 200 * GIB);
+  free(block);
+  free(other);
+  require_all_back();
+}
+
+static void *take_and_free(void *number) {
+  size_t bytes = (40 + 7 * (size_t)number) * GIB;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    char *block = malloc(bytes);
+    touch(block, bytes);
+    require_touched(block, bytes, bytes);
+    char *shrunk = realloc(block, bytes / 3 + round * MIB);
+    require_touched(shrunk, bytes, bytes / 3);
+    free(shrunk);
+  }
+  return NULL;
+}
+
+static void by_threads(void) {
+  pthread_t threads[THREADS];
+  for (size_t i = 0; i < THREADS; i++) {
+    CHECK(pthread_create(&threads[i], NULL, take_and_free, (void *)i) == 0);
+  }
+  for (size_t i = 0; i < THREADS; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  }
+  CHECK(rss_above_mib(start_bytes) <= 8 * THREADS);
+}
+
+static void refused(void) {
+  const struct rlimit limit = {200 * GIB, RLIM_INFINITY};
+  char *before = malloc(100 * GIB);
+  touch(before, 100 * GIB);
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  for (size_t round = 0; round < 10; round++) {
+    errno = 0;
+    CHECK(malloc(huge) == NULL && errno == ENOMEM);
+    CHECK(realloc(before, huge) == NULL && errno == ENOMEM);
+    CHECK(calloc(huge, 1) == NULL && errno == ENOMEM);
+  }
+  require_touched(before, 100 * GIB, 100 * GIB);
+  require_little(1);
+  free(before);
+  require_all_back();
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} scenarios[] = {
+    {"taken-and-freed", taken_and_freed},
+    {"zeroed", zeroed},
+    {"zeroed-while-another-lives", zeroed_while_another_lives},
+    {"zeroed-beside-a-thread", zeroed_beside_a_thread},
+    {"aligned", aligned},
+    {"resized", resized},
+    {"many", many},
+    {"forked", forked},
+    {"by-threads", by_threads},
+    {"refused", refused},
+};
+
+/* Who writes to all of such a block is ended before the machine is. */
+static void bound_processor_time(void) {
+  struct rlimit limit;
+  CHECK(getrlimit(RLIMIT_CPU, &limit) == 0);
+  limit.rlim_cur = limit.rlim_max < 8 ? limit.rlim_max : 8;
+  CHECK(setrlimit(RLIMIT_CPU, &limit) == 0);
+}
+
+int main(int count, char **arguments) {
+  CHECK(count == 2);
+  bound_processor_time();
+  start();
+  for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
+    if (strcmp(arguments[1], scenarios[i].name) == 0) {
+      scenarios[i].run();
+      return 0;
+    }
+  }
+  return 1;
+}

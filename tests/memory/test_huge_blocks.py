@@ -1,0 +1,43 @@
+"""A block of 500 GiB costs what is touched of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+pytestmark = pytest.mark.alone
+
+HERE = Path(__file__).resolve().parent
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+STRICT = "2"
+Run = Callable[..., "Result"]
+
+
+@pytest.mark.skipif(
+    OVERCOMMIT.read_text().strip() == STRICT, reason="the kernel has no such blocks under strict overcommit"
+)
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "taken-and-freed",
+        "zeroed",
+        "zeroed-while-another-lives",
+        "zeroed-beside-a-thread",
+        "aligned",
+        "resized",
+        "many",
+        "forked",
+        "by-threads",
+        "refused",
+    ],
+)
+def test_huge_blocks(scenario: str, mode: str, run_program: Run) -> None:
+    assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=[scenario]))

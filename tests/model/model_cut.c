@@ -1,0 +1,127 @@
+/* src/pool/range_cut.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
+ * neighbours of it. */
+#include "map/metadata.h"
+#include "model.h"
+#include "os/os.h"
+#include "pool/range.h"
+#include "pool/range_cut.h"
+
+enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
+
+static struct counters strays[MODEL_THREADS_MAX];
+static size_t left, whole;
+/* What each thread took: a row for each, so that two who have the same range show as a race. */
+static size_t taken[MODEL_THREADS_MAX];
+static bool is_extended, is_shrunk;
+
+static struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
+
+static size_t take_fresh(size_t granules) {
+  struct range_request request = {granules, 1, 0, FROM_ANY};
+  size_t granule = range_take_fresh(&request, mine());
+  MODEL_REQUIRE(granule != NO_GRANULE);
+  return granule;
+}
+
+static void set_up(void) {
+  MODEL_REQUIRE(window_init(UINT64_C(64) << 20) && metadata_allocate(1));
+  left = take_fresh(2 * GRANULES_PER_CHUNK);
+  whole = take_fresh(WHOLE);
+  MODEL_REQUIRE(whole == left + 2 * GRANULES_PER_CHUNK);
+  MODEL_REQUIRE(!range_record_if_any(whole + 2 * GRANULES_PER_CHUNK));
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
+  is_extended = is_shrunk = false;
+}
+
+static void set_up_free(void) {
+  set_up();
+  range_give(whole, 0, &strays[0]);
+}
+
+/* Whoever has a range writes to its records. */
+static void take_part(void) {
+  struct range_request request = {PART, 1, 0, FROM_FREED};
+  size_t granule = range_take_used(&request, mine());
+  taken[model_self()] = granule;
+  if (granule == NO_GRANULE) return;
+  range_info(granule)->site = (uint32_t)model_self();
+  range_record(granule + PART - 1)->first = (uint32_t)granule;
+}
+
+static void extend_left(void) {
+  is_extended = range_extend(left, 2 * GRANULES_PER_CHUNK + PART, mine());
+}
+
+static void shrink_whole(void) { is_shrunk = range_shrink(whole, PART, mine()); }
+
+static size_t taken_granules(void) {
+  size_t granules = 0;
+  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) {
+    if (taken[thread] == NO_GRANULE) continue;
+    MODEL_REQUIRE(range_is_valid(taken[thread]) && range_info(taken[thread])->granules == PART);
+    granules += PART;
+  }
+  return granules;
+}
+
+static size_t dirty_granules(void) {
+  struct range_sizes sizes;
+  range_measure(&sizes);
+  return sizes.dirty_bytes >> GRANULE_SHIFT;
+}
+
+static void require_laws(void) {
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
+    MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
+}
+
+/* While one has the whole out of its set to prepare the cut, another finds nothing. */
+static void check_taken(void) {
+  require_laws();
+  MODEL_REQUIRE(taken_granules() && taken_granules() + dirty_granules() == WHOLE);
+}
+
+static void check_extended(void) {
+  require_laws();
+  size_t more = is_extended ? PART : 0;
+  MODEL_REQUIRE(range_info(left)->granules == 2 * GRANULES_PER_CHUNK + more);
+  MODEL_REQUIRE(taken_granules() + more && taken_granules() + more + dirty_granules() == WHOLE);
+}
+
+static void check_shrunk(void) {
+  require_laws();
+  MODEL_REQUIRE(is_shrunk && range_is_valid(whole) && range_info(whole)->granules == PART);
+  MODEL_REQUIRE(taken_granules() + dirty_granules() == WHOLE - PART);
+}
+
+/* Threads that wait sleep at once. */
+static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
+                                                {0}};
+
+static const struct model_mutant mutants[] = {
+    {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+int main(int count, char **arguments) {
+  static const struct model_scenario scenarios[] = {{.name = "cut-take",
+                                                     .set_up = set_up_free,
+                                                     .threads = {take_part, take_part},
+                                                     .check = check_taken,
+                                                     .always = no_spinning,
+                                                     .mutants = mutants},
+                                                    {.name = "cut-extend",
+                                                     .set_up = set_up_free,
+                                                     .threads = {extend_left, take_part},
+                                                     .check = check_extended,
+                                                     .always = no_spinning,
+                                                     .mutants = mutants},
+                                                    {.name = "cut-shrink",
+                                                     .set_up = set_up,
+                                                     .threads = {shrink_whole, take_part},
+                                                     .check = check_shrunk,
+                                                     .always = no_spinning,
+                                                     .mutants = mutants},
+                                                    {0}};
+  return model_main(count, arguments, scenarios);
+}

@@ -1,0 +1,95 @@
+/* src/large/big: very large blocks are cleared by giving their pages back: nobody writes zeros to what was never touched. */
+#include "heaps.h"
+#include "large/big.h"
+
+#define MIB ((size_t)1 << 20)
+static const size_t much = 300 * MIB;
+
+static uint64_t purged_bytes(void) { return load_relaxed(&totals.purged_bytes); }
+
+/* Every so often, and both ends. */
+static void fill(unsigned char *block, size_t from, size_t bytes, unsigned char value) {
+  for (size_t at = from; at < bytes; at += 64 * 1024 + 1) block[at] = value;
+  block[bytes - 1] = value;
+}
+
+static void require_all(const unsigned char *block, size_t from, size_t bytes,
+                        unsigned char value) {
+  for (size_t at = from; at < bytes; at += 64 * 1024 + 1) REQUIRE(block[at] == value);
+  REQUIRE(block[bytes - 1] == value);
+}
+
+/* Freed just now, while more lives on. */
+static unsigned char *dirty_block(size_t bytes) {
+  start_library();
+  must_malloc(2 * bytes);
+  unsigned char *block = must_malloc(bytes);
+  fill(block, 0, bytes, 7);
+  hak_free(block);
+  return block;
+}
+
+static int calloc_of_used_pages(const void *unused) {
+  (void)unused;
+  unsigned char *block = dirty_block(much);
+  uint64_t before = purged_bytes();
+  REQUIRE(hak_calloc(1, much) == block && purged_bytes() - before > much - 2 * MIB);
+  require_all(block, 0, much, 0);
+  return 0;
+}
+CHILD_TEST(calloc_of_used_pages)
+
+static int where_the_system_refuses(const void *unused) {
+  (void)unused;
+  unsigned char *block = dirty_block(much);
+  os_fake_fail(1u << OS_CALL_PURGE, 1, UINT64_MAX);
+  REQUIRE(hak_calloc(1, much) == block && os_fake.refused[OS_CALL_PURGE]);
+  require_all(block, 0, much, 0);
+  return 0;
+}
+CHILD_TEST(where_the_system_refuses)
+
+static int less_is_written(const void *unused) {
+  (void)unused;
+  unsigned char *block = dirty_block(20 * MIB);
+  uint64_t before = purged_bytes();
+  REQUIRE(hak_calloc(1, 20 * MIB) == block && purged_bytes() == before);
+  require_all(block, 0, 20 * MIB, 0);
+  return 0;
+}
+CHILD_TEST(less_is_written)
+
+/* What is kept ends in the middle of a page. */
+static int rezalloc_keeps(const void *always) {
+  os_fake.are_huge_pages_always = *(const bool *)always;
+  start_library();
+  size_t kept = 10 * MIB + 100;
+  unsigned char *block = must_malloc(kept + 2 * much);
+  fill(block, 0, kept + 2 * much, 7);
+  fill(block, 0, kept, 7);
+  REQUIRE(hak_realloc(block, kept) == block);
+  size_t usable = hak_malloc_usable_size(block);
+  uint64_t before = purged_bytes();
+  block = hak_rezalloc(block, kept + much);
+  REQUIRE(block && purged_bytes() - before > much - 5 * MIB);
+  require_all(block, 0, kept, 7);
+  require_all(block, usable, kept + much, 0);
+  REQUIRE(load_relaxed(&os_fake.huge_page_leaks) == 0);
+  return 0;
+}
+
+static void test_rezalloc_keeps(void **state) {
+  (void)state;
+  assert_child_succeeds(rezalloc_keeps, &(bool){false});
+  assert_child_succeeds(rezalloc_keeps, &(bool){true});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_calloc_of_used_pages),
+      cmocka_unit_test(test_where_the_system_refuses),
+      cmocka_unit_test(test_less_is_written),
+      cmocka_unit_test(test_rezalloc_keeps),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

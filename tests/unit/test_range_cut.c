@@ -1,0 +1,413 @@
+/* src/pool/range_cut: what is known of a huge range does not grow with it, and it is cut, merged, grown and given back as any
+ * other. */
+#include "pool/range_cut.h"
+
+#include "config/options.h"
+#include "heap/object.h"
+#include "heaps.h"
+#include "map/commit.h"
+#include "map/metadata.h"
+#include "pool/range.h"
+
+#define GIB ((size_t)1 << 30)
+enum { CHUNKS = 512, GRANULES = CHUNKS * (int)GRANULES_PER_CHUNK }; /* 1 GiB */
+static const size_t inside = 300 * (size_t)GRANULES_PER_CHUNK + 5;
+
+static struct counters counters;
+
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
+
+static size_t take_aligned(size_t granules, size_t alignment_granules) {
+  struct range_request request = {granules, alignment_granules, 0, FROM_ANY};
+  return range_take(&request, &counters);
+}
+static size_t take(size_t granules) { return take_aligned(granules, 1); }
+static void give(size_t granule) { range_give(granule, (uint32_t)os_now_coarse_ms(), &counters); }
+static unsigned char *bytes_of(size_t granule) { return (unsigned char *)granule_address(granule); }
+
+static void purge(bool give_addresses) {
+  struct purge everything = PURGE_EVERYTHING;
+  everything.give_addresses = give_addresses;
+  range_purge(&everything, &counters);
+}
+
+static void require_laws(void) {
+  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
+    REQUIRE(arena_is_valid(arena, EVERY_RANGE));
+}
+
+static bool has_records(size_t granule) { return range_record_if_any(granule) != NULL; }
+
+static uint64_t metadata_bytes(void) { return load_relaxed(&totals.metadata_bytes); }
+
+/* No records can be had any more. */
+static void refuse_records(bool are_refused) {
+  limits.hard_bytes = are_refused ? load_relaxed(&totals.committed_bytes) : 0;
+}
+
+/* ---- what is known -------------------------------------------------------------------------------------- */
+
+static uint64_t records_of(size_t granules) {
+  uint64_t before = metadata_bytes();
+  REQUIRE(take(granules) != NO_GRANULE);
+  return metadata_bytes() - before;
+}
+
+static int known_of_a_huge_range(const void *unused) {
+  (void)unused;
+  set_up();
+  uint64_t of_three_chunks = records_of(3 * GRANULES_PER_CHUNK);
+  REQUIRE(of_three_chunks && records_of(GRANULES) == of_three_chunks);
+  REQUIRE(records_of(16 * (size_t)GRANULES) == of_three_chunks);
+  require_laws();
+  return 0;
+}
+CHILD_TEST(known_of_a_huge_range)
+
+/* Where parts of many requests lie all chunks have records from the beginning. */
+static int known_of_small_ones(const void *unused) {
+  (void)unused;
+  set_up();
+  for (unsigned index = 0; index < 2000; index++) {
+    size_t granule = take(3);
+    REQUIRE(has_records(granule) && has_records(granule + 2));
+  }
+  return 0;
+}
+CHILD_TEST(known_of_small_ones)
+
+/* In hardened mode each record tells where the block begins. */
+static int known_in_hardened_mode(const void *unused) {
+  (void)unused;
+  set_up();
+  options.harden = 1;
+  size_t first = take(GRANULES);
+  for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK) REQUIRE(has_records(at));
+  return 0;
+}
+CHILD_TEST(known_in_hardened_mode)
+
+/* ---- cutting ----------------------------------------------------------------------------------------------- */
+
+/* Parts of it serve other requests, and it is whole again afterwards. */
+static int cut_and_merge(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  REQUIRE(!has_records(first + inside));
+  give(first);
+  size_t small = take(3), large = take(inside), rest = take(GRANULES - 3 - inside);
+  REQUIRE(small == first && large == first + 3 && rest == large + inside);
+  REQUIRE(has_records(rest - 1) && has_records(rest) &&
+          !has_records(rest + 4 * GRANULES_PER_CHUNK));
+  require_laws();
+  give(large);
+  give(small);
+  give(rest);
+  require_laws();
+  REQUIRE(take(GRANULES) == first && range_info(first)->granules == GRANULES);
+  return 0;
+}
+CHILD_TEST(cut_and_merge)
+
+/* At a chunk's border two chunks get records. */
+static int cut_between_chunks(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  give(first);
+  size_t border = (first / GRANULES_PER_CHUNK + 100) * GRANULES_PER_CHUNK;
+  size_t part = take(border - first), next = take(1);
+  REQUIRE(part == first && next == border && has_records(border - 1) && has_records(border));
+  REQUIRE(!has_records(border - 1 - GRANULES_PER_CHUNK));
+  require_laws();
+  return 0;
+}
+CHILD_TEST(cut_between_chunks)
+
+/* A place in its middle: both sides stay free. */
+static int cut_for_an_alignment(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(2 * GRANULES);
+  give(first);
+  size_t alignment = GRANULES / 2, aligned = take_aligned(7, alignment);
+  REQUIRE(granule_address(aligned) % (alignment * GRANULE_BYTES) == 0);
+  REQUIRE(aligned > first && aligned < first + 2 * GRANULES);
+  require_laws();
+  give(aligned);
+  require_laws();
+  REQUIRE(take(2 * GRANULES) == first);
+  return 0;
+}
+CHILD_TEST(cut_for_an_alignment)
+
+static int cut_refused(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  memset(bytes_of(first), 7, GRANULE_BYTES);
+  give(first);
+  refuse_records(true);
+  REQUIRE(take(inside) == NO_GRANULE);
+  require_laws();
+  REQUIRE(take(GRANULES) == first); /* whole it can be had */
+  REQUIRE(!range_shrink(first, inside, &counters) && range_info(first)->granules == GRANULES);
+  refuse_records(false);
+  REQUIRE(range_shrink(first, inside, &counters) && range_info(first)->granules == inside);
+  require_laws();
+  REQUIRE(take(GRANULES - inside) == first + inside && *bytes_of(first) == 7);
+  return 0;
+}
+CHILD_TEST(cut_refused)
+
+/* ---- growing ------------------------------------------------------------------------------------------------ */
+
+/* Into a huge neighbour, of which the rest stays as it was. */
+static int extend_into(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t left = take(2 * GRANULES_PER_CHUNK), right = take(GRANULES);
+  REQUIRE(right == left + 2 * GRANULES_PER_CHUNK);
+  give(right);
+  purge(false);
+  uint64_t committed = load_relaxed(&totals.committed_bytes);
+  refuse_records(true);
+  limits.hard_bytes += GIB; /* there is enough for the pages, not for that and records */
+  REQUIRE(commit_take(GIB - inside * GRANULE_BYTES));
+  REQUIRE(!range_extend(left, 2 * GRANULES_PER_CHUNK + inside, &counters));
+  commit_give(GIB - inside * GRANULE_BYTES);
+  refuse_records(false);
+  require_laws();
+  REQUIRE(range_extend(left, 2 * GRANULES_PER_CHUNK + inside, &counters));
+  REQUIRE(range_info(left)->granules == 2 * GRANULES_PER_CHUNK + inside);
+  uint64_t grown = load_relaxed(&totals.committed_bytes) - committed;
+  REQUIRE(grown >= inside * GRANULE_BYTES && grown < inside * GRANULE_BYTES + GRANULE_BYTES);
+  require_laws();
+  REQUIRE(take(GRANULES - inside) == right + inside && range_info(right + inside)->is_zero);
+  return 0;
+}
+CHILD_TEST(extend_into)
+
+/* ---- giving back ---------------------------------------------------------------------------------------------- */
+
+static uint64_t refaulted_granules(void) {
+  return load_relaxed(&totals.refaulted_bytes) / GRANULE_BYTES;
+}
+
+/* What went back counts once when it is used again, and what was never used does not. */
+static int used_again(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  REQUIRE(range_shrink(first, inside, &counters));
+  give(take(GRANULES - inside));
+  purge(false);
+  REQUIRE(refaulted_granules() == 0);
+  REQUIRE(range_extend(first, inside + 10, &counters) && refaulted_granules() == 10);
+  size_t rest = take(GRANULES - inside - 10);
+  REQUIRE(rest == first + inside + 10 && refaulted_granules() == GRANULES - inside);
+  give(rest);
+  REQUIRE(take(GRANULES - inside - 10) == rest && refaulted_granules() == GRANULES - inside);
+  return 0;
+}
+CHILD_TEST(used_again)
+
+/* Somebody has mapped something in the middle of its addresses: halves serve on. */
+static int occupied_in_the_middle(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  give(first);
+  purge(true);
+  void *wall = bytes_of(first + inside);
+  REQUIRE(os_map_at(wall, GRANULE_BYTES) == OS_MAPPED);
+  REQUIRE(take(GRANULES) != first && arenas_bytes_of(RANGE_OCCUPIED) == GRANULE_BYTES);
+  require_laws();
+  REQUIRE(take(GRANULES / 2) == first); /* 300 chunks of 512 */
+  return 0;
+}
+CHILD_TEST(occupied_in_the_middle)
+
+/* The map of owners gives its pages back with the blocks that began there. */
+static int old_heads_are_forgotten(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t first = take(GRANULES);
+  const size_t heads[] = {first + 1, first + 4000, first + inside, first + GRANULES - 1};
+  for (unsigned refused = 0; refused < 2; refused++) {
+    for (unsigned index = 0; index < 4; index++) owner_map_set(heads[index], 0x123);
+    owner_map_set(first - 1, 0x123);
+    owner_map_set(first + GRANULES, 0x123);
+    if (refused) os_fake_fail(1u << OS_CALL_PURGE, 1, 1);
+    owner_map_clear(first, GRANULES);
+    for (size_t at = first; at < first + GRANULES; at++) REQUIRE(!window.owner_map[at]);
+    REQUIRE(window.owner_map[first - 1] && window.owner_map[first + GRANULES]);
+    REQUIRE(os_fake.refused[OS_CALL_PURGE] == refused);
+  }
+  return 0;
+}
+CHILD_TEST(old_heads_are_forgotten)
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static int every_byte_is_known(const void *unused) {
+  (void)unused;
+  struct object object;
+  start_library();
+  char *block = must_malloc(GIB);
+  size_t bytes = hak_malloc_usable_size(block);
+  for (size_t at = 0; at < bytes; at += CHUNK_BYTES / 2 + 1) {
+    REQUIRE(hak_owns(block + at));
+    REQUIRE(object_find((uintptr_t)block + at, false, &object) == OBJECT_LIVE);
+    REQUIRE(object.base == (uintptr_t)block && object.bytes == bytes);
+  }
+  REQUIRE(object_find((uintptr_t)block + 100 * CHUNK_BYTES, true, &object) == OBJECT_LIVE);
+  REQUIRE(object_find((uintptr_t)block + GIB - 1, true, &object) == OBJECT_UNKNOWN); /* hurried */
+  hak_free(block);
+  REQUIRE(object_find((uintptr_t)block + GIB / 2, false, &object) == OBJECT_NONE);
+  REQUIRE(object_find((uintptr_t)window.chunk_map_end, false, &object) == OBJECT_UNKNOWN);
+  return 0;
+}
+CHILD_TEST(every_byte_is_known)
+
+static int free_inside(const void *unused) {
+  (void)unused;
+  start_library();
+  char *block = must_malloc(GIB);
+  hak_free(block + GIB / 2);
+  return 0;
+}
+
+static void test_free_inside(void **state) {
+  (void)state;
+  const char *const parts[] = {"misaligned free", "inside the block of", "big", NULL};
+  assert_child_reports(free_inside, NULL, parts);
+}
+
+/* Content follows; what cannot be cut off stays. */
+static int resize(const void *unused) {
+  (void)unused;
+  start_library();
+  char *block = must_malloc(2 * GIB);
+  void *wall = must_malloc(3 << 20);
+  block[0] = 1;
+  block[GIB / 2] = 2;
+  refuse_records(true);
+  REQUIRE(hak_realloc(block, GIB) == block && hak_malloc_usable_size(block) >= 2 * GIB);
+  REQUIRE(load_relaxed(&totals.big_live_bytes) ==
+          hak_malloc_usable_size(block) + hak_malloc_usable_size(wall));
+  refuse_records(false);
+  REQUIRE(hak_realloc(block, GIB) == block && hak_malloc_usable_size(block) < 2 * GIB);
+  REQUIRE(hak_realloc(block, 3 * GIB / 2) == block && block[GIB / 2] == 2);
+  block = hak_realloc(block, 4 * GIB);
+  REQUIRE(block && block[0] == 1 && block[GIB / 2] == 2);
+  block = hak_realloc(block, 5000);
+  REQUIRE(block && block[0] == 1 && hak_malloc_usable_size(block) < 6000);
+  hak_free(block);
+  hak_free(wall);
+  REQUIRE(load_relaxed(&totals.big_live_bytes) == 0);
+  return 0;
+}
+CHILD_TEST(resize)
+
+/* ---- a model ----------------------------------------------------------------------------------------------------- */
+
+enum { LIVE_MAX = 40, STEPS = 20000, MARKS = 16 };
+
+struct live {
+  size_t granule, granules;
+  unsigned char mark;
+};
+
+/* A few bytes of it, the first and the last among them. */
+static unsigned char *mark_of(const struct live *live, size_t index) {
+  size_t last = (live->granules << GRANULE_SHIFT) - 1;
+  return bytes_of(live->granule) + last / (MARKS - 1) * index +
+         (index == MARKS - 1 ? last % (MARKS - 1) : 0);
+}
+
+static void set_marks(struct live *live, unsigned char mark) {
+  live->mark = mark;
+  for (size_t index = 0; index < MARKS; index++) *mark_of(live, index) = mark;
+}
+
+static void check_marks(const struct live *live) {
+  REQUIRE(range_info(live->granule)->granules == live->granules);
+  for (size_t index = 0; index < MARKS; index++) REQUIRE(*mark_of(live, index) == live->mark);
+}
+
+/* From one granule to 64 MiB, each doubling as likely as the next. */
+static size_t random_granules(uint64_t *random) {
+  return 1 + random_below(random, (size_t)1 << (1 + random_below(random, 10)));
+}
+
+static struct live take_random(uint64_t *random) {
+  size_t granules = random_granules(random);
+  size_t alignment_granules = (size_t)1 << (random_below(random, 8) ? 0 : random_below(random, 8));
+  struct range_request request = {granules, alignment_granules, (unsigned)random_below(random, 4),
+                                  FROM_ANY};
+  struct live live = {.granule = range_take(&request, &counters), .granules = granules};
+  REQUIRE(live.granule != NO_GRANULE);
+  REQUIRE(granule_address(live.granule) % (alignment_granules * GRANULE_BYTES) == 0);
+  if (range_info(live.granule)->is_zero)
+    for (size_t index = 0; index < MARKS; index++) REQUIRE(*mark_of(&live, index) == 0);
+  return live;
+}
+
+static void resize_random(struct live *live, uint64_t *random) {
+  size_t after = random_granules(random);
+  if (after > live->granules && !range_extend(live->granule, after, &counters)) return;
+  if (after < live->granules) REQUIRE(range_shrink(live->granule, after, &counters));
+  live->granules = after;
+}
+
+static int model(const void *unused) {
+  (void)unused;
+  struct live live[LIVE_MAX];
+  unsigned live_count = 0;
+  uint64_t random = 20261122;
+  set_up();
+  for (unsigned step = 0; step < STEPS; step++) {
+    unsigned choice = (unsigned)random_below(&random, 100);
+    struct live *which = live_count ? &live[random_below(&random, live_count)] : NULL;
+    if (which) check_marks(which);
+    if (choice == 0) {
+      purge(random_below(&random, 4) == 0);
+    } else if (choice < 20 && which) {
+      resize_random(which, &random);
+      set_marks(which, (unsigned char)(step % 255 + 1));
+    } else if (choice < 20 + 80 * live_count / LIVE_MAX && which) {
+      give(which->granule);
+      *which = live[--live_count];
+    } else if (live_count < LIVE_MAX) {
+      live[live_count] = take_random(&random);
+      set_marks(&live[live_count++], (unsigned char)(step % 255 + 1));
+    }
+    os_fake_advance_ms(1);
+    require_laws();
+  }
+  return 0;
+}
+CHILD_TEST(model)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_known_of_a_huge_range),
+      cmocka_unit_test(test_known_of_small_ones),
+      cmocka_unit_test(test_known_in_hardened_mode),
+      cmocka_unit_test(test_cut_and_merge),
+      cmocka_unit_test(test_cut_between_chunks),
+      cmocka_unit_test(test_cut_for_an_alignment),
+      cmocka_unit_test(test_cut_refused),
+      cmocka_unit_test(test_extend_into),
+      cmocka_unit_test(test_used_again),
+      cmocka_unit_test(test_occupied_in_the_middle),
+      cmocka_unit_test(test_old_heads_are_forgotten),
+      cmocka_unit_test(test_every_byte_is_known),
+      cmocka_unit_test(test_free_inside),
+      cmocka_unit_test(test_resize),
+      cmocka_unit_test(test_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

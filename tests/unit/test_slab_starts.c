@@ -1,0 +1,22 @@
+/* src/map/size_class: where blocks of a slab begin, told by one multiplication without the index: as the index tells it. */
+#include "map/size_class.h"
+
+#include "unit.h"
+
+static void test_every_offset_of_every_class(void **state) {
+  (void)state;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    const struct slab_shape *shape = &slab_shapes[class];
+    bool is_told = shape->slot_count == 1;
+    for (size_t offset = 0; offset < GRANULE_BYTES; offset++) {
+      bool starts = is_told && slab_block_index(shape, offset) < shape->capacity;
+      assert_int_equal(slab_block_starts_at(&slab_starts[class], offset), starts);
+    }
+    assert_int_equal(slab_starts[class].block_bytes, class_block_bytes[class]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_offset_of_every_class)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
