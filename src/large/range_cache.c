@@ -28,7 +28,7 @@ static uint32_t site_and_end(uint32_t site, uint32_t end) {
 }
 
 /* The youngest of the last `probes` whose site and end differ from these in no bit of the mask, or NO_PLACE. */
-enum { NO_PLACE = UINT32_MAX };
+#define NO_PLACE UINT32_MAX
 static uint32_t youngest(const struct row *row, uint32_t wanted, uint32_t mask, uint32_t probes) {
   uint32_t count = load_relaxed(&row->count), last = count > probes ? count - probes : 0;
   for (uint32_t at = count; at-- > last;)

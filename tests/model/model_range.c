@@ -237,6 +237,7 @@ static void set_up_magazines(void) {
   set_up();
   own = range_magazines_make();
   MODEL_REQUIRE(own);
+  thread_number_forget(); /* the threads have others than the one that sets up */
 }
 
 static void keep_own(void) {
