@@ -129,7 +129,7 @@ def test_we_read_what_we_wrote(named: Profile) -> None:
 
 
 def test_intervals_of_samples_with_different_rates_stay() -> None:
-    """A few samples of a large R hold most of the error: rows must not average them with the many of a small one."""
+    """A few samples of a large R hold most of the error: rows must not average them with the others."""
     of_many = [Sample.of((0x1000, 0x2000), 3, 64, 60, 512) for _ in range(2000)]
     of_few = [Sample.of((0x1000, 0x2000), 3, 64, 60, 524288) for _ in range(3)]
     ours = site_table(profile_of(of_few + of_many)).sites[0].bytes

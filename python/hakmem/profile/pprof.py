@@ -236,6 +236,6 @@ def rough(age_ms: int | None) -> int | None:
 
 
 def weight_step(one: Sample) -> int:
-    """Two to a doubling of the blocks that each of its samples stands for.  A row says how many samples it has, not
-    how they differ: with a sample of a far larger R among them its interval would be too narrow."""
+    """Two to a doubling of the blocks that each of its samples stands for.  A row says how many samples it
+    has, not how they differ: with a sample of a far larger R among them its interval would be too narrow."""
     return round(2 * math.log2(one.weight_blocks / one.samples)) if one.samples > 0 < one.weight_blocks else 0

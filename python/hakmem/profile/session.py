@@ -138,7 +138,7 @@ def _while_on(
     except Stopped as stop:
         readings.take(is_last=True)
         ended, stopped_by = "interrupted", stop.number
-    except ProcessGoneError as error:
+    except ProcessGoneError:
         if readings.last is None:
             raise
         ended, stopped_by = f"process {readings.target.pid} ended, or runs another program now", None
