@@ -133,7 +133,7 @@ class Switch:
         """Which running threads have seen the last change."""
         schema, memory = self.target.schema, self.target.memory
         heaps = read_heaps(memory, schema, self.target.pid)
-        # The starter heap is no thread's.
+        # The starter heap has no thread, and never follows.
         is_running = (heaps["owner"]["state"] == schema.constant("owner_running")) & (heaps["thread_id"] != 0)
         seen = heaps["profile_generation"] == self._record()["generation"]
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
