@@ -128,6 +128,16 @@ def test_we_read_what_we_wrote(named: Profile) -> None:
     )
 
 
+def test_intervals_of_samples_with_different_rates_stay() -> None:
+    """A few samples of a large R hold most of the error: rows must not average them with the others."""
+    of_many = [Sample.of((0x1000, 0x2000), 3, 64, 60, 512) for _ in range(2000)]
+    of_few = [Sample.of((0x1000, 0x2000), 3, 64, 60, 524288) for _ in range(3)]
+    ours = site_table(profile_of(of_few + of_many)).sites[0].bytes
+    theirs = site_table(from_pprof(to_pprof(profile_of(of_few + of_many)), "x")).sites[0].bytes
+    assert theirs.value == pytest.approx(ours.value, rel=1e-3)
+    assert theirs.interval == pytest.approx(ours.interval, rel=0.01)
+
+
 def test_allocations_beside_live_blocks(named: Profile, pprof: Callable[..., str]) -> None:
     named.allocated = named.samples * 3
     assert "Type: inuse_space" in pprof(named, "-top")

@@ -127,14 +127,21 @@ def test_a_profile_that_was_on_stays_on(compiled: Callable[..., Path], lib: Path
         assert is_on(open_process(process.pid))
 
 
+def recording(pid: int, path: Path) -> subprocess.Popen[str]:
+    words = [*TOOL, "record", str(pid), "--profile", "--for", "1h", "--every", "100ms", "-o", str(path)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=tool_environment(), stdout=pipe, stderr=pipe, text=True)
+
+
 def test_a_process_that_ends(compiled: Callable[..., Path], lib: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with running([compiled("sites", "-g"), "6000"], lib) as process:
-        step = hakmem(
-            "record", process.pid, "--profile", "--for", "60s", "--every", "100ms", "-o", path, timeout_s=90
-        )
-    assert "the process ended" in step.stdout
-    assert step.stderr == ""
+    with running([compiled("sites", "-g")], lib) as process, recording(process.pid, path) as recorder:
+        wait_until(lambda: path.exists() and bool(held_by(path, KEEPS)), "no reading", 60.0)
+        process.kill()
+        said, complained = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0
+    assert "the process ended" in said
+    assert complained == ""
     assert held_by(path, KEEPS)
 
 

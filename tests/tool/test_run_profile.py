@@ -255,6 +255,7 @@ REFUSED = [
     (["--when", "rss>0%"], "never comes true, or always"),
     (["--when", "rss>5X"], "is not a unit"),
     (["--when", "live>100000G"], "never comes true: there are only"),
+    (["--when", "rss>0"], "is always true"),
     (["--env", "HAKMEM_PROFILE=never"], "sets HAKMEM_PROFILE itself"),
     (["--allocated", "--age"], "exclude each other"),
 ]

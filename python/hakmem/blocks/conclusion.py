@@ -70,7 +70,8 @@ class Conclusion(Whose):
         if worst is None or worst.lost is None or not worst.lost.lost_samples:
             return f"{text}."
         return (
-            f"{text}: {worst.lost.lost_samples} of {worst.lost.samples} sampled blocks of {name_of(worst)}."
+            f"{text}: {worst.lost.lost_samples:,} of {worst.lost.samples:,} sampled blocks "
+            f"of {name_of(worst)}."
         )
 
     @property

@@ -55,6 +55,8 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
     if factor is None:
         raise ValueError(f"{match[3]!r} in {text!r} is not a unit; use %, K, M, G or T: {EXAMPLES}")
     size = int(number * factor)
+    if size <= 0:
+        raise ValueError(f"{text!r} is always true: use more than 0 bytes")
     if size >= memory_bytes:
         raise ValueError(
             f"{text!r} never comes true: there are only {bytes_text(memory_bytes)} for the process"

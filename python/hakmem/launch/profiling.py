@@ -50,7 +50,7 @@ class Profiling:
     done: dict[int, list[Program]] = field(default_factory=dict)  # what ended, or was left by exec, by PID
     ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
     unnamed: list[tuple[Program, Taken, str]] = field(default_factory=list)  # written, but without names
-    others: int = 0  # on hakmem, not profiled
+    others: set[int] = field(default_factory=set)  # PIDs of what is on hakmem, not profiled
     has_written: bool = False
     met: set[tuple[int, str]] = field(default_factory=set)
     why_not: str = ""
@@ -94,7 +94,7 @@ class Profiling:
     def _welcome(self, keeper: Keeper) -> None:
         is_child = keeper.pid == self.child.pid
         if not is_child and not self.results.is_for_each:
-            self.others += 1
+            self.others.add(keeper.pid)  # each fork and each exec has a keeper
             keeper.release()
             return
         known = self.programs.get(keeper.pid)
@@ -199,8 +199,8 @@ class Profiling:
             self.say(f"no profile of PID {self.child.pid}, which {self.child.how_it_ended()}: {why}")
         if self.others:
             self.say(
-                f"{counted(self.others, 'other process', 'other processes')} on hakmem, started by it, "
-                f"{'was' if self.others == 1 else 'were'} not profiled; with %p in the file's name "
+                f"{counted(len(self.others), 'other process', 'other processes')} on hakmem, started by it, "
+                f"{'was' if len(self.others) == 1 else 'were'} not profiled; with %p in the file's name "
                 "(-o x.%p.pb.gz) each has a file"
             )
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -35,8 +36,8 @@ LIVE_PREFIX, ALLOCATED_PREFIX = "inuse", "alloc"
 NS_PER_S = 1_000_000_000
 
 
-# What makes two samples one row: stack, class, bytes of a block, is it complete, age, thread.
-RowKey = tuple[Stack, int, int, bool, int | None, int]
+# What makes two samples one row: stack, class, bytes of a block, is it complete, age, thread, weight.
+RowKey = tuple[Stack, int, int, bool, int | None, int, int]
 
 
 @dataclass
@@ -115,10 +116,13 @@ class _Writer:
         factors = factors_of(samples, profile.classes, is_allocated)
         for one in samples:
             age_ms = rough(one.age_ms)
-            key = (one.stack, one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id)
+            key = (
+                one.stack, one.class_number, one.block_bytes, one.is_complete, age_ms, one.thread_id,
+                weight_step(one),
+            )  # fmt: skip
             rows[key].add(one, *factors[one.class_number])
         for key, row in rows.items():
-            stack, class_number, block_bytes, is_complete, age_ms, thread_id = key
+            stack, class_number, block_bytes, is_complete, age_ms, thread_id, _ = key
             labels = self._label("bytes", block_bytes, "bytes") + self._label("class", class_number)
             labels += self._label("age", age_ms, "milliseconds") if age_ms is not None else b""
             labels += self._label("thread", thread_id) if thread_id else b""
@@ -229,3 +233,9 @@ class _Writer:
 def rough(age_ms: int | None) -> int | None:
     """The largest power of two below: exact ages would make each block a row."""
     return age_ms if not age_ms else 1 << (age_ms.bit_length() - 1)
+
+
+def weight_step(one: Sample) -> int:
+    """Two to a doubling of the blocks that each of its samples stands for.  A row says how many samples it
+    has, not how they differ: with a sample of a far larger R among them its interval would be too narrow."""
+    return round(2 * math.log2(one.weight_blocks / one.samples)) if one.samples > 0 < one.weight_blocks else 0

@@ -138,12 +138,12 @@ def _while_on(
     except Stopped as stop:
         readings.take(is_last=True)
         ended, stopped_by = "interrupted", stop.number
-    except ProcessGoneError as error:
+    except ProcessGoneError:
         if readings.last is None:
             raise
-        ended, stopped_by = str(error), None
-        notes.append(f"{error}; this is what was read last")
-        readings.last.header.comments.append(f"not whole: {error}")
+        ended, stopped_by = f"process {readings.target.pid} ended, or runs another program now", None
+        notes.append(f"{ended}; this is what was read last")
+        readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
 
@@ -161,9 +161,10 @@ def _how_it_followed(switch: Switch) -> list[str]:
     waiting = followed.heaps - followed.following
     if followed.heaps == 1:
         return ["its thread has allocated and freed nothing since; it is sampled from when it does"]
-    return [
-        f"{waiting} of {followed.heaps} threads have not seen it yet; they follow when they allocate or free"
-    ]
+    verbs = "has not seen it yet; it follows when it allocates or frees"
+    if waiting > 1:
+        verbs = "have not seen it yet; they follow when they allocate or free"
+    return [f"{waiting} of {followed.heaps} threads {verbs}"]
 
 
 def _wait(switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool) -> None:

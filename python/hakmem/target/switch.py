@@ -24,7 +24,7 @@ import numpy as np
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.layout.schema import MAGIC
-from hakmem.layout.structures import heap_addresses
+from hakmem.layout.structures import heap_addresses, read_heaps
 from hakmem.target.access import gone, refused
 from hakmem.target.target import Target
 
@@ -132,8 +132,9 @@ class Switch:
     def followed(self) -> Followed:
         """Which running threads have seen the last change."""
         schema, memory = self.target.schema, self.target.memory
-        heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
-        is_running = heaps["owner"]["state"] == schema.constant("owner_running")
+        heaps = read_heaps(memory, schema, self.target.pid)
+        # The starter heap has no thread, and never follows.
+        is_running = (heaps["owner"]["state"] == schema.constant("owner_running")) & (heaps["thread_id"] != 0)
         seen = heaps["profile_generation"] == self._record()["generation"]
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
 

@@ -26,6 +26,8 @@ BEFORE_TEXT = "before the profile began"
 UNSAMPLED_TEXT = "in classes without a sample yet"
 CALLER = " ← "
 WIDE_SHARE = 0.5
+MANY = 400  # samples of one R are enough for ± 10 %
+SLACK_MS = 100  # between the profile's beginning by the process and by the tool
 TITLES = {
     Mode.LIVE: "Live blocks by site",
     Mode.ALLOCATED: "Allocated since the profile began, by site",
@@ -67,7 +69,10 @@ def heading(profile: Profile) -> Iterator[str]:
     count = sum(one.samples for one in samples)
     rates = sorted({rate.rate_bytes for rate in header.rates})
     span = " to ".join(bytes_text(rate) for rate in dict.fromkeys((rates[0], rates[-1]))) if rates else ""
-    yield f"{counted(count, 'sample')}{f', one in {span} on average' if span else ''}"
+    earlier = samples_before(profile)
+    kept = f" ({earlier:,} from earlier profiles)" if earlier else ""
+    since = " since" if earlier else ""
+    yield f"{counted(count, 'sample')}{kept}{f', one in {span} on average{since}' if count and span else ''}"
     cut = sum(one.samples for one in samples if not one.is_complete)
     if cut:
         yield f"incomplete stacks: {share_text(cut, count)}; the frames shown are right, callers are missing"
@@ -76,17 +81,31 @@ def heading(profile: Profile) -> Iterator[str]:
         yield f"{lost} found no room and {'is' if header.lost_samples == 1 else 'are'} missing from the sums"
 
 
+def samples_before(profile: Profile) -> int:
+    """Those that are older than the profile: earlier ones have left them."""
+    header = profile.header
+    if not header.seconds or header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
+        return 0  # merged samples come from files, whose ages are rough
+    length_ms = 1000 * header.seconds + SLACK_MS
+    return sum(one.samples for one in profile.samples if one.age_ms is not None and one.age_ms > length_ms)
+
+
 def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
     """What to do when the figures are too uncertain to tell one site from another."""
     largest = sites.sites[0].bytes if sites.sites else None
-    if largest is None and not round(sites.unsampled_bytes):
+    if largest is None and not round(sites.unsampled_bytes + sites.before.value):
         return
     if largest is not None and not is_wide(largest):
         return
     count = sum(one.samples for one in profile.shown)
     said = f"The intervals are wide: there {'is' if count == 1 else 'are'} only {counted(count, 'sample')}."
+    if count >= MANY:
+        said = "The intervals are wide: a few samples, drawn when R was larger, stand for most of the bytes."
+    if not count:
+        said = "Nothing was sampled: the process allocated little"
+        said += "." if profile.header.mode is Mode.ALLOCATED else ", or kept none of it."
     if advice:
-        said += f" For narrower ones {advice}."
+        said += f" For {'narrower ones' if count else 'more,'} {advice}."
     if advice and profile.header.mode is not Mode.ALLOCATED:
         said += " A program that keeps little of what it allocates has more samples with --allocated."
     yield said
@@ -108,7 +127,7 @@ def columns_of(mode: Mode) -> list[str]:
     if mode is Mode.AGE:
         return ["bytes", "95 % interval", "blocks", "share", "median age", "oldest", "<site"]
     if mode is Mode.ROUNDING:
-        return ["rounding", "of bytes", "95 % interval", "blocks", "share", "<site"]
+        return ["rounding", "of its bytes", "95 % interval", "blocks", "share", "<site"]
     return ["bytes", "95 % interval", "blocks", "share", "<site"]
 
 
@@ -120,16 +139,20 @@ def site_rows(
     ordered = sites.sites
     if mode is Mode.ROUNDING:
         ordered = sorted(ordered, key=lambda site: -site.rounding.value)
+    all_rounding = sum((site.rounding for site in sites.sites), Estimate())
+    whole_bytes = all_rounding.value if mode is Mode.ROUNDING else sites.total_bytes
     for site in ordered[:rows_max]:
-        yield site_row(mode, site, sites.total_bytes, site_text(labels.site(site.stack, depth), site))
+        yield site_row(mode, site, whole_bytes, site_text(labels.site(site.stack, depth), site))
     rest = ordered[rows_max:]
     if rest:
         whole = Site((), ())
         for site in rest:
             whole.bytes, whole.blocks = whole.bytes + site.bytes, whole.blocks + site.blocks
             whole.rounding += site.rounding
-        yield site_row(mode, whole, sites.total_bytes, Text(counted(len(rest), "other site"), "dim"))
+        yield site_row(mode, whole, whole_bytes, Text(counted(len(rest), "other site"), "dim"))
     if mode is Mode.ROUNDING:
+        name = Text("total of the sampled sites", "bold")
+        yield [Text(bytes_text(whole_bytes), "bold"), "", interval_text(all_rounding), "", "", name]
         return
     ages = ["", ""] if mode is Mode.AGE else []
     rest_of_all = (
@@ -147,7 +170,8 @@ def site_rows(
 
 def site_row(mode: Mode, site: Site, total_bytes: float, name: Text) -> list[str | Text]:
     held = [bytes_text(site.bytes.value), interval_text(site.bytes), count_text(round(site.blocks.value))]
-    share = share_text(site.bytes.value, total_bytes)
+    held_bytes = site.rounding.value if mode is Mode.ROUNDING else site.bytes.value
+    share = share_text(held_bytes, total_bytes)
     if mode is Mode.ROUNDING:
         part = share_text(site.rounding.value, site.bytes.value)
         return [bytes_text(site.rounding.value), part, interval_text(site.rounding), held[2], share, name]
