@@ -17,7 +17,7 @@ enum {
 _Static_assert(SLOTS_MAX < 1 << SPARE_ARRAY_KINDS, "spare_arrays has a place for the largest");
 _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
                "a magazine's blocks fit seen_count, and two of them a lease");
-/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB. */
+/* Block bytes that a new magazine may hold: 4 small blocks, one of 32 KiB or more. */
 #define INITIAL_BYTES ((size_t)32 << 10)
 /* It may grow to this without asking what the program holds. */
 #define MODEST_BYTES ((size_t)64 << 10)
@@ -26,8 +26,12 @@ _Static_assert(SLOTS_MAX * 2 <= UINT16_MAX,
 #define STREAK_BYTES ((size_t)256 << 10)
 
 /* What all magazines may hold together: a fixed part and as many bytes as the program holds (a swing of a working set is
- * of the order of the set: docs/decisions/0005). */
-#define BUDGET_BYTES ((int64_t)512 << 10)
+ * of the order of the set: docs/decisions/0005).  The one block that each magazine above 32 KiB may hold takes no room from
+ * the others. */
+#define BUDGET_BYTES (((int64_t)512 << 10) + FILLING_BYTES)
+#define FILLING_BYTES                                                                  \
+  (int64_t)(FILLING_CLASS_BYTES(7) + FILLING_CLASS_BYTES(6) + FILLING_CLASS_BYTES(5) + \
+            FILLING_CLASS_BYTES(4))
 
 RESIDENT int64_t capacity_cached_bytes(const struct heap *heap) {
   int64_t bytes = 0;

@@ -52,10 +52,10 @@ RESIDENT void flush_resting(struct heap *heap) {
   count(&heap->owner.counters, COUNT_reliefs);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &heap->owner.bins[class];
-    if (!bin->has_served) batch_flush_whole(heap, class);
+    if (!bin->has_served && magazine_count(&heap->magazines[class])) batch_flush_whole(heap, class);
     bin->has_served = false;
   }
   latch_take(&heap->owner);
-  owner_drain_all(&heap->owner);
+  owner_drain_all(&heap->owner, SIZE_MAX);
   latch_give(&heap->owner);
 }

@@ -29,13 +29,16 @@ RESIDENT void checked_init(void) {
   misuse_may_walk = may_walk;
 }
 
+/* Blocks up to this lie in slabs; larger ones have closed pages around them. */
+#define SLAB_BLOCK_MAX_BYTES (STEPPED_MAX_BYTES - TRAILER_BYTES)
+
 static bool is_in_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
 
 /* The smallest class has no room for a byte. */
 unsigned checked_class_of(size_t size, size_t alignment) {
-  if (size > MID_MAX_BYTES - TRAILER_BYTES) return SLAB_CLASS_COUNT;
+  if (size > SLAB_BLOCK_MAX_BYTES) return SLAB_CLASS_COUNT;
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
@@ -73,8 +76,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
 /* Guarded samples (HAKMEM_GUARD) are drawn on the longer way. */
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
-  if (UNLIKELY(!quarantine || !size || size > MID_MAX_BYTES - TRAILER_BYTES || options.guard))
-    return NULL;
+  if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
   if (UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler)) return NULL;
   bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);

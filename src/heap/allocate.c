@@ -153,14 +153,23 @@ RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
   void *block = NULL;
   if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !sampling_wants_all(heap)))
-    block = (void *)large_take_own(heap->ranges, large_class_of_size(size),
-                                   site_of_caller(CALLER_ADDRESS()), heap->owner.tag);
+    block = (void *)large_take_own(heap->ranges, size, site_of_caller(CALLER_ADDRESS()),
+                                   heap->owner.tag);
   return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
 }
 
-RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
-  struct magazine *magazine = &heap_of_thread->magazines[mid_class_of_size(size)];
+  struct magazine *magazine = &heap_of_thread->magazines[filling_class_of_size(size)];
+  void **top = magazine->top;
+  if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
+  magazine->top = top - 1;
+  return top[-1];
+}
+
+RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
+  if (UNLIKELY(size > STEPPED_MAX_BYTES)) return malloc_beyond_steps(size);
+  struct magazine *magazine = &heap_of_thread->magazines[stepped_class_of_size(size)];
   void **top = magazine->top;
   if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
   magazine->top = top - 1;
@@ -168,7 +177,7 @@ RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
-  bool is_in_slabs = size <= MID_MAX_BYTES && alignment <= MID_MAX_BYTES &&
+  bool is_in_slabs = size <= STEPPED_MAX_BYTES && alignment <= STEPPED_MAX_BYTES &&
                      LIKELY(!heap_of_thread->sampler.countdown);
   void *block =
       is_in_slabs ? magazine_pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;

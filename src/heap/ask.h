@@ -26,12 +26,12 @@ INLINE bool heap_ask_quickly(const void *block, size_t *usable_bytes) {
 }
 
 /* realloc leaves a block of so many usable bytes where it is when it shrinks to `size`: below half it moves, as a program
- * that shrinks wants its memory back, but not where less is not worth a move: a small block, or one that would leave its
- * granule for a slab, and come back when it grows again. */
+ * that shrinks wants its memory back, but not where less is not worth a move: a small block, or one whose content
+ * is much to copy for what it frees, and again when it grows. */
 enum { SMALL_BLOCK_BYTES = 32 };
 INLINE bool heap_shrinks_in_place(size_t size, size_t usable_bytes) {
-  size_t least =
-      usable_bytes == class_bytes(SLAB_CLASS_COUNT) ? usable_bytes / 4 : usable_bytes / 2;
+  bool is_worth_a_quarter = usable_bytes > STEPPED_MAX_BYTES && usable_bytes <= MID_MAX_BYTES;
+  size_t least = is_worth_a_quarter ? usable_bytes / 4 : usable_bytes / 2;
   return size <= usable_bytes && (size >= least || usable_bytes <= SMALL_BLOCK_BYTES);
 }
 

@@ -116,9 +116,9 @@ RESIDENT static bool keep_large(struct heap *heap, uint32_t entry, void *block, 
 static bool keep_after_flush(struct heap *heap, uint32_t entry, void *block) {
   unsigned class = entry & MAP_CLASS_MASK;
   if (class >= CLASS_COUNT || !heap->ranges || heap_is_diverted(heap)) return false;
-  unsigned half = range_magazine_slots(class) / 2;
-  class_figures_flushed(heap, class,
-                        range_magazine_flush(heap->ranges, class, half, &heap->owner.counters));
+  unsigned ranges = range_magazine_flush(heap->ranges, class, granule_of((uintptr_t)block),
+                                         &heap->owner.counters);
+  class_figures_flushed(heap, class, ranges);
   return owner_map_entry((uintptr_t)block) == entry &&
          keep_large(heap, entry, block, os_now_coarse_ms());
 }

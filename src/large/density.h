@@ -14,4 +14,14 @@ void density_note(size_t granule);
 /* Whether blocks are mostly untouched. */
 bool density_is_low(void);
 
+/* Where they are but for their ends, a range is kept for blocks that end in the same eighth of its last granule, so that few
+ * of its pages are ever touched: 7 while that is so, else 0. */
+enum { RANGE_ENDS = 8, END_STEP_BYTES = (int)(GRANULE_BYTES / RANGE_ENDS) };
+extern ATOMIC(uint32_t) density_end_mask; /* relaxed: a range in another row is found later */
+
+/* Where in its last granule a block of so many bytes ends. */
+INLINE uint8_t density_end_of(size_t bytes) {
+  return (uint8_t)((bytes + COLOUR_ROOM_BYTES - 1) / END_STEP_BYTES % RANGE_ENDS);
+}
+
 #endif

@@ -10,12 +10,13 @@
 RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
                                    struct counters *counters) {
   bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
-  if (!is_plain || range->granules > LARGE_CLASS_COUNT || limits.hard_bytes) return NO_GRANULE;
+  if (!is_plain || range->granules > LARGE_GRANULES_MAX || limits.hard_bytes) return NO_GRANULE;
   unsigned class = large_class_of_granules(range->granules);
   size_t granules[RANGE_MAGAZINE_SLOTS];
-  unsigned taken =
-      range_cache_take(class, request->site, granules,
-                       request->magazines ? range_magazine_slots(class) / 2 : 1, counters);
+  struct range_wish wish = {class, request->site, density_end_of(request->bytes)};
+  unsigned most = 1;
+  if (request->magazines) most = range_magazine_row(request->magazines, class, wish.end).count / 2;
+  unsigned taken = range_cache_take(&wish, granules, most, counters);
   if (!taken) return NO_GRANULE;
   request->refilled = taken;
   if (load_relaxed(&range_info(granules[0])->site) == request->site)
@@ -38,9 +39,14 @@ RESIDENT static size_t take_freed(struct large_request *request, const struct ra
   return granule != NO_GRANULE ? granule : range_take_used(range, counters);
 }
 
+static size_t granules_of(const struct large_request *request) {
+  size_t granules = granules_of_size(request->bytes);
+  return granules < LARGE_GRANULES_MIN ? LARGE_GRANULES_MIN : granules;
+}
+
 /* Before the process grows, what is cached merges. */
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
-  struct range_request range = {.granules = request->bytes ? granules_of_size(request->bytes) : 1,
+  struct range_request range = {.granules = granules_of(request),
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
                                 .home = request->home,
                                 .source = request->source};
@@ -67,6 +73,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
   request->is_zero = info->is_zero;
   range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
   store_relaxed(&info->site, request->site);
+  info->end = density_end_of(request->bytes);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
   if (large_is_big(request->bytes, request->alignment_bytes))
     big_note_taken(granule, request->bytes, counters);

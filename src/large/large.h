@@ -1,4 +1,4 @@
-/* large.h: blocks of ranges of their own: Large ones above 32 KiB, by class, and Big ones above 1 MiB
+/* large.h: blocks of ranges of their own: Large ones above 64 KiB, by class, and Big ones above 1 MiB
  * (large/big.h).  No header.
  *
  *   a thread's magazines (large/range_magazine.h) → a cache by class and call site (large/range_cache.h)
@@ -29,17 +29,21 @@ INLINE bool large_is_big(size_t bytes, size_t alignment_bytes) {
 }
 
 /* A Large block of the thread's own magazine, or 0: no more than the few instructions that most calls take. */
-INLINE uintptr_t large_take_own(struct range_magazines *magazines, unsigned class, uint32_t site,
+INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes, uint32_t site,
                                 uint32_t tag) {
-  size_t granule = range_magazine_take(magazines, class);
+  unsigned class = large_class_of_size(bytes);
+  uint8_t end = density_end_of(bytes);
+  size_t granule = range_magazine_take(magazines, class, end);
   if (granule == NO_GRANULE) return 0;
   if (UNLIKELY(load_relaxed(&window.owner_map[granule]) != (MAP_TAG_NONE | class))) {
     range_magazine_found_another(granule, class);
     return 0;
   }
-  store_relaxed(&range_info(granule)->site, site);
+  struct range_info *info = range_info(granule);
+  store_relaxed(&info->site, site);
+  info->end = end;
   owner_map_set(granule, tag | class);
-  return range_block(granule);
+  return granule_address(granule) + info->colour_bytes;
 }
 
 /* Frees a live Large block into it, at this time; false when it has no room, or it is no block. */
@@ -47,10 +51,11 @@ INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, u
                            uint64_t now_ms) {
   size_t granule = granule_of(block);
   struct range_info *info = range_info(granule);
-  if (UNLIKELY(!range_block_begins_at(block) || info->is_sampled)) return false;
+  bool is_block = granule_address(granule) + info->colour_bytes == block;
+  if (UNLIKELY(!is_block || info->is_sampled)) return false;
   info->stamp_ms = (uint32_t)now_ms;
   info->is_zero = false;
-  if (!range_magazine_keep(magazines, entry & MAP_CLASS_MASK, granule)) return false;
+  if (!range_magazine_keep(magazines, entry & MAP_CLASS_MASK, info->end, granule)) return false;
   purge_want(); /* last: a round that begins from here on finds the range */
   return true;
 }

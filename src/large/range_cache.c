@@ -1,7 +1,6 @@
 #include "large/range_cache.h"
 
 #include "config/limits.h"
-#include "large/density.h"
 
 enum { ROW_SLOTS = 512, SITE_PROBES = 8 };
 /* What a row may hold; where blocks are mostly untouched as many as it has slots. */
@@ -23,23 +22,36 @@ static uint64_t extract(struct row *row, uint32_t at) {
   return word;
 }
 
-/* Of the youngest few the first that the call site had before, else the youngest. */
-static uint32_t place_of(const struct row *row, uint32_t site) {
-  uint32_t count = load_relaxed(&row->count);
-  uint32_t end = count > SITE_PROBES ? count - SITE_PROBES : 0;
-  for (uint32_t at = count; at-- > end;)
-    if (row->words[at] >> 32 == site) return at;
-  return count - 1;
+/* Both in one word, which are compared at once. */
+static uint32_t site_and_end(uint32_t site, uint32_t end) {
+  return (site & ~(RANGE_ENDS - 1u)) | end;
 }
 
-RESIDENT unsigned range_cache_take(unsigned class, uint32_t site, size_t *granules, unsigned most,
+/* The youngest of the last `probes` whose site and end differ from these in no bit of the mask, or NO_PLACE. */
+#define NO_PLACE UINT32_MAX
+static uint32_t youngest(const struct row *row, uint32_t wanted, uint32_t mask, uint32_t probes) {
+  uint32_t count = load_relaxed(&row->count), last = count > probes ? count - probes : 0;
+  for (uint32_t at = count; at-- > last;)
+    if (!(((uint32_t)(row->words[at] >> 32) ^ wanted) & mask)) return at;
+  return NO_PLACE;
+}
+
+/* Of the youngest few the first that the call site had before, else the youngest. */
+static uint32_t place_of(const struct row *row, const struct range_wish *wish) {
+  uint32_t wanted = site_and_end(wish->site, wish->end);
+  uint32_t end_mask = load_relaxed(&density_end_mask), mask = site_and_end(UINT32_MAX, end_mask);
+  uint32_t at = youngest(row, wanted, mask, SITE_PROBES);
+  return at != NO_PLACE ? at : youngest(row, wanted, end_mask, ROW_SLOTS);
+}
+
+RESIDENT unsigned range_cache_take(const struct range_wish *wish, size_t *granules, unsigned most,
                                    struct counters *counters) {
-  struct row *row = row_of(class);
+  struct row *row = row_of(wish->class);
   unsigned taken = 0;
   if (!load_relaxed(&row->count)) return 0;
   lock_take(&row->lock, counters);
-  while (taken < most && load_relaxed(&row->count))
-    granules[taken++] = (uint32_t)extract(row, place_of(row, site));
+  for (uint32_t at; taken < most && (at = place_of(row, wish)) != NO_PLACE;)
+    granules[taken++] = (uint32_t)extract(row, at);
   lock_give(&row->lock);
   return taken;
 }
@@ -50,7 +62,8 @@ static uint32_t slots_of(unsigned class) {
 
 RESIDENT static bool put(size_t granule, unsigned class, struct counters *counters) {
   struct row *row = row_of(class);
-  uint64_t word = (uint64_t)load_relaxed(&range_info(granule)->site) << 32 | granule;
+  const struct range_info *info = range_info(granule);
+  uint64_t word = (uint64_t)site_and_end(load_relaxed(&info->site), info->end) << 32 | granule;
   if (load_relaxed(&row->count) >= slots_of(class)) return false;
   lock_take(&row->lock, counters);
   uint32_t count = load_relaxed(&row->count);
@@ -93,7 +106,7 @@ static void purge_row(struct row *row, struct purge *purge, struct counters *cou
   }
 }
 
-RESIDENT void range_cache_purge(struct purge *purge, struct counters *counters) {
+LONG_LIVED void range_cache_purge(struct purge *purge, struct counters *counters) {
   for (struct row *row = rows; row < rows + LARGE_CLASS_COUNT; row++)
     purge_row(row, purge, counters);
 }

@@ -1,16 +1,21 @@
 /* range_cache.h: freed Large ranges that threads have no room for in their own magazines (large/range_magazine.h), kept
  * whole, found again by class and call site.
  *
- *   row[class] → a lock, and a stack of words:   | call site : 32 | first granule : 32 |
+ *   row[class] → a lock, and a stack of words:   | call site : 29 | end : 3 | first granule : 32 |
  *
  * What a thread frees is found by others, and goes back by age.  A range in a row belongs to nobody else. */
 #ifndef HAK_LARGE_RANGE_CACHE_H
 #define HAK_LARGE_RANGE_CACHE_H
 
-#include "pool/range.h"
+#include "large/density.h"
 
-/* Ranges of the class, `most` at most, the call site's own before others; how many there were. */
-unsigned range_cache_take(unsigned class, uint32_t site, size_t *granules, unsigned most,
+/* Ranges of the class for blocks that end there, `most` at most, the call site's own before others; how many there were. */
+struct range_wish {
+  unsigned class;
+  uint32_t site;
+  uint8_t end; /* without meaning unless density_end_mask says so */
+};
+unsigned range_cache_take(const struct range_wish *wish, size_t *granules, unsigned most,
                           struct counters *counters);
 
 /* Keeps a range of the class for a while, or gives it to the arenas when there are enough of them. */

@@ -1,6 +1,5 @@
 #include "large/range_magazine.h"
 
-#include "large/density.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -53,11 +52,17 @@ static bool leave_magazine(size_t granule, unsigned class) {
   return true;
 }
 
-RESIDENT static unsigned empty_row(struct range_magazines *magazines, unsigned class, unsigned most,
+/* The first of some slots of a class, `most` of them at most. */
+struct emptying {
+  struct range_row row;
+  unsigned class, most;
+};
+
+RESIDENT static unsigned empty_row(struct range_magazines *magazines, struct emptying what,
                                    struct purge *purge, struct counters *counters) {
-  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
-  unsigned ranges = 0;
-  for (uint32_t *slot = row; slot < row + RANGE_MAGAZINE_SLOTS && ranges < most; slot++) {
+  unsigned class = what.class, ranges = 0;
+  uint32_t *end = what.row.slots + what.row.count;
+  for (uint32_t *slot = what.row.slots; slot < end && ranges < what.most; slot++) {
     size_t granule = (size_t)*slot - 1;
     if (!*slot || !purge_is_due(purge, range_info(granule)->stamp_ms)) continue;
     *slot = 0;
@@ -70,22 +75,27 @@ RESIDENT static unsigned empty_row(struct range_magazines *magazines, unsigned c
 
 RESIDENT static void empty_rows(struct range_magazines *magazines, struct purge *purge,
                                 struct counters *counters) {
-  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
-    empty_row(magazines, class, RANGE_MAGAZINE_SLOTS, purge, counters);
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
+    uint32_t *slots = magazines->slots[class - SLAB_CLASS_COUNT];
+    struct emptying whole = {{slots, RANGE_ROW_SLOTS}, class, RANGE_ROW_SLOTS};
+    empty_row(magazines, whole, purge, counters);
+  }
 }
 
-unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
+unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
                               struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
+  struct range_row row = range_magazine_row(magazines, class, range_info(granule)->end);
+  struct emptying half = {row, class, row.count / 2};
   if (!range_magazines_enter(magazines)) return 0;
-  unsigned ranges = empty_row(magazines, class, most, &everything, counters);
+  unsigned ranges = empty_row(magazines, half, &everything, counters);
   range_magazines_leave(magazines);
   return ranges;
 }
 
 RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
-  if (!range_magazines_enter(magazines)) return;
+  if (!load_relaxed(&magazines->bytes) || !range_magazines_enter(magazines)) return;
   empty_rows(magazines, &everything, counters);
   range_magazines_leave(magazines);
 }
@@ -93,7 +103,7 @@ RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct co
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
                          unsigned ranges, struct counters *counters) {
   for (; ranges--; granules++) {
-    if (range_magazine_keep(magazines, class, *granules))
+    if (range_magazine_keep(magazines, class, range_info(*granules)->end, *granules))
       fetch_add_relaxed(&totals.large_live_bytes, class_bytes(class));
     else
       range_cache_give(*granules, class, counters);
@@ -190,7 +200,7 @@ RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters
 static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
   uint64_t bytes = 0;
   for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++)
-    for (unsigned slot = 0; slot < RANGE_MAGAZINE_SLOTS; slot++)
+    for (unsigned slot = 0; slot < RANGE_ROW_SLOTS; slot++)
       if (magazines->slots[row][slot]) bytes += class_bytes(SLAB_CLASS_COUNT + row);
   return bytes;
 }

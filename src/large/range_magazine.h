@@ -1,6 +1,6 @@
 /* range_magazine.h: a thread's own freed Large ranges, in front of what all threads share (large/range_cache.h).
  *
- *   row[class] → 4 slots, each a first granule + 1
+ *   row[class] → slots, each a first granule + 1; where ends count (large/density.h), some of them for each end
  *
  * The program has just written to its blocks, and a locked instruction waits for these stores: so a thread takes and
  * keeps with plain ones.  Others empty them all the same, by age and before the process grows: they close them, make
@@ -13,18 +13,13 @@
 
 #include "large/range_cache.h"
 
-enum { RANGE_MAGAZINE_SLOTS = 8 };
-/* A row holds 2 MiB. */
-INLINE unsigned range_magazine_slots(unsigned class) {
-  unsigned granules = class - SLAB_CLASS_COUNT + 1;
-  return granules <= 4 ? 8 : granules <= 8 ? 4 : 2;
-}
+enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * END_SLOTS };
 
 struct range_magazines {
   CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
   ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
   ATOMIC(uint64_t) bytes;     /* of its blocks; whoever is at them writes it, others only read */
-  uint32_t slots[LARGE_CLASS_COUNT][RANGE_MAGAZINE_SLOTS];
+  uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
   struct range_magazines *next; /* of all that were ever made */
 };
 
@@ -53,42 +48,62 @@ INLINE void range_magazines_leave(struct range_magazines *magazines) {
   store_release(&magazines->is_used, 0); /* what was changed; pairs with empty_some */
 }
 
-INLINE size_t range_magazine_pop(struct range_magazines *magazines, unsigned class) {
-  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT], first = 0;
-  for (unsigned slot = 0; slot < range_magazine_slots(class) && !first; slot++) {
-    first = row[slot];
-    row[slot] = 0;
+/* The slots of a class: room for 2 MiB; or, where ends count, of those of an end: for 4 ranges at most. */
+struct range_row {
+  uint32_t *slots;
+  unsigned count;
+};
+INLINE struct range_row range_magazine_row(struct range_magazines *magazines, unsigned class,
+                                           unsigned end) {
+  unsigned granules = large_granules_of_class(class);
+  uint32_t end_mask = load_relaxed(&density_end_mask);
+  unsigned most = end_mask ? END_SLOTS : RANGE_MAGAZINE_SLOTS;
+  return (struct range_row){
+      .slots = magazines->slots[class - SLAB_CLASS_COUNT] + (end & end_mask) * END_SLOTS,
+      .count = granules <= 4   ? most
+               : granules <= 8 ? 4
+                               : 2};
+}
+
+INLINE size_t range_magazine_pop(struct range_magazines *magazines, unsigned class, unsigned end) {
+  struct range_row row = range_magazine_row(magazines, class, end);
+  uint32_t first = 0;
+  for (unsigned slot = 0; slot < row.count && !first; slot++) {
+    first = row.slots[slot];
+    row.slots[slot] = 0;
   }
   if (!first) return NO_GRANULE;
   add_single_writer(&magazines->bytes, (uint64_t)0 - class_bytes(class));
   return first - 1;
 }
 
-/* A freed range of the class, or NO_GRANULE. */
-INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned class) {
+/* A freed range of the class, for a block that ends there, or NO_GRANULE. */
+INLINE size_t range_magazine_take(struct range_magazines *magazines, unsigned class, unsigned end) {
   if (UNLIKELY(!range_magazines_enter(magazines))) return NO_GRANULE;
-  size_t granule = range_magazine_pop(magazines, class);
+  size_t granule = range_magazine_pop(magazines, class, end);
   range_magazines_leave(magazines);
   return granule;
 }
 
-INLINE bool range_magazine_push(struct range_magazines *magazines, unsigned class, size_t granule) {
-  uint32_t *row = magazines->slots[class - SLAB_CLASS_COUNT];
-  for (unsigned slot = 0; slot < range_magazine_slots(class); slot++) {
-    if (row[slot]) continue;
+INLINE bool range_magazine_push(struct range_magazines *magazines, unsigned class, unsigned end,
+                                size_t granule) {
+  struct range_row row = range_magazine_row(magazines, class, end);
+  for (unsigned slot = 0; slot < row.count; slot++) {
+    if (row.slots[slot]) continue;
     owner_map_set(granule, MAP_TAG_NONE | class);
     keep_store_order();
-    row[slot] = (uint32_t)granule + 1;
+    row.slots[slot] = (uint32_t)granule + 1;
     add_single_writer(&magazines->bytes, class_bytes(class));
     return true;
   }
   return false;
 }
 
-/* Keeps the range of a block that is being freed, whose entry says so then; false when there is no room. */
-INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, size_t granule) {
+/* Keeps the range of a block that is being freed, and ended there, whose entry says so then; false when there is no room. */
+INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
+                                size_t granule) {
   if (UNLIKELY(!range_magazines_enter(magazines))) return false;
-  bool is_kept = range_magazine_push(magazines, class, granule);
+  bool is_kept = range_magazine_push(magazines, class, end, granule);
   range_magazines_leave(magazines);
   return is_kept;
 }
@@ -96,8 +111,9 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
 /* The range is not what it was when it was kept: it had been freed by two threads at once. */
 void range_magazine_found_another(size_t granule, unsigned class);
 
-/* So many of a class go to the cache, as far as there are: how many; or all of all classes.  By the own thread. */
-unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, unsigned most,
+/* Half of what would lie beside the range goes to the cache, as far as it is there: how many; or all of all classes.  By
+ * the own thread. */
+unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
                               struct counters *counters);
 void range_magazines_flush(struct range_magazines *magazines, struct counters *counters);
 /* Ranges that come from the cache; what there is no room for goes to the arenas. */

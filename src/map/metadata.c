@@ -14,7 +14,7 @@ static size_t room_at(uintptr_t address) {
 }
 
 /* A new chunk for the loser of a race is given back: nobody waits for anybody. */
-static bool grow(uintptr_t seen) {
+RESIDENT static bool grow(uintptr_t seen) {
   const struct window_piece piece = {1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;

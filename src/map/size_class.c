@@ -17,10 +17,13 @@ RESIDENT_DATA const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 };
 
 #define DOUBLING(X, base) X((base) / 4 * 5), X((base) / 4 * 6), X((base) / 4 * 7), X((base)*2)
+#define FILLING(X)                                                                 \
+  X(FILLING_CLASS_BYTES(7)), X(FILLING_CLASS_BYTES(6)), X(FILLING_CLASS_BYTES(5)), \
+      X(FILLING_CLASS_BYTES(4))
 #define STEPS(X) X(8), X(16), X(32), X(48), X(64), X(80), X(96), X(112), X(128)
 #define SLAB_CLASSES(X)                                                              \
   STEPS(X), DOUBLING(X, 128), DOUBLING(X, 256), DOUBLING(X, 512), DOUBLING(X, 1024), \
-      DOUBLING(X, 2048), DOUBLING(X, 4096), DOUBLING(X, 8192), DOUBLING(X, 16384)
+      DOUBLING(X, 2048), DOUBLING(X, 4096), DOUBLING(X, 8192), DOUBLING(X, 16384), FILLING(X)
 
 /* As size_of_granules, in a constant expression; the last class's blocks end at LARGE_MAX_BYTES. */
 #define LARGE(granules)                                         \
@@ -30,16 +33,16 @@ RESIDENT_DATA const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] = {
 
 #define BYTES(bytes) (bytes)
 RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
-    SLAB_CLASSES(BYTES), LARGE4(1), LARGE4(5), LARGE4(9), LARGE4(13), LARGE(17),
+    SLAB_CLASSES(BYTES), LARGE4(2), LARGE4(6), LARGE4(10), LARGE4(14),
 };
 
 #define ODD_PART(bytes) ((bytes) >> CONSTANT_LOWEST_BIT(bytes))
-/* As inverse_of_odd, for the four that there are. */
-#define INVERSE(odd)                           \
-  ((odd) == 1   ? UINT64_C(1)                  \
-   : (odd) == 3 ? UINT64_C(0xaaaaaaaaaaaaaaab) \
-   : (odd) == 5 ? UINT64_C(0xcccccccccccccccd) \
-                : UINT64_C(0x6db6db6db6db6db7))
+/* As inverse_of_odd: each step doubles the bits that are right, 5 at first. */
+#define MORE_BITS(odd, inverse) ((inverse) * (2 - (uint64_t)(odd) * (inverse)))
+#define BITS_10(odd) MORE_BITS(odd, ((uint64_t)(odd)*3) ^ 2)
+#define BITS_20(odd) MORE_BITS(odd, BITS_10(odd))
+#define BITS_40(odd) MORE_BITS(odd, BITS_20(odd))
+#define INVERSE(odd) MORE_BITS(odd, BITS_40(odd))
 #define SLOTS(bytes) ((bytes) <= GRANULE_BYTES / 8 ? 1 : (bytes) <= GRANULE_BYTES / 4 ? 2 : 4)
 #define CAPACITY(bytes) (SLOTS(bytes) * GRANULE_BYTES / (bytes))
 #define SHAPE(bytes)                                                                  \

@@ -4,10 +4,12 @@
  *          1 –  8   16, 32, … 128            16-byte steps
  *          9 – 20   160 … 1024               4 per doubling      Tiny ends here
  *         21 – 40   1280 … 32768             4 per doubling      Mid
- *         41 – 57   60 KiB … 1 MiB           one per granule     Large, never in slabs
+ *         41 – 44   37376 … 65408            7, 6, 5, 4 a slab   Mid
+ *         45 – 60   124 KiB … 1 MiB          one per granule     Large, never in slabs
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
+ * The last slab classes fill their slabs, and are no multiples of a page: neighbours begin at different lines (map/colour.h).
  *
  * Large and Big blocks have their colour (map/colour.h): 4 KiB of the last granule are room for it, so
  * that a block may begin anywhere in its first page.
@@ -22,14 +24,15 @@
 #define GRANULE_BYTES ((size_t)1 << GRANULE_SHIFT) /* 64 KiB: the unit of ownership */
 
 #define TINY_MAX_BYTES ((size_t)1024)
-#define MID_MAX_BYTES ((size_t)32 << 10)
+#define STEPPED_MAX_BYTES ((size_t)32 << 10) /* the last of the classes that are 4 per doubling */
+#define MID_MAX_BYTES ((size_t)65408)
 #define LARGE_MAX_BYTES ((size_t)1 << 20)
 #define REQUEST_MAX_BYTES ((size_t)PTRDIFF_MAX)
 
 enum {
   TINY_CLASS_COUNT = 21,
-  SLAB_CLASS_COUNT = 41, /* Tiny and Mid: the classes that live in slabs */
-  LARGE_CLASS_COUNT = 17,
+  SLAB_CLASS_COUNT = 45, /* Tiny and Mid: the classes that live in slabs */
+  LARGE_CLASS_COUNT = 16,
   CLASS_COUNT = SLAB_CLASS_COUNT + LARGE_CLASS_COUNT,
   TINY_TABLE_ENTRIES = TINY_MAX_BYTES / 8 + 1,
 };
@@ -41,11 +44,28 @@ extern const uint32_t class_block_bytes[CLASS_COUNT];
 
 INLINE unsigned tiny_class_of_size(size_t size) { return tiny_class_table[(size + 7) >> 3]; }
 
-/* For sizes in (TINY_MAX_BYTES, MID_MAX_BYTES]: two bits below the highest one choose the step. */
-INLINE unsigned mid_class_of_size(size_t size) {
+/* For sizes in (TINY_MAX_BYTES, STEPPED_MAX_BYTES]: two bits below the highest one choose the step. */
+INLINE unsigned stepped_class_of_size(size_t size) {
   size_t last = size - 1;
   unsigned top = highest_bit(last);
   return (unsigned)(last >> (top - 2)) + 4 * top - (4 * 10 + 4 - TINY_CLASS_COUNT);
+}
+
+/* For sizes in (STEPPED_MAX_BYTES, MID_MAX_BYTES]: 7, 6, 5 and 4 blocks fill a slab of 256 KiB but for some units, so
+ * that none is a multiple of a page. */
+enum { FILLING_UNIT_BYTES = 128, FILLING_CLASS_COUNT = 4 };
+#define FILLING_CLASS_BYTES(blocks) \
+  ((((size_t)256 << 10) - 1) / (blocks) / FILLING_UNIT_BYTES * FILLING_UNIT_BYTES)
+INLINE unsigned filling_class_of_size(size_t size) {
+  unsigned steps = (unsigned)(size > FILLING_CLASS_BYTES(7)) +
+                   (unsigned)(size > FILLING_CLASS_BYTES(6)) +
+                   (unsigned)(size > FILLING_CLASS_BYTES(5));
+  return SLAB_CLASS_COUNT - FILLING_CLASS_COUNT + steps;
+}
+
+/* For sizes in (TINY_MAX_BYTES, MID_MAX_BYTES]. */
+INLINE unsigned mid_class_of_size(size_t size) {
+  return size <= STEPPED_MAX_BYTES ? stepped_class_of_size(size) : filling_class_of_size(size);
 }
 
 enum { COLOUR_ROOM_BYTES = 4096 };
@@ -59,9 +79,13 @@ INLINE size_t size_of_granules(size_t granules) {
   return (granules << GRANULE_SHIFT) - COLOUR_ROOM_BYTES;
 }
 
-/* Of a Large block's range. */
+/* Of a Large block's range, however small the block: what is asked for is above a granule, or has an alignment that is. */
+enum { LARGE_GRANULES_MIN = 2, LARGE_GRANULES_MAX = LARGE_GRANULES_MIN + LARGE_CLASS_COUNT - 1 };
 INLINE unsigned large_class_of_granules(size_t granules) {
-  return SLAB_CLASS_COUNT - 1 + (unsigned)granules;
+  return SLAB_CLASS_COUNT - LARGE_GRANULES_MIN + (unsigned)granules;
+}
+INLINE unsigned large_granules_of_class(unsigned class) {
+  return class - SLAB_CLASS_COUNT + LARGE_GRANULES_MIN;
 }
 /* For sizes in (MID_MAX_BYTES, LARGE_MAX_BYTES]. */
 INLINE unsigned large_class_of_size(size_t size) {
@@ -73,12 +97,14 @@ INLINE unsigned class_of_size(size_t size) {
   return size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
 }
 
-/* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when it is
- * above MID_MAX_BYTES.  A class has it whose size is a multiple of it, because slabs begin at granules; and a multiple of
+/* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when there is
+ * none.  A class has it whose size is a multiple of it, because slabs begin at granules; and a multiple of
  * it is a class of its own, or falls between steps that are multiples of it. */
 INLINE unsigned slab_class_of(size_t size, size_t alignment) {
-  if (UNLIKELY(alignment > MID_MAX_BYTES)) return SLAB_CLASS_COUNT;
+  if (UNLIKELY(alignment > STEPPED_MAX_BYTES)) return SLAB_CLASS_COUNT;
   size_t bytes = round_up(size ? size : 1, alignment);
+  if (UNLIKELY(bytes > STEPPED_MAX_BYTES && alignment > FILLING_UNIT_BYTES))
+    return SLAB_CLASS_COUNT;
   return bytes <= TINY_MAX_BYTES ? tiny_class_of_size(bytes) : mid_class_of_size(bytes);
 }
 
@@ -87,7 +113,7 @@ INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
 
-/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks.  A thread that frees blocks in
+/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks, or, above 32 KiB, for 4.  A thread that frees blocks in
  * random order asks here, and not the slab's record: a cache line less for each block. */
 struct slab_shape {
   uint64_t inverse; /* of block_bytes' odd part */

@@ -18,7 +18,7 @@ static void write_memory(struct writer *writer, const struct snapshot *snapshot)
   writer->figure(writer, "mapped_bytes", snapshot->mapped_bytes,
                  "SuperSlabs and ranges that have address space");
   writer->figure(writer, "slab_out_bytes", snapshot->slab_bytes_out,
-                 "in blocks up to 32 KiB: live, or cached by threads");
+                 "in blocks up to 64 KiB: live, or cached by threads");
   writer->figure(writer, "dirty_free_bytes", snapshot->dirty_free_bytes, "free, given back by age");
 }
 

@@ -88,7 +88,7 @@ static bool is_unloading_known(void) {
 #endif
 }
 
-void os_note_modules(bool is_first_load) {
+RESIDENT void os_note_modules(bool is_first_load) {
   unsigned count = 0;
   bool all_stay = is_first_load || os_is_in_program() || !is_unloading_known();
   if (can_ask_linker() || !&dl_iterate_phdr || load_relaxed(&noted_count) || !all_stay) return;

@@ -24,6 +24,7 @@ struct range_info {
   uint16_t colour_bytes; /* where its block begins, from the first granule's start */
   bool is_zero;          /* reads as zero: no need to clear */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
+  uint8_t end;           /* of its block, in END_STEP_BYTES of the last granule (large/density.h) */
   bool is_closed;        /* hardened mode: all its pages are; false: some may be */
   bool is_sampled;       /* its block may be in the table of samples (profile/samples.h) */
 };

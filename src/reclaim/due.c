@@ -97,7 +97,7 @@ NOINLINE static void flush(struct heap *heap, bool is_idle) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
-  owner_drain_all(&heap->owner);
+  owner_drain_all(&heap->owner, RECLAIM_SLABS_A_STEP);
   latch_give(&heap->owner);
   heap_leave(heap);
 }

@@ -196,7 +196,7 @@ static void scan(struct heap *heap) {
   if (!turns || !goes_on) stop(excess_over(live_bytes()));
 }
 
-static void go_on(struct heap *heap) {
+NOINLINE static void go_on(struct heap *heap) {
   switch (load_relaxed(&stage)) {
     case WAITING: wait(heap); break;
     case GIVING: give_slabs(heap); break;

@@ -197,7 +197,7 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
   if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
-  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner);
+  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner, RECLAIM_SLABS_A_STEP);
   latch_give(&heap->owner);
   if (!was_entered) heap_leave(heap);
 }

@@ -33,7 +33,7 @@ enum reclaim_reason {
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 
 /* Of the thread's own slabs a step scans so many for free pages, going on where the last one ended. */
-enum { RECLAIM_SLABS_A_STEP = 1024 };
+enum { RECLAIM_SLABS_A_STEP = 512 };
 
 /* Less than the option says when the cgroup's memory is nearly used up; more while what went back is wanted again
  * (reclaim/regret.h). */

@@ -193,13 +193,15 @@ RESIDENT static void release_if_free(struct slab *slab, struct owner *owner) {
     slab_try_release(slab, owner);
 }
 
-/* Wholly free slabs in the partial list. */
-static void release_listed(struct owner *owner, unsigned class) {
+/* Wholly free slabs among the first in the partial list; how many more may be looked at. */
+static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_max) {
   struct bin *bin = &owner->bins[class];
-  for (struct slab *slab = bin->partial, *next; slab && bin->free_count; slab = next) {
+  struct slab *slab = bin->partial;
+  for (struct slab *next; slab && bin->free_count && slabs_max; slab = next, slabs_max--) {
     next = slab->next;
     if (slab->free_local == slab->capacity) slab_try_release(slab, owner);
   }
+  return slabs_max;
 }
 
 LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
@@ -214,10 +216,11 @@ LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
   }
 }
 
-RESIDENT void owner_drain_all(struct owner *owner) {
+RESIDENT void owner_drain_all(struct owner *owner, size_t slabs_max) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
     pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) release_listed(owner, class);
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    if (owner->bins[class].free_count) slabs_max = release_listed(owner, class, slabs_max);
 }
 
 RESIDENT void owner_collect_all(struct owner *owner) {

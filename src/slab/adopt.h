@@ -25,8 +25,9 @@ bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge);
  * Latch. */
 void owner_release_free_slabs(struct owner *owner);
 
-/* Latch.  Drains all pending queues; wholly free slabs, those kept in reserve too, go to the pool. */
-void owner_drain_all(struct owner *owner);
+/* Latch.  Drains all pending queues; wholly free slabs, those kept in reserve too, go to the pool, if they are among the
+ * first `slabs_max` on its lists: the free pages of others are found by pages_scan. */
+void owner_drain_all(struct owner *owner, size_t slabs_max);
 
 /* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
 void owner_collect_all(struct owner *owner);

@@ -21,10 +21,21 @@ static bool are_free(const struct slab *slab, unsigned first, unsigned last) {
   return !(~slab->local[last / 64] & wanted & low_bits(last % 64 + 1));
 }
 
+/* Where there are fewer blocks than pages: all but those of blocks that are not free. */
+static uint64_t free_pages_of_few(const struct slab *slab, uint32_t end) {
+  uint64_t used = 0;
+  for (uint64_t rest = ~slab->local[0] & low_bits(slab->capacity); rest; rest &= rest - 1) {
+    uintptr_t first = (uintptr_t)lowest_bit(rest) * slab->block_bytes;
+    used |= pages_of_bytes(first, first + slab->block_bytes - 1);
+  }
+  return pages_of_bytes(0, end - 1) & ~used;
+}
+
 /* All blocks that lie in them, wholly or in part, are free. */
 static uint64_t free_pages(const struct slab *slab) {
   const uint32_t page_bytes = (uint32_t)os_page_bytes();
   const uint32_t end = (uint32_t)slab->capacity * slab->block_bytes;
+  if (slab->block_bytes > page_bytes && slab->capacity <= 64) return free_pages_of_few(slab, end);
   uint64_t pages = 0, bit = 1;
   for (uint32_t begin = 0; begin < end; begin += page_bytes, bit <<= 1) {
     uint32_t last = end - begin < page_bytes ? end - 1 : begin + page_bytes - 1;

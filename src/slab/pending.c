@@ -90,7 +90,7 @@ RESIDENT bool pending_drain(struct slab *slab, struct owner *owner) {
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
 }
 
-RESIDENT unsigned pending_release(struct owner *owner, unsigned class, unsigned probes,
+LONG_LIVED unsigned pending_release(struct owner *owner, unsigned class, unsigned probes,
                                   unsigned most) {
   struct slab *kept = NULL, *slab;
   unsigned drained = 0;

@@ -162,7 +162,7 @@ static void *allocate_and_free(void *unused) {
     spin_ms(ROUND_MS);
   }
   for (int i = 0; i < 1000; i++) {
-    free(malloc(60000)); /* density is looked at, now and then */
+    free(malloc(100000)); /* density is looked at, now and then */
   }
   return unused;
 }

@@ -16,9 +16,10 @@ static void check_resident(size_t size) {
 static void fill(size_t size, size_t next_size) {
   chain_link *chain = NULL, *others = NULL;
   size_t got = chain_grow_touched(&chain, size);
-  /* Above 32 KiB a block takes whole pages and one more, below its class, at most a third more. */
-  size_t least = limit_bytes / 100 * (size > 32 * KIB ? 92 : 90) * size /
-                 (size > 32 * KIB ? (size + 8191) / 4096 * 4096 : size * 4 / 3);
+  /* From 64 KiB on a block takes whole pages and one more, below its class, at most a third more. */
+  bool is_range = size >= 64 * KIB;
+  size_t least = limit_bytes / 100 * (is_range ? 92 : 90) * size /
+                 (is_range ? (size + 8191) / 4096 * 4096 : size * 4 / 3);
   CHECK_MSG((got + 1) * size >= least, "%zu KiB in blocks of %zu, at least %zu expected",
             got * size / KIB, size, least / KIB);
   check_resident(size);

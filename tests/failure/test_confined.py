@@ -55,7 +55,7 @@ NO_CALLS = set(
     """
     _ZSt15get_new_handlerv _ZSt17__throw_bad_allocv __environ environ __errno_location
     __libc_single_threaded _dl_find_object backtrace dladdr dlsym fprintf fputs fwrite getauxval memchr memcmp
-    memcpy memmove memset strlen sigfillset syscall pthread_attr_destroy pthread_attr_init
+    dl_iterate_phdr memcpy memmove memset strlen sigfillset syscall pthread_attr_destroy pthread_attr_init
     pthread_attr_setdetachstate pthread_attr_setstacksize pthread_attr_setinheritsched
     pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_key_create pthread_setspecific
     pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_setname_np
@@ -76,6 +76,7 @@ def calls_of_sources(root: Path, lib: Path) -> set[str]:
     text = "".join(path.read_text() for path in (root / "src/os").glob("os_linux*.c"))
     made = set(re.findall(r"\bSYS_(\w+)", text))
     made |= {"clone3"} if "pthread_create(" in text else set()  # which is the library's own first
+    made |= {"clone"} if 'os_next_symbol("clone")' in text else set()
     lines = subprocess.run(
         ["nm", "-D", "--undefined-only", lib], capture_output=True, text=True, check=True
     ).stdout.splitlines()

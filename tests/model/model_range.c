@@ -185,7 +185,7 @@ static void check_freed_once(void) {
   require_laws();
   size_t cached[2];
   unsigned class = large_class_of_granules(block_granules);
-  MODEL_REQUIRE(range_cache_take(class, SITE, cached, 2, mine()) == 1);
+  MODEL_REQUIRE(range_cache_take(&(struct range_wish){class, SITE, 0}, cached, 2, mine()) == 1);
   MODEL_REQUIRE(cached[0] == granule_of(block) && dirty_granules() == 0);
   MODEL_REQUIRE(load_relaxed(&totals.large_live_bytes) == 0);
 }
@@ -195,11 +195,12 @@ static const struct model_mutant twice_mutants[] = {
 
 /* ---- the cache: kept by one thread, found by another, given back by a third ------------------------------------- */
 
-enum { CLASS = SLAB_CLASS_COUNT - 1 + GRANULES };
+enum { CLASS = SLAB_CLASS_COUNT - LARGE_GRANULES_MIN + GRANULES };
 
 static size_t find_one(void) {
   size_t found;
-  return range_cache_take(CLASS, SITE, &found, 1, mine()) ? found : NO_GRANULE;
+  return range_cache_take(&(struct range_wish){CLASS, SITE, 0}, &found, 1, mine()) ? found
+                                                                                   : NO_GRANULE;
 }
 
 static void keep(void) {
@@ -236,15 +237,16 @@ static void set_up_magazines(void) {
   set_up();
   own = range_magazines_make();
   MODEL_REQUIRE(own);
+  thread_number_forget(); /* the threads have others than the one that sets up */
 }
 
 static void keep_own(void) {
   range_info(left)->stamp_ms = 1;
-  if (!range_magazine_keep(own, CLASS, left)) hold(left);
+  if (!range_magazine_keep(own, CLASS, 0, left)) hold(left);
 }
 static void keep_and_take(void) {
   keep_own();
-  size_t found = range_magazine_take(own, CLASS);
+  size_t found = range_magazine_take(own, CLASS, 0);
   if (found == NO_GRANULE) return;
   hold(found);
   range_info(found)->stamp_ms = 2;
@@ -254,7 +256,7 @@ static void keep_and_take(void) {
 static void check_magazine(void) {
   require_laws();
   MODEL_REQUIRE(!load_relaxed(&own->is_used) && !load_relaxed(&own->is_closed));
-  size_t found = range_magazine_take(own, CLASS);
+  size_t found = range_magazine_take(own, CLASS, 0);
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
 }
 

@@ -13,7 +13,11 @@
 #include "slab/slab.h"
 
 /* Slabs of 8 blocks in four slots: few blocks, one bitmap word. */
-enum { CLASS_32K = SLAB_CLASS_COUNT - 1, CLASS_28K = SLAB_CLASS_COUNT - 2, SLAB_BLOCKS = 8 };
+enum {
+  CLASS_32K = SLAB_CLASS_COUNT - FILLING_CLASS_COUNT - 1,
+  CLASS_28K = CLASS_32K - 1,
+  SLAB_BLOCKS = 8
+};
 
 static struct owner one = {.number = 1, .tag = 1u << MAP_TAG_SHIFT};
 static struct owner two = {.number = 2, .tag = 2u << MAP_TAG_SHIFT};

@@ -161,7 +161,8 @@ def test_both_forms_agree(compiled: Callable[..., Path], stepper: Callable[..., 
     target = open_process(program.pid)
     quick, full = take(target, "counters"), take(target)
     assert quick.counters == full.counters
-    assert quick.memory.cached_bytes == full.memory.cached_bytes > 0
+    assert quick.memory.cached_bytes == full.memory.cached_bytes
+    assert full.memory.cached_bytes > 0 or remote  # what an ended thread had cached went home
     waiting_bytes = sum((c.remote_blocks or 0) * c.block_bytes for c in full.classes)
     assert (waiting_bytes > 0) == (who == "other thread")
     assert quick.memory.live_bytes == full.memory.live_bytes + waiting_bytes

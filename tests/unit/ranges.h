@@ -10,11 +10,13 @@
 #include "pool/range.h"
 
 /* The class of the ranges in these tests, and its size. */
-enum { CLASS = SLAB_CLASS_COUNT + 1, GRANULES = 2 };
+enum { CLASS = SLAB_CLASS_COUNT, GRANULES = 2 };
 
 static struct counters counters;
 
-static inline void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1)); }
+static inline void set_up(void) {
+  REQUIRE(window_init(UINT64_C(64) << 30) && metadata_allocate(1));
+}
 
 /* A range of fresh memory, as of now, that was asked for at site. */
 static inline size_t fresh_of(size_t granules, uint32_t site) {
@@ -29,7 +31,8 @@ static inline size_t fresh(uint32_t site) { return fresh_of(GRANULES, site); }
 /* From the cache of all threads. */
 static inline size_t take(unsigned class, uint32_t site) {
   size_t granule;
-  return range_cache_take(class, site, &granule, 1, &counters) ? granule : NO_GRANULE;
+  const struct range_wish wish = {.class = class, .site = site};
+  return range_cache_take(&wish, &granule, 1, &counters) ? granule : NO_GRANULE;
 }
 
 static inline uint64_t dirty_granules(void) {

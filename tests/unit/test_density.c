@@ -50,6 +50,35 @@ static int stay_as_it_is_between(const void *unused) {
   return 0;
 }
 
+/* Whose blocks are touched at their beginning alone may end anywhere. */
+static int judge_ends(const void *unused) {
+  (void)unused;
+  size_t granule = set_up();
+  come_back(granule, 0);
+  REQUIRE(!load_relaxed(&density_end_mask));
+  for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS - 8);
+  REQUIRE(density_is_low() && load_relaxed(&density_end_mask) == RANGE_ENDS - 1);
+  for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS);
+  REQUIRE(density_is_low() && !load_relaxed(&density_end_mask));
+  for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS - 8);
+  REQUIRE(load_relaxed(&density_end_mask) == RANGE_ENDS - 1);
+  come_back(granule, 0);
+  REQUIRE(!load_relaxed(&density_end_mask));
+  return 0;
+}
+
+/* Eighths of the last granule, which begins a page before a multiple of its size. */
+static int know_ends(const void *unused) {
+  (void)unused;
+  for (size_t granules = 2; granules < 5; granules++) {
+    size_t first = size_of_granules(granules - 1) + 1;
+    for (size_t bytes = first; bytes <= size_of_granules(granules); bytes += 61)
+      REQUIRE(density_end_of(bytes) == (bytes - first) / END_STEP_BYTES);
+    REQUIRE(density_end_of(size_of_granules(granules)) == RANGE_ENDS - 1);
+  }
+  return 0;
+}
+
 static int follow_the_program(const void *unused) {
   (void)unused;
   size_t granule = set_up();
@@ -65,12 +94,16 @@ static int follow_the_program(const void *unused) {
 CHILD_TEST(judge_after_some_looks)
 CHILD_TEST(stay_as_it_is_between)
 CHILD_TEST(follow_the_program)
+CHILD_TEST(judge_ends)
+CHILD_TEST(know_ends)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_judge_after_some_looks),
       cmocka_unit_test(test_stay_as_it_is_between),
       cmocka_unit_test(test_follow_the_program),
+      cmocka_unit_test(test_judge_ends),
+      cmocka_unit_test(test_know_ends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

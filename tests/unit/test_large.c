@@ -1,4 +1,4 @@
-/* src/large/large: blocks of 32 KiB to 1 MiB. */
+/* src/large/large: blocks of 64 KiB to 1 MiB. */
 #include "heaps.h"
 #include "large/large.h"
 #include "map/colour.h"
@@ -12,7 +12,7 @@ static int have_colours(const void *unused) {
   (void)unused;
   start_library();
   for (unsigned index = 0; index < BLOCKS; index++) {
-    uintptr_t offset = (uintptr_t)must_malloc(50 << 10) % GRANULE_BYTES;
+    uintptr_t offset = (uintptr_t)must_malloc(150 << 10) % GRANULE_BYTES;
     REQUIRE(offset < COLOUR_ROOM_BYTES && offset % STEP == 0);
     colours += !is_used[offset / STEP];
     is_used[offset / STEP] = true;
@@ -40,7 +40,7 @@ static int align_first(const void *unused) {
 static int own_whole_granules(const void *unused) {
   (void)unused;
   start_library();
-  for (size_t size = (32 << 10) + 1; size <= 1 << 20; size += 9973) {
+  for (size_t size = MID_MAX_BYTES + 1; size <= 1 << 20; size += 9973) {
     unsigned char *block = must_malloc(size);
     REQUIRE((uintptr_t)block % GRANULE_BYTES < COLOUR_ROOM_BYTES);
     REQUIRE(hak_malloc_usable_size(block) == class_bytes(large_class_of_size(size)));
@@ -116,6 +116,30 @@ static int stay_whole(const void *unused) {
   return 0;
 }
 
+/* What touches just the ends of its blocks gets those again that ended there. */
+static int end_where_they_did(const void *unused) {
+  enum { BYTES = 300000, ELSEWHERE = 310000 };
+  (void)unused;
+  start_library();
+  os_fake.untouched_parts = 250;
+  for (unsigned round = 0; round < 200; round++) {
+    void *blocks[20];
+    for (unsigned index = 0; index < 20; index++) blocks[index] = must_malloc(BYTES);
+    for (unsigned index = 0; index < 20; index++) hak_free(blocks[index]);
+  }
+  REQUIRE(large_class_of_size(BYTES) == large_class_of_size(ELSEWHERE));
+  void *block = must_malloc(BYTES);
+  hak_free(block);
+  uint64_t mapped_bytes = look().mapped_bytes;
+  void *other = must_malloc(ELSEWHERE);
+  REQUIRE(other != block && must_malloc(BYTES) == block);
+  REQUIRE(look().mapped_bytes - mapped_bytes <= CHUNK_BYTES);
+  hak_free(other);
+  REQUIRE(must_malloc(ELSEWHERE) == other);
+  return 0;
+}
+
+CHILD_TEST(end_where_they_did)
 CHILD_TEST(have_colours)
 CHILD_TEST(align_first)
 CHILD_TEST(own_whole_granules)
@@ -129,7 +153,7 @@ int main(void) {
       cmocka_unit_test(test_have_colours),       cmocka_unit_test(test_align_first),
       cmocka_unit_test(test_own_whole_granules), cmocka_unit_test(test_find_by_site),
       cmocka_unit_test(test_read_as_zero),       cmocka_unit_test(test_change_threads),
-      cmocka_unit_test(test_stay_whole),
+      cmocka_unit_test(test_stay_whole),         cmocka_unit_test(test_end_where_they_did),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,15 +16,38 @@ static int keep_and_find(const void *unused) {
   return 0;
 }
 
+/* Where ends count, ranges of other ends stay, the call site's too. */
+static int find_by_ends(const void *unused) {
+  size_t granules[2];
+  (void)unused;
+  set_up();
+  for (unsigned end = 0; end < RANGE_ENDS; end++) {
+    size_t granule = fresh(8);
+    range_info(granule)->end = (uint8_t)end;
+    range_cache_give(granule, CLASS, &counters);
+  }
+  store_relaxed(&density_end_mask, RANGE_ENDS - 1);
+  for (uint8_t end = 0; end < RANGE_ENDS; end += 3) {
+    const struct range_wish wish = {CLASS, end ? 8 : 9, end};
+    REQUIRE(range_cache_take(&wish, granules, 2, &counters) == 1);
+    REQUIRE(range_info(granules[0])->end == end);
+    REQUIRE(range_cache_take(&wish, granules, 2, &counters) == 0);
+  }
+  store_relaxed(&density_end_mask, 0);
+  for (unsigned rest = 0; rest < RANGE_ENDS - 3; rest++) REQUIRE(take(CLASS, 8) != NO_GRANULE);
+  REQUIRE(take(CLASS, 8) == NO_GRANULE);
+  return 0;
+}
+
 static int find_some_at_once(const void *unused) {
   size_t granules[3];
   (void)unused;
   set_up();
   for (unsigned index = 0; index < 5; index++) range_cache_give(fresh(7), CLASS, &counters);
-  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 3);
+  REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 3);
   REQUIRE(granules[0] != granules[1] && granules[1] != granules[2] && granules[0] != granules[2]);
-  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 2);
-  REQUIRE(range_cache_take(CLASS, 7, granules, 3, &counters) == 0);
+  REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 2);
+  REQUIRE(range_cache_take(&(struct range_wish){CLASS, 7, 0}, granules, 3, &counters) == 0);
   return 0;
 }
 
@@ -34,7 +57,7 @@ static int hold_so_much(const void *unused) {
   set_up();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
     uint64_t dirty = dirty_granules();
-    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
+    size_t granules = large_granules_of_class(class), kept = 0;
     for (;; kept++) {
       range_cache_give(fresh_of(granules, 7), class, &counters);
       if (dirty_granules() != dirty) break;
@@ -65,15 +88,15 @@ static int go_back_by_age(const void *unused) {
 }
 
 CHILD_TEST(keep_and_find)
+CHILD_TEST(find_by_ends)
 CHILD_TEST(find_some_at_once)
 CHILD_TEST(hold_so_much)
 CHILD_TEST(go_back_by_age)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_keep_and_find),
-      cmocka_unit_test(test_find_some_at_once),
-      cmocka_unit_test(test_hold_so_much),
+      cmocka_unit_test(test_keep_and_find),     cmocka_unit_test(test_find_by_ends),
+      cmocka_unit_test(test_find_some_at_once), cmocka_unit_test(test_hold_so_much),
       cmocka_unit_test(test_go_back_by_age),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,11 +19,11 @@ static int merge_before_growth(const void *unused) {
   os_fake_advance_ms(10);
   for (unsigned turn = 0; turn < 2; turn++) {
     range_cache_give(fresh(7), CLASS, &counters);
-    REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
-    REQUIRE(range_magazine_keep(others, CLASS, fresh(7)));
+    REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
+    REQUIRE(range_magazine_keep(others, CLASS, 0, fresh(7)));
     REQUIRE(range_magazines_merge(own, &counters));
     REQUIRE(dirty_granules() == (turn ? 5 : 3) * GRANULES);
-    REQUIRE((range_magazine_take(others, CLASS) == NO_GRANULE) == (turn == 0));
+    REQUIRE((range_magazine_take(others, CLASS, 0) == NO_GRANULE) == (turn == 0));
   }
   return 0;
 }
@@ -35,14 +35,39 @@ static int keep_in_a_magazine(const void *unused) {
   set_up();
   struct range_magazines *own = range_magazines_make();
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
-    size_t granules = class - SLAB_CLASS_COUNT + 1, kept = 0;
-    while (range_magazine_keep(own, class, fresh_of(granules, 7))) kept++;
-    REQUIRE(kept == range_magazine_slots(class) && kept <= RANGE_MAGAZINE_SLOTS);
+    size_t granules = large_granules_of_class(class), kept = 0;
+    while (range_magazine_keep(own, class, 0, fresh_of(granules, 7))) kept++;
+    REQUIRE(kept == range_magazine_row(own, class, 0).count && kept <= RANGE_MAGAZINE_SLOTS);
     REQUIRE(kept == 2 || kept * class_bytes(class) <= 2 << 20);
-    while (range_magazine_take(own, class) != NO_GRANULE) kept--;
+    while (range_magazine_take(own, class, 0) != NO_GRANULE) kept--;
     REQUIRE(kept == 0);
   }
   REQUIRE(load_relaxed(&own->bytes) == 0);
+  return 0;
+}
+
+/* Where ends count, a range is taken for blocks that end where it did.  What was kept before is found by a round. */
+static int keep_by_ends(const void *unused) {
+  struct purge everything = PURGE_EVERYTHING;
+  (void)unused;
+  set_up();
+  struct range_magazines *own = range_magazines_make();
+  for (unsigned kept = 0; kept < RANGE_MAGAZINE_SLOTS; kept++)
+    REQUIRE(range_magazine_keep(own, CLASS, kept % RANGE_ENDS, fresh(7)));
+  store_relaxed(&density_end_mask, RANGE_ENDS - 1);
+  for (unsigned end = 2; end < RANGE_ENDS; end++) {
+    size_t granules[END_SLOTS];
+    REQUIRE(range_magazine_take(own, CLASS, end) == NO_GRANULE);
+    for (unsigned slot = 0; slot < END_SLOTS; slot++)
+      REQUIRE(range_magazine_keep(own, CLASS, end, granules[slot] = fresh(7)));
+    REQUIRE(!range_magazine_keep(own, CLASS, end, fresh(7)));
+    REQUIRE(range_magazine_take(own, CLASS, end) == granules[0]);
+  }
+  store_relaxed(&density_end_mask, 0);
+  uint64_t kept_bytes = RANGE_MAGAZINE_SLOTS + (RANGE_ENDS - 2) * (END_SLOTS - 1);
+  REQUIRE(load_relaxed(&own->bytes) == kept_bytes * class_bytes(CLASS));
+  range_magazines_purge(&everything, &counters);
+  REQUIRE(load_relaxed(&own->bytes) == 0 && dirty_granules() == kept_bytes * GRANULES);
   return 0;
 }
 
@@ -52,13 +77,13 @@ static int leave_alone_what_is_in_use(const void *unused) {
   (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
-  REQUIRE(range_magazine_keep(own, CLASS, fresh(7)) && range_magazines_enter(own));
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)) && range_magazines_enter(own));
   range_magazines_purge(&everything, &counters);
   REQUIRE(everything.work_remains && dirty_granules() == 0);
   range_magazines_leave(own);
   store_relaxed(&own->is_closed, 1);
-  REQUIRE(range_magazine_take(own, CLASS) == NO_GRANULE && !load_relaxed(&own->is_used));
-  REQUIRE(!range_magazine_keep(own, CLASS, fresh(7)));
+  REQUIRE(range_magazine_take(own, CLASS, 0) == NO_GRANULE && !load_relaxed(&own->is_used));
+  REQUIRE(!range_magazine_keep(own, CLASS, 0, fresh(7)));
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == 0);
   store_relaxed(&own->is_closed, 0);
@@ -73,7 +98,7 @@ static int leave_alone_once_the_barrier_is_refused(const void *unused) {
   (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
-  REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   if (!load_relaxed(&range_magazines_have_barrier)) return 0; /* this kernel has none */
   os_fake.is_confined = true;
   for (unsigned turn = 0; turn < 2; turn++) {
@@ -95,7 +120,7 @@ static int go_on_after_a_child_of_vfork(const void *unused) {
   (void)unused;
   set_up();
   struct range_magazines *own = range_magazines_make();
-  REQUIRE(range_magazine_keep(own, CLASS, fresh(7)));
+  REQUIRE(range_magazine_keep(own, CLASS, 0, fresh(7)));
   pid_t child = vfork();
   if (child == 0) {
     store_relaxed(&own->is_closed, thread_number()); /* as close_some does */
@@ -117,14 +142,14 @@ static int empty_many(const void *unused) {
   struct range_magazines *all[MANY];
   for (unsigned index = 0; index < MANY; index++) {
     REQUIRE((all[index] = range_magazines_make()));
-    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+    REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
   }
   range_magazines_purge(&step, &counters);
   REQUIRE(step.is_cut && dirty_granules() < MANY * GRANULES);
   range_magazines_purge(&step, &counters);
   REQUIRE(dirty_granules() == MANY * GRANULES);
   for (unsigned index = 0; index < MANY; index++)
-    REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+    REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
   range_magazines_purge(&everything, &counters);
   REQUIRE(dirty_granules() == 2 * MANY * GRANULES);
   return 0;
@@ -135,7 +160,7 @@ static struct range_magazines *make_with_one(uint32_t age_ms) {
   size_t granule = fresh(7);
   REQUIRE(made != NULL);
   range_info(granule)->stamp_ms -= age_ms;
-  REQUIRE(range_magazine_keep(made, CLASS, granule));
+  REQUIRE(range_magazine_keep(made, CLASS, 0, granule));
   return made;
 }
 
@@ -152,7 +177,7 @@ static int empty_all_from_the_middle(const void *unused) {
   REQUIRE(step.is_cut);
   for (unsigned index = 0; index < MANY; index++)
     if (!load_relaxed(&all[index]->bytes))
-      REQUIRE(range_magazine_keep(all[index], CLASS, fresh(7)));
+      REQUIRE(range_magazine_keep(all[index], CLASS, 0, fresh(7)));
   purge_note_call(&everything);
   range_magazines_purge(&everything, &counters);
   REQUIRE(range_magazines_bytes() == 0 && !everything.is_cut && !everything.work_remains);
@@ -346,7 +371,7 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
   REQUIRE(take(CLASS, 7) == NO_GRANULE);
   range_cache_give(fresh(7), CLASS, &counters);
   REQUIRE(take(CLASS, 7) != NO_GRANULE);
-  REQUIRE(range_magazine_take(used, CLASS) != NO_GRANULE);
+  REQUIRE(range_magazine_take(used, CLASS, 0) != NO_GRANULE);
   return 0;
 }
 
@@ -373,7 +398,7 @@ static int go_on_in_a_child(const void *unused) {
   set_up();
   os_fake.is_multi_threaded = true;
   struct range_magazines *used = range_magazines_make();
-  REQUIRE(range_magazine_keep(used, CLASS, fresh(7)) && range_magazines_enter(used));
+  REQUIRE(range_magazine_keep(used, CLASS, 0, fresh(7)) && range_magazines_enter(used));
   fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   size_t lost = fresh_of((size_t)8 * GRANULES_PER_CHUNK, 7);
   range_cache_give(lost, CLASS, &counters);
@@ -390,6 +415,7 @@ static int go_on_in_a_child(const void *unused) {
 
 CHILD_TEST(merge_before_growth)
 CHILD_TEST(keep_in_a_magazine)
+CHILD_TEST(keep_by_ends)
 CHILD_TEST(leave_alone_what_is_in_use)
 CHILD_TEST(leave_alone_once_the_barrier_is_refused)
 CHILD_TEST(go_on_after_a_child_of_vfork)
@@ -410,6 +436,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_merge_before_growth),
       cmocka_unit_test(test_keep_in_a_magazine),
+      cmocka_unit_test(test_keep_by_ends),
       cmocka_unit_test(test_leave_alone_what_is_in_use),
       cmocka_unit_test(test_leave_alone_once_the_barrier_is_refused),
       cmocka_unit_test(test_go_on_after_a_child_of_vfork),

@@ -40,10 +40,12 @@ static void test_natural_alignment(void **state) {
 
 static void test_smallest_aligned_class(void **state) {
   (void)state;
-  for (size_t alignment = 1; alignment <= MID_MAX_BYTES; alignment *= 2)
+  for (size_t alignment = 1; alignment <= STEPPED_MAX_BYTES; alignment *= 2)
     for (size_t size = 0; size <= MID_MAX_BYTES; size++) {
       unsigned class = class_of_size(size);
-      while (class_bytes(class) % alignment) class ++;
+      while (class < SLAB_CLASS_COUNT && class_bytes(class) % alignment) class ++;
+      if (class_bytes(class) > STEPPED_MAX_BYTES && alignment > FILLING_UNIT_BYTES)
+        class = SLAB_CLASS_COUNT; /* a multiple by chance */
       if (slab_class_of(size, alignment) != class) fail_msg("size %zu, by %zu", size, alignment);
     }
   assert_int_equal(slab_class_of(1, MID_MAX_BYTES * 2), SLAB_CLASS_COUNT);
@@ -55,7 +57,8 @@ static void test_shapes_of_slabs(void **state) {
     const struct slab_shape *shape = &slab_shapes[class];
     assert_int_equal(shape->block_bytes, class_bytes(class));
     assert_int_equal(shape->capacity, slots_of_class(class) * GRANULE_BYTES / class_bytes(class));
-    assert_true(shape->capacity >= 8 && shape->slot_count <= 4);
+    assert_true(shape->capacity >= (class_bytes(class) <= STEPPED_MAX_BYTES ? 8 : 4));
+    assert_true(shape->slot_count <= 4);
     assert_int_equal(shape->word_count, (shape->capacity + 63) / 64);
     assert_true(shape->inverse == inverse_of_odd(class_bytes(class) >> shape->shift));
     assert_true(class_bytes(class) >> shape->shift & 1);
@@ -71,9 +74,11 @@ static void test_tiers(void **state) {
   assert_string_equal(class_tier_name(TINY_CLASS_COUNT - 1), "tiny");
   assert_string_equal(class_tier_name(TINY_CLASS_COUNT), "mid");
   assert_string_equal(class_tier_name(SLAB_CLASS_COUNT), "large");
-  assert_int_equal((int)large_class_of_granules(1), SLAB_CLASS_COUNT);
+  assert_int_equal((int)large_class_of_granules(2), SLAB_CLASS_COUNT);
   assert_int_equal((int)large_class_of_granules(17), CLASS_COUNT - 1); /* room for its colour */
   assert_int_equal(class_bytes(CLASS_COUNT - 1), LARGE_MAX_BYTES);
+  for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++)
+    assert_int_equal(large_class_of_granules(large_granules_of_class(class)), class);
 }
 
 int main(void) {

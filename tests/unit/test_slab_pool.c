@@ -11,9 +11,7 @@ static struct counters counters;
 
 static uint64_t counted(enum counter which) { return load_relaxed(&counters.value[which]); }
 
-static void set_up(void) {
-  REQUIRE(window_init(UINT64_C(64) << 30));
-}
+static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
@@ -98,7 +96,8 @@ static int check_shapes(const void *argument) {
     struct slab *slab = slabs[index] = acquire_slab(class, POOL_ALL, &counters);
     REQUIRE(slab && slab->class == class && slab->block_bytes == class_block_bytes[class]);
     size_t bytes = slab->slot_count * GRANULE_BYTES;
-    REQUIRE(slab->capacity >= 8 && (size_t)slab->capacity * slab->block_bytes <= bytes);
+    REQUIRE(slab->capacity >= (class < SLAB_CLASS_COUNT - FILLING_CLASS_COUNT ? 8 : 4) &&
+            (size_t)slab->capacity * slab->block_bytes <= bytes);
     REQUIRE((size_t)(slab->capacity + 1) * slab->block_bytes > bytes);
     REQUIRE(slab->base / CHUNK_BYTES == (slab->base + bytes - 1) / CHUNK_BYTES);
     unsigned free_blocks = 0;

@@ -52,7 +52,7 @@ ADVICE = {
         "Lower HAKMEM_BIG_CACHE_BYTES or HAKMEM_DECAY_MS, or call hak_purge(true).",
     ),
     RANGES_FREE: (
-        "Freed memory above 32 KiB that is purged after HAKMEM_DECAY_MS.",
+        "Freed memory above 64 KiB that is purged after HAKMEM_DECAY_MS.",
         "Lower HAKMEM_DECAY_MS or HAKMEM_BIG_CACHE_BYTES, or call hak_purge(true).",
     ),
     HUGE: (

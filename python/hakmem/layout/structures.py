@@ -380,7 +380,7 @@ def _range_records(memory: Memory, schema: Schema, addresses: Words, progress: P
 
 
 def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
-    """Runs of adjacent chunks: [first, last) as indices into `chunks`.  Ranges may span them."""
+    """Runs of adjacent chunks: [first, last) as indices into `chunks`."""
     if len(chunks) == 0:
         return
     breaks = np.flatnonzero(np.diff(chunks) != 1) + 1
@@ -388,9 +388,7 @@ def _runs(chunks: NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
 
 
 def _walk(sizes: list[int], chunks: list[int], per_chunk: int) -> Iterator[tuple[int, int]]:
-    """Where ranges start: the row of the record, and the granule; by the length in each granule's record.
-
-    Inside a range chunks may have none."""
+    """Where ranges start: row of the record, and granule.  Inside a range chunks may have no records."""
     place = 0
     for index, chunk in enumerate(chunks):
         place = max(place, chunk * per_chunk)
