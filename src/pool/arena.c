@@ -278,15 +278,27 @@ RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t 
   range_set_boundaries(first, granules, RANGE_LIVE);
 }
 
+/* In front of `at`; false when more spare records are wanted. */
+static bool cut_with_spares(struct arena *arena, size_t at) {
+  for (size_t chunk = (at - 1) / GRANULES_PER_CHUNK; chunk <= at / GRANULES_PER_CHUNK; chunk++) {
+    if (chunk_metadata(chunk)) continue;
+    if (!arena->spare_count) return false;
+    range_publish_records(chunk, arena->spares[--arena->spare_count], (unsigned)(arena - arenas),
+                          true);
+  }
+  return true;
+}
+
 bool arena_prepare_cut(struct arena *arena, size_t whole, size_t first, size_t end,
                        struct counters *counters) {
-  enum range_kind kind = range_record(whole)->kind;
-  arena_extract(arena, whole);
+  if ((range_may_cut(whole, first) || cut_with_spares(arena, first)) &&
+      (range_may_cut(whole, end) || cut_with_spares(arena, end)))
+    return true;
   arena_unlock(arena);
-  bool is_prepared = range_prepare_cut(whole, first) && range_prepare_cut(whole, end);
+  struct range_chunk *records = range_make_records();
   arena_lock(arena, counters);
-  arena_insert(arena, whole, range_record(whole)->info.granules, kind);
-  return is_prepared;
+  if (records && arena->spare_count < SPARES_MAX) arena->spares[arena->spare_count++] = records;
+  return records;
 }
 
 static size_t align_granule(size_t granule, size_t alignment_granules) {
@@ -360,6 +372,7 @@ static COLD void set_aside(struct arena *arena) {
   add_single_writer(&granules_set_aside, load_relaxed(&arena->granules)); /* it has one thread */
   store_relaxed(&arena->granules, 0);
   arena->is_held = false;
+  arena->spare_count = 0;
   memset(arena->sets, 0, sizeof arena->sets);
 }
 

@@ -26,6 +26,9 @@ enum { NO_RANGE = 0 }; /* the first chunk is of records */
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
 enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
 
+/* A cut wants four at most; as many as several threads may bring at once. */
+enum { SPARES_MAX = 8 };
+
 struct range_set {
   uint64_t nonempty[BIN_WORDS];
   uint32_t bins[BIN_COUNT];
@@ -38,6 +41,8 @@ struct arena {
   bool is_held;              /* in debug builds, as the lock says */
   ATOMIC(uint64_t) granules; /* mapped or unmapped, live or free */
   struct range_set sets[FREE_KIND_COUNT];
+  struct range_chunk *spares[SPARES_MAX]; /* records for cuts (range_cut.h) */
+  unsigned spare_count;
 };
 extern struct arena arenas[ARENA_COUNT];
 
@@ -80,8 +85,9 @@ struct arena_request {
 size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request,
                   struct counters *counters);
 
-/* Makes it possible to cut the free range at `whole` in front of `first` and `end`; false when memory is refused.  The lock
- * is given and taken again: what was seen under it may have changed. */
+/* Makes it possible to cut the free range at `whole` in front of `first` and `end`, or brings what that wants: then the lock
+ * was given and taken again, what was seen under it may have changed, and the caller begins anew.  The range stays where it
+ * is, for others to find.  False when memory is refused. */
 bool arena_prepare_cut(struct arena *arena, size_t whole, size_t first, size_t end,
                        struct counters *counters);
 

@@ -1,12 +1,17 @@
 /* range_cut.h: where a range may be cut in two: between chunks that have records.
  *
  * Fresh chunks that one request fills get records at their ends only; the others when a range is cut there for the first time.
- * Records are memory, which may be refused, and asked for without a lock: so a range is cut in three steps. */
+ * Records are memory, which may be refused, and asked for without a lock: so a free range is cut with those that its arena has
+ * to spare, and who lacks some brings them and begins anew. */
 #ifndef HAK_POOL_RANGE_CUT_H
 #define HAK_POOL_RANGE_CUT_H
 
 #include "pool/range_record.h"
 
+/* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
+struct range_chunk *range_make_records(void);
+void range_publish_records(size_t chunk, struct range_chunk *records, unsigned arena,
+                           bool may_be_huge);
 /* A chunk has records of this arena from now on, if it had none; false when memory is refused. */
 bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge);
 
