@@ -36,6 +36,7 @@ struct keeper {
   bool is_made;
 };
 
+/* close_range came with Linux 5.9. */
 static void close_others(int kept) {
   if (syscall(SYS_close_range, kept + 1, ~0U, 0) == 0) {
     if (kept > 0) syscall(SYS_close_range, 0, kept - 1, 0);
