@@ -97,7 +97,7 @@ HAK_EXPORT size_t hak_good_size(size_t size);
 HAK_EXPORT void *hak_rezalloc(void *block, size_t size);
 
 /* As hak_malloc, for a caller that knows better than its return address which site asks: blocks of
- * the Large and Big tiers (above 32 KiB) are cached by `site`, so that a site finds its own blocks
+ * the Large and Big tiers (above 64 KiB) are cached by `site`, so that a site finds its own blocks
  * again.  Any value will do; equal values mean the same site.  Smaller blocks ignore it. */
 HAK_EXPORT void *hak_malloc_site(size_t size, uint32_t site);
 
