@@ -32,7 +32,8 @@ void big_clear(uintptr_t address, size_t bytes) {
   size_t unit = huge.is_always || options.thp ? CHUNK_BYTES : os_page_bytes();
   uintptr_t end = address + bytes, first = round_up(address, unit), last = round_down(end, unit);
   void *begin = (void *)address, *whole = (void *)first, *rest = (void *)last; /* NOLINT */
-  if (LIKELY(bytes < CLEARED_BY_PURGE_BYTES) || !os_purge(whole, last - first)) {
+  bool may_purge = bytes >= CLEARED_BY_PURGE_BYTES && !options.prefault;
+  if (LIKELY(!may_purge) || !os_purge(whole, last - first)) {
     memset(begin, 0, bytes);
     return;
   }
