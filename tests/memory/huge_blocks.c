@@ -101,6 +101,24 @@ static void zeroed_while_another_lives(void) {
   require_all_back();
 }
 
+/* With HAKMEM_PREFAULT no page of a block is missing, also of one that has been used before. */
+static void zeroed_and_prefaulted(void) {
+  const size_t bytes = 300 << 20, page = 4096;
+  char *block = malloc(bytes);
+  CHECK(block != NULL);
+  memset(block, 7, bytes);
+  free(block);
+  block = calloc(bytes, 1);
+  CHECK(block != NULL);
+  size_t before = faults();
+  for (size_t at = 0; at < bytes; at += page) {
+    CHECK(block[at] == 0);
+    block[at] = 7;
+  }
+  CHECK(faults() - before < FAULTS_MORE);
+  free(block);
+}
+
 static void *sleep_on(void *unused) {
   (void)unused;
   for (;;) {
@@ -247,6 +265,7 @@ static const struct {
     {"taken-and-freed", taken_and_freed},
     {"zeroed", zeroed},
     {"zeroed-while-another-lives", zeroed_while_another_lives},
+    {"zeroed-and-prefaulted", zeroed_and_prefaulted},
     {"zeroed-beside-a-thread", zeroed_beside_a_thread},
     {"aligned", aligned},
     {"resized", resized},

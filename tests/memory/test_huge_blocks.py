@@ -41,3 +41,10 @@ Run = Callable[..., "Result"]
 )
 def test_huge_blocks(scenario: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=[scenario]))
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_prefaulted_blocks_miss_no_page(mode: str, run_program: Run) -> None:
+    options = {"HAKMEM_PREFAULT": "1", "HAKMEM_BIG_CACHE_BYTES": "1G"}
+    words = ["zeroed-and-prefaulted"]
+    assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=words, env=options))
