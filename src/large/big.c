@@ -10,9 +10,7 @@
  * of them were touched that costs a little more. */
 #define CLEARED_BY_PURGE_BYTES ((size_t)256 << 20)
 
-size_t big_good_bytes(size_t bytes) {
-  return size_of_granules(bytes ? granules_of_size(bytes) : 1);
-}
+size_t big_good_bytes(size_t bytes) { return size_of_granules(large_granules_for(bytes)); }
 
 size_t big_usable_bytes(uintptr_t block) {
   return size_of_granules(range_info(granule_of(block))->granules);

@@ -39,14 +39,9 @@ RESIDENT static size_t take_freed(struct large_request *request, const struct ra
   return granule != NO_GRANULE ? granule : range_take_used(range, counters);
 }
 
-static size_t granules_of(const struct large_request *request) {
-  size_t granules = granules_of_size(request->bytes);
-  return granules < LARGE_GRANULES_MIN ? LARGE_GRANULES_MIN : granules;
-}
-
 /* Before the process grows, what is cached merges. */
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
-  struct range_request range = {.granules = granules_of(request),
+  struct range_request range = {.granules = large_granules_for(request->bytes),
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
                                 .home = request->home,
                                 .source = request->source};

@@ -81,6 +81,10 @@ INLINE size_t size_of_granules(size_t granules) {
 
 /* Of a Large block's range, however small the block: what is asked for is above a granule, or has an alignment that is. */
 enum { LARGE_GRANULES_MIN = 2, LARGE_GRANULES_MAX = LARGE_GRANULES_MIN + LARGE_CLASS_COUNT - 1 };
+INLINE size_t large_granules_for(size_t size) {
+  size_t granules = granules_of_size(size);
+  return granules < LARGE_GRANULES_MIN ? LARGE_GRANULES_MIN : granules;
+}
 INLINE unsigned large_class_of_granules(size_t granules) {
   return SLAB_CLASS_COUNT - LARGE_GRANULES_MIN + (unsigned)granules;
 }

@@ -91,10 +91,25 @@ static int stay_when_they_shrink(const void *unused) {
   return 0;
 }
 
+/* Also of blocks whose alignment alone makes them Large or Big. */
+static int are_freed_with_their_sizes(const void *unused) {
+  static const size_t sizes[] = {1, 463, 33 << 10, 61000, 65408, 65409, 70000};
+  (void)unused;
+  start_library();
+  for (size_t alignment = 16; alignment <= (size_t)4 << 20; alignment *= 2)
+    for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
+      void *block = hak_aligned_alloc(alignment, sizes[index]);
+      REQUIRE(block);
+      hak_free_aligned_sized(block, alignment, sizes[index]);
+    }
+  return 0;
+}
+
 CHILD_TEST(change_sizes)
 CHILD_TEST(fill_their_slabs)
 CHILD_TEST(begin_at_different_lines)
 CHILD_TEST(align)
+CHILD_TEST(are_freed_with_their_sizes)
 CHILD_TEST(stay_when_they_shrink)
 
 int main(void) {
@@ -103,6 +118,7 @@ int main(void) {
       cmocka_unit_test(test_fill_their_slabs),
       cmocka_unit_test(test_begin_at_different_lines),
       cmocka_unit_test(test_align),
+      cmocka_unit_test(test_are_freed_with_their_sizes),
       cmocka_unit_test(test_stay_when_they_shrink),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
