@@ -83,7 +83,8 @@ static inline size_t foreign_address_space_bytes(void) {
   return strtoul(text, NULL, 10) * FOREIGN_PAGE_BYTES;
 }
 
-/* Memory is refused for a moment, so that all that is free goes back, addresses too. */
+/* Memory is refused for a moment, so that all that is free goes back, addresses too: to a request that is a little more than
+ * what is free in one piece.  (One for more than there is at all gives nothing back.) */
 static inline void foreign_press(void) {
   struct rlimit before, tight;
   CHECK(getrlimit(RLIMIT_AS, &before) == 0);
@@ -91,7 +92,7 @@ static inline void foreign_press(void) {
   tight.rlim_cur = foreign_address_space_bytes() + FOREIGN_PAGE_BYTES;
   CHECK(setrlimit(RLIMIT_AS, &tight) == 0);
   void *block;
-  for (size_t bytes = 64 * MIB; (block = malloc(bytes)) != NULL; bytes *= 2) free(block);
+  for (size_t bytes = 64 * MIB; (block = malloc(bytes)) != NULL; bytes += bytes / 8) free(block);
   CHECK(setrlimit(RLIMIT_AS, &before) == 0);
 }
 
