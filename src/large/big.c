@@ -26,17 +26,24 @@ void big_count(int64_t bytes, int64_t blocks) {
 }
 
 /* Of what may have huge pages none goes back in part (map/huge.h). */
-void big_clear(uintptr_t address, size_t bytes) {
+static void clear_by_purge(uintptr_t address, size_t bytes) {
   size_t unit = huge.is_always || options.thp ? CHUNK_BYTES : os_page_bytes();
   uintptr_t end = address + bytes, first = round_up(address, unit), last = round_down(end, unit);
   void *begin = (void *)address, *whole = (void *)first, *rest = (void *)last; /* NOLINT */
-  bool may_purge = bytes >= CLEARED_BY_PURGE_BYTES && !options.prefault;
-  if (LIKELY(!may_purge) || !os_purge(whole, last - first)) {
+  if (!os_purge(whole, last - first)) {
     memset(begin, 0, bytes);
     return;
   }
   memset(begin, 0, first - address);
   memset(rest, 0, end - last);
+}
+
+void big_clear(uintptr_t address, size_t bytes) {
+  if (LIKELY(bytes < CLEARED_BY_PURGE_BYTES || options.prefault)) {
+    memset((void *)address, 0, bytes); /* NOLINT(performance-no-int-to-ptr) */
+    return;
+  }
+  clear_by_purge(address, bytes);
 }
 
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters) {
