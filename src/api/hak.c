@@ -31,7 +31,7 @@ static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
 void hak_free(void *block) { heap_free(block); }
 void hak_free_sized(void *block, size_t size) {
-  heap_free_sized_loosely(block, size, 1, MADE_BY_MALLOC);
+  heap_free_sized_or(block, size, heap_free_sized_slow);
 }
 void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
   heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
