@@ -72,6 +72,10 @@ HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t siz
  * other alignment. */
 HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
 
+/* A zeroed block for `count` objects of `size` bytes at such an address; NULL when count * size overflows.  Pages that are zero
+ * as they come from the system are not written. */
+HAK_EXPORT void *hak_aligned_calloc(size_t alignment, size_t count, size_t size);
+
 /* Stores such a block in *out and returns 0; returns EINVAL (alignment not a power of two multiple
  * of sizeof(void *)) or ENOMEM otherwise, leaving *out alone; errno is left alone too, but for ENOMEM, which it
  * tells as well, as in glibc. */

@@ -37,6 +37,11 @@ void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
   heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
 }
 size_t hak_malloc_usable_size(const void *block) { return family_usable_size(block); }
+void *hak_aligned_calloc(size_t alignment, size_t count, size_t size) {
+  size_t bytes;
+  if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
+  return family_aligned_calloc(alignment, bytes, SITE());
+}
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 
 size_t hak_good_size(size_t size) {
