@@ -115,6 +115,16 @@ HAK_EXPORT void *hak_expand(void *block, size_t size);
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
 
+/* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from now on one block in about
+ * `period_bytes` allocated bytes is a sample, with the call stack that asked for it; 0 lets the period adapt, 64 is the least.
+ * `hakmem profile`, `top` and `core` show the samples.  The calling thread follows at once, any other when it next allocates
+ * or frees.  It stays on until hak_profile_stop, or until the tool switches it off.  False when it was refused
+ * (HAKMEM_PROFILE=never) or when there is no memory for the library itself. */
+HAK_EXPORT bool hak_profile_start(size_t period_bytes);
+
+/* Switches it off, whoever switched it on; samples of live blocks are kept. */
+HAK_EXPORT void hak_profile_stop(void);
+
 /* True when `pointer` lies in memory that this allocator uses for blocks now: in a live block, or in a
  * free one beside live ones. */
 HAK_EXPORT bool hak_owns(const void *pointer);

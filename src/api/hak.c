@@ -8,6 +8,7 @@
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
 #include "heap/reallocate.h"
+#include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
@@ -74,6 +75,13 @@ size_t hak_purge(bool force) {
 }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
+
+bool hak_profile_start(size_t period_bytes) {
+  return library_ready() && sampling_switch(true, period_bytes);
+}
+void hak_profile_stop(void) {
+  if (library_ready()) sampling_switch(false, 0);
+}
 
 const char *hak_version(void) { return HAKMEM_VERSION; }
 
