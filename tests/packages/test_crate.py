@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.rust_crates import ROOT, Packed, pack, packed
+from packages.rust_crates import PATIENCE_S, ROOT, Packed, pack, packed
 from preload import clean_environment
 
 SYS = ROOT / "rust" / "hakmem-sys"
@@ -181,8 +181,9 @@ def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
         assert (found["children"], found["profile"], found["ready"]) == ("true", "true", str(pid))
         assert int(found["refills"]) > 0
         assert int(found["purged"]) >= 32 << 20
-        assert str(pid) in processes.hakmem("ps").stdout
-        sites = sites_of(processes.hakmem_json("profile", pid))
+        assert str(pid) in processes.hakmem("ps", timeout_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+    sites = sites_of(json.loads(said))
     for function, bytes_kept in (
         ("consumer::keep_orders", 3000 * 4096),
         ("consumer::keep_names", 2000 * 1000),
