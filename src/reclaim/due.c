@@ -92,14 +92,16 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-NOINLINE static void flush(struct heap *heap, bool is_idle) {
+/* False when more slabs wait than one may visit. */
+NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
-  owner_drain_all(&heap->owner, RECLAIM_SLABS_A_STEP);
+  bool is_done = owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP) != 0;
   latch_give(&heap->owner);
   heap_leave(heap);
+  return is_done;
 }
 
 /* Once in an interval: magazines that are as they were the time before are flushed.  A thread that was not here for a decay time
@@ -109,8 +111,8 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
   bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
                  commit_is_too_much();
-  heap->next_flush_ms = now_ms + reclaim_interval_ms();
-  if (has_time) flush(heap, is_idle);
+  bool is_done = !has_time || flush(heap, is_idle);
+  heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : RECLAIM_MIN_INTERVAL_MS);
 }
 
 /* It is left alone until it has had time to fill its magazines with what it does not want. */

@@ -166,7 +166,7 @@ static void begin_scan(const struct owner *owner) {
   uint64_t slabs = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     slabs += load_relaxed(&owner->bins[class].slab_count);
-  store_relaxed(&turns_left, slabs / RECLAIM_SLABS_A_STEP + 1);
+  store_relaxed(&turns_left, slabs / PURGE_SLABS_A_STEP + 1);
   store_relaxed(&stage, SCANNING);
 }
 
