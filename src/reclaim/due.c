@@ -143,12 +143,13 @@ NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_
 }
 
 /* Once in an interval: free pages of its slabs in use wait, and old ones are purged. */
-RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
-  if (now_ms < heap->next_scan_ms) return;
+RESIDENT static bool scan_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_scan_ms) return false;
   bool has_time = heap->next_scan_ms != 0;
   uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
   heap->next_scan_ms = now_ms + interval_ms;
   if (has_time) scan(heap, now_ms, interval_ms);
+  return has_time;
 }
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */
@@ -163,16 +164,23 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   return now_ms;
 }
 
+/* One of these: each may take as long as a slow path should.  What is put off is due in the next one. */
+RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
+  if (UNLIKELY(range_excess_bytes() != 0)) {
+    reclaim(heap, RECLAIM_RANGES);
+    return;
+  }
+  if (heap_is_real(heap) && (excess_give_when_due(heap) || scan_when_due(heap, now_ms))) return;
+  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
+  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+}
+
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
 RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_poll_limits_once();
-  if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
-  if (heap_is_real(heap)) scan_when_due(heap, now_ms);
-  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
-  if (heap_is_real(heap)) excess_give_when_due(heap);
+  do_a_step(heap, now_ms);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {
