@@ -14,13 +14,11 @@
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
 RESIDENT static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = range_record(first), *next = range_record(granule);
-  enum range_kind kind = next->kind;
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
   head->was_moved |= next->was_moved;
-  head->info.is_zero = head->info.is_zero && kind == RANGE_CLEAN;
+  head->info.is_zero = head->info.is_zero && next->kind == RANGE_CLEAN;
   head->info.is_closed &= next->info.is_closed;
-  arena_extract(arena, granule);
-  arena_cut(arena, granule, granule, taken, kind);
+  arena_cut(arena, granule, granule, taken);
   return taken;
 }
 
