@@ -64,3 +64,11 @@ void recording_remove(uintptr_t address, const void *block) {
   probe_free(block);
   sites_note_freed(&sample, halvings, os_now_coarse_ms());
 }
+
+void recording_resize(uintptr_t address, uint64_t requested_bytes) {
+  struct profile_sample before;
+  unsigned halvings;
+  if (LIKELY(!load_relaxed(&profile_state.live_samples))) return;
+  if (samples_resize(address, requested_bytes, &before, &halvings))
+    sites_note_resized(&before, halvings, requested_bytes);
+}

@@ -21,4 +21,7 @@ void recording_lose(struct sampler *sampler);
 /* A block is about to be freed; nothing happens if it is no sample. */
 void recording_remove(uintptr_t address, const void *block);
 
+/* Of a block that stays as large as it is so much is asked for from now on; nothing happens if it is no sample. */
+void recording_resize(uintptr_t address, uint64_t requested_bytes);
+
 #endif

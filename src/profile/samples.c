@@ -176,3 +176,21 @@ bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *
   *halvings = (unsigned)(key >> SAMPLE_HALVINGS_SHIFT);
   return true;
 }
+
+/* It is nobody's meanwhile: who throws its coin passes by, and if its thread never goes on a place is lost. */
+bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
+                    unsigned *halvings) {
+  struct place place = find(address);
+  if (!place.segment) return false;
+  uint64_t key = load_relaxed(key_of(place));
+  do {
+    if ((key & SAMPLE_ADDRESS_MASK) != address) return false; /* a coin */
+    /* acquire: whoever had the place before; pairs with samples_remove. */
+  } while (!cas_weak_acq_rel(key_of(place), &key, SAMPLE_KEY_BUSY));
+  struct profile_sample *sample = &place.segment->samples[place.index];
+  *before = *sample;
+  sample->requested_bytes = requested_bytes;
+  store_release(key_of(place), key); /* the sample; pairs with find_in */
+  *halvings = (unsigned)(key >> SAMPLE_HALVINGS_SHIFT);
+  return true;
+}

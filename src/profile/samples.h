@@ -45,4 +45,8 @@ bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_
 /* The block's sample, which is in the table no more, and how often it was halved; false when it has none. */
 bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *halvings);
 
+/* Changes what was asked for of a live block; its sample before that, and how often it was halved; false when it has none. */
+bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
+                    unsigned *halvings);
+
 #endif
