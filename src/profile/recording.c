@@ -27,7 +27,8 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   probe_alloc(recorded->block, recorded->requested_bytes,
               (uint64_t)((double)sample.block_bytes / p));
   sites_note_allocated(&sample);
-  if (samples_add(recorded->address, &sample, &sampler->random)) return true;
+  if (recorded->coins == SAMPLE_THINNED_OUT) return true;
+  if (samples_add(recorded->address, &sample, recorded->coins, &sampler->random)) return true;
   fetch_add_relaxed(&profile_state.lost_samples, 1);
   return false;
 }

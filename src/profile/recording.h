@@ -10,6 +10,7 @@ struct recorded_block {
   uint64_t block_bytes;
   uint64_t requested_bytes;
   unsigned class;
+  int coins; /* as samples_throw_coins says */
 };
 
 /* Of a live block that is a sample; the next distance is drawn.  False when it could not be kept: it is free of it then.  Any

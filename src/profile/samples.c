@@ -145,9 +145,14 @@ static bool make_room(uint64_t hash, uint64_t halvings, uint64_t *random) {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random) {
-  uint64_t hash = mix_bits(address), halvings = thinning_now();
-  if (UNLIKELY(halvings) && !survives(halvings, random)) return true; /* thinned out */
+int samples_throw_coins(uint64_t *random) {
+  uint32_t coins = thinning_now();
+  return LIKELY(!coins) || survives(coins, random) ? (int)coins : SAMPLE_THINNED_OUT;
+}
+
+bool samples_add(uintptr_t address, const struct profile_sample *sample, int coins,
+                 uint64_t *random) {
+  uint64_t hash = mix_bits(address), halvings = (uint64_t)coins;
   struct place place = take_place(hash);
   /* Another thread may take the room that was made. */
   for (unsigned attempt = 0; !place.segment; place = take_place(hash)) {
