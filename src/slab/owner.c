@@ -44,7 +44,9 @@ bool owner_is_valid(const struct owner *owner) {
 }
 
 NOINLINE void latch_wait(struct owner *owner) {
-  if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  uint32_t holder = load_relaxed(&owner->latch);
+  if (holder == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  if (UNLIKELY(holder == LATCH_OWN)) report_endless_wait();
   word_wait(&owner->latch);
   store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
 }
