@@ -41,10 +41,14 @@ class Site:
         return all(sample.is_complete for sample in self.samples)
 
     @property
-    def ages_ms(self) -> list[tuple[float, float]]:
-        """(age, bytes) of its samples, youngest first; without those of unknown age."""
-        known = ((one.age_ms, one.weight_bytes) for one in self.samples if one.age_ms is not None)
-        return sorted((float(age), weight) for age, weight in known)
+    def ages_ms(self) -> list[tuple[int, int, float]]:
+        """(age of the youngest, of the oldest, bytes) of its samples, youngest first; without those of
+        unknown age.  Of samples from a file that has them in rows the two differ."""
+        return sorted(
+            (one.age_ms, max(one.age_ms, one.age_max_ms or 0), one.weight_bytes)
+            for one in self.samples
+            if one.age_ms is not None
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -185,13 +187,11 @@ def ages_text(site: Site) -> list[str]:
     ages = site.ages_ms
     if not ages:
         return ["", ""]
-    half, seen, median = sum(weight for _, weight in ages) / 2, 0.0, ages[-1][0]
-    for age, weight in ages:
-        seen += weight
-        if seen >= half:
-            median = age
-            break
-    return [duration_text(median / 1000), duration_text(ages[-1][0] / 1000)]
+    sums = list(accumulate(weight for *_, weight in ages))
+    median = ages[bisect_left(sums, sums[-1] / 2)]
+    low, high = (duration_text(age / 1000) for age in median[:2])
+    oldest_ms = max(oldest for _, oldest, _ in ages)
+    return [low if low == high else f"{low} – {high}", duration_text(oldest_ms / 1000)]
 
 
 def interval_text(estimate: Estimate) -> str:
