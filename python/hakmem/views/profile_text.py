@@ -86,8 +86,8 @@ def heading(profile: Profile) -> Iterator[str]:
 def samples_before(profile: Profile) -> int:
     """Those that are older than the profile: earlier ones have left them."""
     header = profile.header
-    if not header.seconds or header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
-        return 0  # merged samples come from files, whose ages are rough
+    if header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
+        return 0  # merged samples come from files, where only the youngest's and the oldest's age are known
     length_ms = 1000 * header.seconds + SLACK_MS
     return sum(one.samples for one in profile.samples if one.age_ms is not None and one.age_ms > length_ms)
 
