@@ -163,6 +163,7 @@ def command(
     127 if there is no such program.
     """
     from hakmem.base.errors import DEBUG_VARIABLE, CommandError
+    from hakmem.base.files import check_writable
     from hakmem.launch.preload import examine
     from hakmem.target.library import VARIABLE, find_library
 
@@ -191,6 +192,8 @@ def command(
         libraries = hardened(library, harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
     report = absolute(json_file) if json_file else None
+    if report is not None:
+        check_writable(report.with_name(report.name.replace("%p", "0")))
 
     def execute() -> NoReturn:
         if stats or json_file:
