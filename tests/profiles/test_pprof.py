@@ -17,7 +17,7 @@ from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import from_pprof
 from hakmem.profile.protobuf import Message, fields_of, numbers_of, signed, varint
 from hakmem.profile.sites import site_table
-from hakmem.profile.wrappers import is_wrapper, without_arguments
+from hakmem.profile.wrappers import is_internal, without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
 from profiles.worlds import profile_of
 
@@ -186,7 +186,7 @@ def test_what_a_container_calls_is_not_dropped(pprof: Callable[..., str]) -> Non
     ],
 )
 def test_wrappers(function: str, folded: bool) -> None:
-    assert is_wrapper(function) is folded
+    assert is_internal(function) is folded
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,12 @@ def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Pat
 
 
 TARGET = click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+INTERNALS = click.option(
+    "--internals",
+    "with_internals",
+    is_flag=True,
+    help="Sites begin at malloc's caller, not at the program's own function: std::, libc, alloc:: …",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, complete_pids, one_of
+from hakmem.commands.arguments import INTERNALS, JSON, complete_pids, one_of
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
@@ -75,6 +75,7 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
     "--push", "push_url", metavar="URL",
     help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
 )  # fmt: skip
+@INTERNALS
 @JSON
 def command(
     target: str,
@@ -88,6 +89,7 @@ def command(
     depth: int,
     rows_max: int,
     push_url: str | None,
+    with_internals: bool,
     as_json: bool,
 ) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
@@ -140,7 +142,14 @@ def command(
     for note in gathered.notes:
         click.echo(f"hakmem: {note}", err=True)
     advice = ADVICE if opened.process is not None else ""
-    show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json, advice=advice)
+    show_profile(
+        gathered.profile,
+        depth=depth,
+        rows_max=rows_max,
+        as_json=as_json,
+        advice=advice,
+        with_internals=with_internals,
+    )
     if push_url:
         pushed(gathered.profile, push_url, is_kept=bool(outputs))
     if not is_saved:

@@ -47,12 +47,14 @@ def show_profile(
     as_json: bool = False,
     stderr: bool = False,
     advice: str = "",
+    with_internals: bool = False,
 ) -> None:
-    """Prints the table of sites, or the same as JSON; `advice`: how to get more samples."""
+    """Prints the table of sites, or the same as JSON; `advice`: how to get more samples; `with_internals`:
+    sites are not folded to the program's own functions."""
     if as_json:
         print_json(sites_to_json(profile))
         return
-    labels = Labels(profile)
+    labels = Labels(profile, with_internals=with_internals)
     sites = site_table(profile, labels.key(depth))
     lines = [*(Text(line) for line in heading(profile)), Text("")]
     rows = list(site_rows(profile, sites, labels, depth, rows_max))
@@ -225,12 +227,13 @@ def show_difference(
     rows_max: int = SITES_SHOWN,
     everything: bool = False,
     as_json: bool = False,
+    with_internals: bool = False,
 ) -> None:
     """Prints the sites that changed significantly; with `everything`, all."""
     for_both = {before.header.mode, after.header.mode}
     if (Mode.ALLOCATED in for_both) and len(for_both) > 1:
         raise HakmemError("one profile is of live blocks, the other of allocations; compare two of a kind")
-    found = difference(before, after, depth)
+    found = difference(before, after, depth, with_internals=with_internals)
     if as_json:
         print_json(difference_to_json(found))
         return
