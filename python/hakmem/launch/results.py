@@ -120,6 +120,10 @@ class Results:
             what = f"{how}; its memory was gone: read {age} before, {bytes_text(latest.live_bytes)} live then"
         self.write(program, latest, word, what)
 
+    def names_of(self, program: Program, word: str) -> list[str]:
+        """Of the files of its end."""
+        return [_short(target.path_for(program.pid, word)) for target in self.targets]
+
 
 def whose(program: Program) -> str:
     return f"{program.title} (PID {program.pid})"
