@@ -195,9 +195,7 @@ class Measuring:
         bases = slabs["base"]
         ends = bases + np.uint64(slots * self.window.granule_bytes)
         page_count = slots * self.window.granule_bytes // PAGE_BYTES
-        present = self.pages.present[
-            np.clip(self.pages.pages_of(bases, page_count), 0, self.pages.present.size - 1)
-        ]
+        present = self.pages.present_pages(bases, page_count)
         free = local | remote
         by_page = set_bytes_by_page(free, size, page_count, PAGE_BYTES)
         item.free_bytes += int((by_page * present).sum())
@@ -276,9 +274,7 @@ class Measuring:
     def huge_bytes(self, granules: Integers) -> Integers:
         """Bytes of each granule that lie in huge pages."""
         per_granule = self.window.granule_bytes // PAGE_BYTES
-        index = self.pages.pages_of(self.window.address_of(granules), per_granule)
-        inside = np.clip(index, 0, max(0, self.pages.huge.size - 1))
-        return self.pages.huge[inside].sum(axis=1) * PAGE_BYTES
+        return self.pages.huge_pages(self.window.address_of(granules), per_granule).sum(axis=1) * PAGE_BYTES
 
     # ---- Large and Big blocks ----
 
@@ -306,14 +302,8 @@ class Measuring:
 
     def fill_of_ranges(self) -> int:
         """Bytes in CLEAN ranges that are resident because they lie in huge pages."""
-        sums = np.zeros(self.pages.huge.size + 1, np.int64)
-        np.cumsum(self.pages.huge, out=sums[1:])
-        starts, ends = (self.page_of(edges[self.kinds.is_clean]) for edges in self.range_ends)
-        return int((sums[ends] - sums[starts]).sum()) * PAGE_BYTES
-
-    def page_of(self, addresses: Addresses) -> Integers:
-        """The index of each address's page."""
-        return np.clip((addresses.astype(np.int64) - self.pages.start) // PAGE_BYTES, 0, self.pages.huge.size)
+        starts, ends = (edges[self.kinds.is_clean] for edges in self.range_ends)
+        return int(self.pages.huge_between(starts, ends).sum())
 
     # ---- the rest of the window ----
 
