@@ -14,7 +14,7 @@ requests that missed the magazine, by class."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class Measuring:
         self.is_in_magazine[row[is_range]] = True
         return resident
 
-    def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
+    def measure_heaps(self, cached: NDArray[Any], quarantined: NDArray[Any]) -> None:
         """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
         heaps = self.reading.heaps
         self.result.heaps = [
@@ -212,6 +212,7 @@ class Measuring:
         step = np.arange(is_taken.shape[1], dtype=np.uint64) * np.uint64(item.block_bytes)
         starts = bases[:, None] + step
         resident = self.pages.resident_between(starts, starts + np.uint64(item.block_bytes))
+        assert item.mean_request_bytes is not None
         return int(np.minimum(resident, item.mean_request_bytes)[is_taken].sum())
 
     def measure_live(self, item: ClassCensus) -> None:
@@ -247,7 +248,10 @@ class Measuring:
         )
         is_taken = np.zeros(max(self.window.granule_count, 1), bool)
         is_taken[granule[(granule >= 0) & (granule < self.window.granule_count)]] = True
-        return ~is_taken[self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)]
+        is_free: NDArray[np.bool_] = ~is_taken[
+            self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
+        ]
+        return is_free
 
     def measure_pool(self) -> None:
         """EMPTY and UNUSED slots, completely free SuperSlabs, and memory that only huge pages made
@@ -274,7 +278,9 @@ class Measuring:
     def huge_bytes(self, granules: Integers) -> Integers:
         """Bytes of each granule that lie in huge pages."""
         per_granule = self.window.granule_bytes // PAGE_BYTES
-        return self.pages.huge_pages(self.window.address_of(granules), per_granule).sum(axis=1) * PAGE_BYTES
+        huge = self.pages.huge_pages(self.window.address_of(granules), per_granule)
+        counts: Integers = huge.sum(axis=1)
+        return counts * PAGE_BYTES
 
     # ---- Large and Big blocks ----
 

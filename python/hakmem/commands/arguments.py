@@ -57,7 +57,7 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
             return command(*arguments, **options, **{name: click.get_current_context().meta.get(name)})
 
         found: Any = with_choice
-        for flag, text in reversed(flags.items()):
+        for flag, text in reversed([*flags.items()]):
             found = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)(
                 found
             )

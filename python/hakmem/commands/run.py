@@ -41,7 +41,7 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     return {name: value for name, _, value in pairs}
 
 
-class LazyCondition(click.ParamType):
+class LazyCondition(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """--when; what it needs is loaded when it is used."""
 
     name = "condition"

@@ -243,7 +243,7 @@ def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interva
 def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]:
     """The pagemap words of some pages; zeros if the process has ended or unmapped them meanwhile."""
     words = np.zeros(page_count, np.uint64)
-    view = memoryview(words.view(np.uint8))
+    view = words.view(np.uint8).data
     done = 0
     while done < len(view):
         offset = address // PAGE_BYTES * PAGEMAP_ENTRY_BYTES + done

@@ -59,7 +59,7 @@ def show_profile(
     lines = [*(Text(line) for line in heading(profile)), Text("")]
     rows = list(site_rows(profile, sites, labels, depth, rows_max))
     shown = table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)
-    parts = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
+    parts: list[RenderableType] = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
     console(stderr).print(Group(*parts))
 
 
