@@ -131,7 +131,10 @@ void sampling_note_freed_range(uintptr_t block) {
   recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
 }
 
-void sampling_note_kept(void *block, size_t size) { recording_resize(address_of(block), size); }
+void *sampling_note_kept(void *block, size_t size) {
+  recording_resize(address_of(block), size);
+  return block;
+}
 
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);

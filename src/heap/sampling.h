@@ -51,8 +51,8 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 void sampling_free(struct heap *heap, void *block);
 /* A Large or Big block is about to be freed. */
 void sampling_note_freed_range(uintptr_t block);
-/* A block stays where and as large as it is; the program asks for another part of it. */
-void sampling_note_kept(void *block, size_t size);
+/* A block stays where and as large as it is; the program asks for another part of it.  Returns it. */
+void *sampling_note_kept(void *block, size_t size);
 /* A Large or Big block has been resized where it is. */
 void sampling_note_resized(struct heap *heap, void *block, size_t size);
 

@@ -12,7 +12,7 @@
 #include "pool/range_pages.h"
 
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
-LONG_LIVED static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
+static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = range_record(first), *next = range_record(granule);
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
   head->was_moved |= next->was_moved;
@@ -121,7 +121,7 @@ static COLD void give_pages_up(size_t first, size_t granules) {
   if (os_purge((void *)granule_address(first), bytes)) commit_give(bytes);
 }
 
-LONG_LIVED static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
+RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
                                struct counters *counters) {
   struct arena *arena = arena_of(first);
   if (UNLIKELY(!arena)) {
