@@ -124,7 +124,11 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
     table = np.dtype((dtype, (schema.constant("class_count"),)))
     records = memory.gather(addresses, np.full(len(addresses), table.itemsize, np.uint64)).view(dtype)
     by_heap = records.reshape(len(addresses), schema.constant("class_count"))
-    return {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
+    sums = {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
+    if "profiled_blocks" in sums and "passes" in (heaps["magazines"].dtype.names or ()):
+        passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
+        sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
+    return sums
 
 
 @dataclass
