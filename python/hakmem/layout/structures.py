@@ -67,7 +67,8 @@ def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) ->
 def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
     owner = heaps["owner"]
     has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
-    return (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+    found: NDArray[np.bool_] = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+    return found
 
 
 def _owners(memory: Memory, schema: Schema) -> list[int]:
@@ -75,7 +76,7 @@ def _owners(memory: Memory, schema: Schema) -> list[int]:
     leave, so the next walk ends where this one began."""
     link = schema.offset("owner", "next_of_all")
     known = _owners_found.get(memory, [0])
-    found = []
+    found: list[int] = []
     owner = _pointer(memory, schema.root("owners"))
     while owner not in (0, known[0]) and len(found) < HEAPS_MAX:
         found.append(owner)
@@ -289,7 +290,8 @@ class Superslabs:
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
         if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
-            return slabs[inline][:, :count]
+            words: Words = slabs[inline][:, :count]
+            return words
         size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
@@ -335,15 +337,15 @@ def _active(
         covered = np.where(is_start, np.maximum(column["slot_count"], 1), covered)
         active += covered > 0
         covered = np.maximum(covered - 1, 0)
-    row, slot = np.nonzero(is_first)
+    rows, slots = np.nonzero(is_first)
     size = schema.records["slab"].size_bytes
-    first = addresses[row] + np.uint64(schema.offset("superslab", "slabs"))
-    return active, first + slot.astype(np.uint64) * np.uint64(size), slabs[row, slot]
+    first = addresses[rows] + np.uint64(schema.offset("superslab", "slabs"))
+    return active, first + slots.astype(np.uint64) * np.uint64(size), slabs[rows, slots]
 
 
 def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The record up to its last known field: SuperSlabs end in bitmaps that most do not use."""
-    fields = dtype.fields or {}
+    fields = dict[str, Any](dtype.fields or {})
     end = max(int(entry[1]) + entry[0].itemsize for entry in fields.values())
     return np.dtype(
         {
