@@ -58,7 +58,8 @@ fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on lib
 
 soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input; a million samples and switches
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
-	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
+	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py \
+	    tests/tool/test_what.py -k "fuzz or middle or damaged"
 	@PROFILE_SAMPLES=1000000 PROFILE_INTERVALS=20000 PROFILE_SWITCHES=1000000 $(VENV)/bin/python -m pytest -q -s \
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
 
@@ -82,8 +83,9 @@ format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.
-lint: $(VENV)/ready | tools-lint ## checks the sources: src/ by clang-tidy (.clang-tidy), Python by ruff
+lint: $(VENV)/ready | tools-lint ## checks the sources: src/ by clang-tidy (.clang-tidy), Python by ruff, the tool's types by mypy
 	@$(VENV)/bin/ruff check -q && $(VENV)/bin/ruff format -q --check
+	@$(call quietly,$(VENV)/bin/mypy)
 	@$(call quietly,cmake --preset clang)
 	@$(call quietly,run-clang-tidy -quiet -p build/clang -j$$(nproc) -extra-arg=-UHAK_DEBUG -extra-arg=-DHAK_DEBUG=1 \
 	    '/src/.*\.c$$')
