@@ -152,13 +152,13 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
     package = use(crates, tmp_path / "consumer")
     # The registry's format is younger than this cargo: what it needs lies beside, as `cargo vendor` puts it.
     done(cargo("update", "-p", "cc", "--precise", CC_FOR_OLDEST, cwd=package))
-    config = done(cargo("vendor", "--quiet", "vendor", cwd=package))
+    config = done(cargo("vendor", "vendor", cwd=package))
     (package / ".cargo").mkdir()
     (package / ".cargo" / "config.toml").write_text(config)
     lock = package / "Cargo.lock"
     lock.write_text(lock.read_text().replace("\nversion = 4\n", "\nversion = 3\n"))
     step = subprocess.run(
-        [root / "usr/bin/cargo", "build", "--release", "--offline", "--locked"],
+        [str(root / "usr/bin/cargo"), "build", "--release", "--offline", "--locked"],
         cwd=package,
         env=os.environ
         | {
@@ -193,7 +193,12 @@ def test_musl(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed (scripts/install-tools test)")
     package = use(crates, tmp_path / "consumer")
-    done(cargo("build", "--release", "--target", target, cwd=package))
+    headers = tmp_path / "include"  # the kernel's, which are beside the C library's on Debian
+    headers.mkdir()
+    for name, folder in (("linux", "linux"), ("asm-generic", "asm-generic"), ("asm", "x86_64-linux-gnu/asm")):
+        (headers / name).symlink_to(Path("/usr/include") / folder)
+    flags = {"CFLAGS_x86_64_unknown_linux_musl": f"-isystem {headers}"}
+    done(cargo("build", "--release", "--target", target, cwd=package, env=flags))
     with consumer(TARGET / target / "release/consumer") as (_, found):
         assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
 
