@@ -72,12 +72,6 @@ INTERNALS = {
         r"|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
         r"<&?(mut )?\[?\w+\]? as (alloc|core|std)::.*",
     ),
-    "Rust": (  # a plain type's methods, too: <u64 as core::fmt::Display>::fmt
-        r"<?alloc::(alloc|borrow|boxed|collections|ffi|fmt|raw_vec|rc|slice|str|string|sync|vec)::.*|<?hashbrown::.*",
-        r"<?core::(array|cell|clone|convert|fmt|iter|mem|ops|option|ptr|result|slice|str|task)::.*",
-        r"<?std::(backtrace|collections|env|ffi|fs|io|net|panic|panicking|path|process|rt|sync|sys|thread)::.*",
-        r"<(&|mut |\w+|\[.*\]|\(.*\))+ as (alloc|core|std)::.*|<(str|\[.*\])>::.*",
-    ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
         r"gc_alloc|_PyObject_GC_\w+",
