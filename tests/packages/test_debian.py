@@ -22,6 +22,7 @@ COPIED = {"rich", "textual"}
 OF_COPIED = {"platformdirs", "pygments", "typing-extensions"}
 NAMES = {"pyelftools": "python3-pyelftools", "prometheus-client": "python3-prometheus-client"}
 long_test = pytest.mark.skipif(not os.environ.get("PACKAGES"), reason="takes minutes: make test-packages")
+pytestmark = pytest.mark.timeout(2000)
 
 
 def paragraphs(path: Path) -> dict[str, dict[str, str]]:
@@ -72,12 +73,13 @@ def test_it_can_be_built_with_what_install_tools_brings(root: Path) -> None:
 
 # ---- in a new root -------------------------------------------------------------------------------------
 
+ROOT_TIMEOUT_S = 1800  # it downloads 150 MB
 ROOT_PACKAGES = ["gcc", "libc6-dev", "man-db", "pkgconf", "procps"]
 
 
-def output(*words: str | Path) -> str:
+def output(*words: str | Path, timeout_s: float = 250) -> str:
     command = [str(word) for word in words]
-    step = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    step = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert step.returncode == 0, f"{' '.join(map(str, words))}\n{step.stdout}{step.stderr}"
     return step.stdout
 
@@ -99,6 +101,7 @@ def bare(packages: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iter
     output(
         "mmdebstrap", "--variant=apt", "--mode=root", f"--include={included}",
         "--hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount", SUITE, folder, *mirror(),
+        timeout_s=ROOT_TIMEOUT_S,
     )  # fmt: skip
     yield folder
 
@@ -215,10 +218,9 @@ def test_they_go_without_a_trace(inside: Callable[..., str]) -> None:
 
 
 @long_test
-@pytest.mark.timeout(600)
 def test_the_same_tree_gives_the_same_bytes(root: Path, packages: list[Path], tmp_path: Path) -> None:
     """Also in another folder."""
-    output(root / "scripts" / "deb", tmp_path)
+    output(root / "scripts" / "deb", tmp_path, timeout_s=ROOT_TIMEOUT_S)
     for package in packages:
         again = tmp_path / package.name
         digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (package, again)}

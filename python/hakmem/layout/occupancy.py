@@ -11,7 +11,7 @@ that span pages."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ ONE = np.uint64(1)
 BITS_PER_WORD = 64
 
 
-def count_bits(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
     """Per word, how many bits are set; numpy 1, which Debian 12 has, does not know."""
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(words)
@@ -36,8 +36,8 @@ def count_bits(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
 @cache
 def _set_bits() -> NDArray[np.uint8]:
     """Of each number of 16 bits."""
-    numbers = np.arange(1 << 16)
-    return sum((numbers >> bit) & 1 for bit in range(16)).astype(np.uint8)
+    numbers = np.arange(1 << 16, dtype=np.uint32)
+    return ((numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1).sum(axis=1, dtype=np.uint8)
 
 
 def bits_before(words: Words, positions: Counts) -> Counts:
