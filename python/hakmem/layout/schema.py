@@ -23,7 +23,7 @@ from hakmem.base.errors import NotHakmemError, VersionError
 from hakmem.layout.memory import PAGE_BYTES, Memory
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 MAGIC = b"hakmem-stats".ljust(16, b"\0")
 FORMAT = 1
@@ -137,10 +137,12 @@ class Entry(NamedTuple):
     element_count: int
 
     @classmethod
-    def of(cls, row: NDArray[Any], texts: Texts) -> Entry:
-        numbers = (int(row[name]) for name in ("value", "element_bytes", "element_count"))
-        letters = (_text(row[name]) for name in ("kind", "role", "type"))
-        return cls(*texts.at(int(row["record_text"]), 1), *texts.at(int(row["text"]), 3), *letters, *numbers)
+    def of(cls, row: np.void, texts: Texts) -> Entry:
+        (record,) = texts.at(int(row["record_text"]), 1)
+        name, unit, meaning = texts.at(int(row["text"]), 3)
+        kind, role, letter = (_text(row[key]) for key in ("kind", "role", "type"))
+        numbers = (int(row[key]) for key in ("value", "element_bytes", "element_count"))
+        return cls(record, name, unit, meaning, kind, role, letter, *numbers)
 
 
 def read_head(memory: Memory, address: int) -> Head:
@@ -308,8 +310,8 @@ class Schema:
 
 def _widened(dtype: np.dtype[Any], itemsize: int) -> np.dtype[Any]:
     """The same fields in a longer row: a newer library may have appended some."""
-    names = list(dtype.names or ())
-    formats, offsets = zip(*((dtype.fields or {})[name][:2] for name in names), strict=True)
+    names, fields = list(dtype.names or ()), dict[str, Any](dtype.fields or {})
+    formats, offsets = zip(*(fields[name][:2] for name in names), strict=True)
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
 
 

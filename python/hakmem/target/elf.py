@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from elftools.common.exceptions import ELFError
@@ -110,7 +110,7 @@ class SymbolTable:
         """Those of functions and objects that are defined here."""
         kind = self._symbols["info"] & 15
         named = (kind == STT_OBJECT) | (kind == STT_FUNC)
-        chosen = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
         return chosen[np.argsort(chosen["value"], kind="stable")]
 
     def at(self, address: int) -> tuple[str, int] | None:
@@ -138,7 +138,7 @@ class ElfFile:
             self._elf: Any = ELFFile(file)
         else:
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._elf = ELFFile(self._data)
+            self._elf = ELFFile(cast(IO[bytes], self._data))
         self.machine: str = self._elf["e_machine"]  # EM_X86_64 …
         self.kind: str = self._elf["e_type"]  # ET_EXEC, ET_DYN, ET_CORE
         self.is_ours: bool = self._elf.elfclass == 64 and self._elf.little_endian
