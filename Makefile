@@ -7,8 +7,8 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool run test test-kernels fuzz soak bench lab fresh install format lint clean \
-        tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench
+.PHONY: help build release debug tool run test test-kernels test-packages fuzz soak bench lab fresh install uninstall deb \
+        format lint clean tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench: tools-%:
+tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root: tools-%:
 	@scripts/install-tools $*
 
 # The command reaches the script through the environment, untouched by make and the shell.
@@ -69,11 +69,20 @@ lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: 
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run
 
-install: release ## into PREFIX (/usr/local), below DESTDIR if that is set
-	@cmake --install build --prefix $(PREFIX)
+install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
+	@DESTDIR='$(DESTDIR)' scripts/install build '$(PREFIX)'
+
+uninstall: ## removes what `make install` put into PREFIX
+	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
+	@scripts/deb
+
+test-packages: deb | tools-test tools-root ## the packages in a new Debian 12 root; hakmem inside other projects (6 minutes)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
-	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.
