@@ -140,6 +140,17 @@ void *family_pvalloc(size_t size, uint32_t site) {
   return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
 }
 
+void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment))) {
+    errno = EINVAL;
+    return NULL;
+  }
+  struct allocation allocation = {.size = bytes, .alignment = alignment, .site = site};
+  void *block = opaque_pointer(heap_allocate(&allocation));
+  if (block && !allocation.is_zero) big_clear((uintptr_t)block, bytes);
+  return block;
+}
+
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
 NOINLINE static size_t ask_usable_size(const void *block) {

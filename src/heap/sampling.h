@@ -21,6 +21,9 @@ INLINE bool sampling_wants_all(const struct heap *heap) {
 /* Looks at the control record, and does what is asked there.  The heap's thread, in slow paths, outside of its latch. */
 void sampling_look(struct heap *heap);
 
+/* The program switches a profile on or off, as profile_ask says; this thread's heap follows at once.  Any thread. */
+bool sampling_switch(bool is_on, uint64_t period_bytes);
+
 /* The second part of it alone: what is free goes back, if that is asked for. */
 void sampling_purge(struct heap *heap);
 
