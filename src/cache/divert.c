@@ -71,6 +71,14 @@ void divert_look(struct heap *heap) {
   store_relaxed(&sampler->generation, profile_generation_of(word));
 }
 
+/* A heap that waits for a thread looks when it has one. */
+void divert_all(void) {
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    uint32_t state = load_relaxed(&owner->state);
+    if (state == OWNER_RUNNING || state == OWNER_DORMANT) heap_divert(heap_of_owner(owner));
+  }
+}
+
 /* ---- tags ------------------------------------------------------------------------------------------------------ */
 
 void divert_end(struct heap *heap, unsigned class) {

@@ -25,6 +25,13 @@ NOINLINE void sampling_look(struct heap *heap) {
   sampling_purge(heap);
 }
 
+bool sampling_switch(bool is_on, uint64_t period_bytes) {
+  if (!profile_ask(is_on, period_bytes)) return false;
+  divert_all();
+  if (heap_is_real(heap_of_thread)) sampling_look(heap_of_thread);
+  return true;
+}
+
 /* Blocks of small classes are counted in lots of so many bytes. */
 enum { LOT_BYTES = 128 << 10 };
 _Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
@@ -171,7 +178,10 @@ void sampling_note_freed_range(uintptr_t block) {
   recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
 }
 
-void sampling_note_kept(void *block, size_t size) { recording_resize(address_of(block), size); }
+void *sampling_note_kept(void *block, size_t size) {
+  recording_resize(address_of(block), size);
+  return block;
+}
 
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);

@@ -21,6 +21,9 @@ INLINE bool sampling_wants_all(const struct heap *heap) {
 /* Looks at the control record, and does what is asked there.  The heap's thread, in slow paths, outside of its latch. */
 void sampling_look(struct heap *heap);
 
+/* The program switches a profile on or off, as profile_ask says; this thread's heap follows at once.  Any thread. */
+bool sampling_switch(bool is_on, uint64_t period_bytes);
+
 /* The second part of it alone: what is free goes back, if that is asked for. */
 void sampling_purge(struct heap *heap);
 
@@ -38,8 +41,8 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 void sampling_free(struct heap *heap, void *block);
 /* A Large or Big block is about to be freed. */
 void sampling_note_freed_range(uintptr_t block);
-/* A block stays where and as large as it is; the program asks for another part of it. */
-void sampling_note_kept(void *block, size_t size);
+/* A block stays where and as large as it is; the program asks for another part of it.  Returns it. */
+void *sampling_note_kept(void *block, size_t size);
 /* A Large or Big block has been resized where it is. */
 void sampling_note_resized(struct heap *heap, void *block, size_t size);
 

@@ -290,8 +290,7 @@ class Superslabs:
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
         if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
-            words: Words = slabs[inline][:, :count]
-            return words
+            return np.asarray(slabs[inline][:, :count])
         size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
