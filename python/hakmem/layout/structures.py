@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -266,8 +266,7 @@ class Superslabs:
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
         if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
-            words: Words = slabs[inline][:, :count]
-            return words
+            return cast(Words, slabs[inline][:, :count])
         size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
