@@ -51,7 +51,7 @@ NOINLINE static enum block_kind ask_sampled(uintptr_t address, uint32_t entry, c
                                             size_t *usable_bytes) {
   if (!sampled_slabs_has(address)) return no_block(verb, address);
   *usable_bytes = class_bytes(map_sampled_class(entry));
-  return BLOCK_OWN;
+  return BLOCK_SAMPLE;
 }
 
 RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {

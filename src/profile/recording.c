@@ -27,7 +27,8 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   probe_alloc(recorded->block, recorded->requested_bytes,
               (uint64_t)((double)sample.block_bytes / p));
   sites_note_allocated(&sample);
-  if (samples_add(recorded->address, &sample, &sampler->random)) return true;
+  if (recorded->coins == SAMPLE_THINNED_OUT) return true;
+  if (samples_add(recorded->address, &sample, recorded->coins, &sampler->random)) return true;
   fetch_add_relaxed(&profile_state.lost_samples, 1);
   return false;
 }
@@ -46,14 +47,12 @@ bool recording_add(struct sampler *sampler, const struct recorded_block *recorde
   fetch_add_relaxed(&profile_state.samples, 1);
   fetch_add_relaxed(&profile_state.sampling_ns, cost_ns(began_ns));
   profile_adapt(os_now_coarse_ms());
-  sampler_draw(sampler);
   return is_kept;
 }
 
-void recording_lose(struct sampler *sampler) {
+void recording_lose(void) {
   fetch_add_relaxed(&profile_state.samples, 1);
   fetch_add_relaxed(&profile_state.lost_samples, 1);
-  sampler_draw(sampler);
 }
 
 void recording_remove(uintptr_t address, const void *block) {
@@ -63,4 +62,12 @@ void recording_remove(uintptr_t address, const void *block) {
   if (!samples_remove(address, &sample, &halvings)) return;
   probe_free(block);
   sites_note_freed(&sample, halvings, os_now_coarse_ms());
+}
+
+void recording_resize(uintptr_t address, uint64_t requested_bytes) {
+  struct profile_sample before;
+  unsigned halvings;
+  if (LIKELY(!load_relaxed(&profile_state.live_samples))) return;
+  if (samples_resize(address, requested_bytes, &before, &halvings))
+    sites_note_resized(&before, halvings, requested_bytes);
 }

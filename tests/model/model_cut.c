@@ -1,38 +1,23 @@
 /* src/pool/range_cut.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
  * neighbours of it. */
-#include "map/metadata.h"
-#include "model.h"
 #include "os/os.h"
-#include "pool/arena.h"
-#include "pool/range.h"
 #include "pool/range_cut.h"
+#include "pool/range_fresh.h"
+#include "ranges.h"
 
 enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
 
-static struct counters strays[MODEL_THREADS_MAX];
 static size_t left, whole;
 static struct arena *home;
-/* What each thread took: a row for each, so that two who have the same range show as a race. */
-static size_t taken[MODEL_THREADS_MAX];
 static bool is_extended, is_shrunk;
 
-static struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
-
-static size_t take_fresh(size_t granules) {
-  struct range_request request = {granules, 1, 0, FROM_ANY};
-  size_t granule = range_take_fresh(&request, mine());
-  MODEL_REQUIRE(granule != NO_GRANULE);
-  return granule;
-}
-
 static void set_up(void) {
-  MODEL_REQUIRE(window_init(UINT64_C(64) << 20) && metadata_allocate(1));
+  ranges_set_up();
   left = take_fresh(2 * GRANULES_PER_CHUNK);
   whole = take_fresh(WHOLE);
   MODEL_REQUIRE(whole == left + 2 * GRANULES_PER_CHUNK);
   MODEL_REQUIRE(!range_record_if_any(whole + 2 * GRANULES_PER_CHUNK));
   home = arena_of(whole);
-  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
   is_extended = is_shrunk = false;
 }
 
@@ -41,16 +26,27 @@ static void set_up_free(void) {
   range_give(whole, 0, &strays[0]);
 }
 
-/* Past the hint of how much is free, which may be too low for a moment.  Whoever has a range writes to its records. */
-static void take_part(void) {
-  struct arena_request request = {.granules = PART, .alignment_granules = 1};
-  arena_lock(home, mine());
-  size_t granule = arena_take(home, RANGE_DIRTY, &request, mine());
-  arena_unlock(home);
+/* Whoever has a range writes to its records. */
+static void have(size_t granule) {
   taken[model_self()] = granule;
   if (granule == NO_GRANULE) return;
   range_info(granule)->site = (uint32_t)model_self();
   range_record(granule + PART - 1)->first = (uint32_t)granule;
+}
+
+static const struct arena_request part = {.granules = PART, .alignment_granules = 1};
+
+/* By the hint of how much is free. */
+static void take_part(void) {
+  have(range_take_kind(RANGE_DIRTY, &part, (unsigned)(home - arenas), mine()));
+}
+
+/* Past it: what is about to be free is not in there yet. */
+static void take_part_if_any(void) {
+  arena_lock(home, mine());
+  size_t granule = arena_take(home, RANGE_DIRTY, &part, mine());
+  arena_unlock(home);
+  have(granule);
 }
 
 static void extend_left(void) {
@@ -67,17 +63,6 @@ static size_t taken_granules(void) {
     granules += PART;
   }
   return granules;
-}
-
-static size_t dirty_granules(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.dirty_bytes >> GRANULE_SHIFT;
-}
-
-static void require_laws(void) {
-  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
-    MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
 }
 
 /* While one prepares the cut, another finds the whole: else it might be told that there is no memory. */
@@ -99,10 +84,6 @@ static void check_shrunk(void) {
   MODEL_REQUIRE(taken_granules() + dirty_granules() == WHOLE - PART);
 }
 
-/* Threads that wait sleep at once. */
-static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
-                                                {0}};
-
 static const struct model_mutant mutants[] = {
     {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
     {"the lock without release", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
@@ -123,7 +104,7 @@ int main(int count, char **arguments) {
                                                      .mutants = mutants},
                                                     {.name = "cut-shrink",
                                                      .set_up = set_up,
-                                                     .threads = {shrink_whole, take_part},
+                                                     .threads = {shrink_whole, take_part_if_any},
                                                      .check = check_shrunk,
                                                      .always = no_spinning,
                                                      .mutants = mutants},

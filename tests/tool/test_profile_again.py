@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from hakmem.base.errors import ExitCode
 from hakmem.profile.files import load
 from tool.conftest import Tool
 from tool.processes import running
-
-
-@pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
-        yield process
 
 
 def allocated_bytes(tool: Tool, pid: int, length: str) -> float:

@@ -33,9 +33,9 @@ LEAVES = {
         r"(\w+[*&]* )?std::(__1::)?__(libcpp_)?allocat\w*(<.*>)?",
     ),
     "Rust": (
-        r"__(rust|rdl|rg)_(alloc|realloc|alloc_zeroed)|_*rust_(re)?alloc\w*",
+        r"(__rustc(\[\w+\])?::)?__(rust|rdl|rg)_(alloc|realloc|alloc_zeroed)|_*rust_(re)?alloc\w*",
         r"<?alloc::alloc::.*|<?(alloc::)?raw_vec::.*|<?alloc::raw_vec::.*|hashbrown::raw::.*::(new_uninitialized|try_with_capacity|with_capacity).*",
-        r"<?std::(sys|alloc)::.*alloc.*|core::alloc::.*",
+        r"<?std::(sys|alloc)::.*alloc.*|core::alloc::.*|<.* as core::alloc::global::GlobalAlloc>::\w+",
     ),
     "Go": (
         r"_cgo_[0-9a-f]+_Cfunc__?CMalloc|_cgo_cmalloc",
@@ -71,6 +71,12 @@ INTERNALS = {
         r"<?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections|convert|default|ffi|fmt|hash"
         r"|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
         r"<&?(mut )?\[?\w+\]? as (alloc|core|std)::.*",
+    ),
+    "Rust": (  # a plain type's methods, too: <u64 as core::fmt::Display>::fmt
+        r"<?alloc::(alloc|borrow|boxed|collections|ffi|fmt|raw_vec|rc|slice|str|string|sync|vec)::.*|<?hashbrown::.*",
+        r"<?core::(array|cell|clone|convert|fmt|iter|mem|ops|option|ptr|result|slice|str|task)::.*",
+        r"<?std::(backtrace|collections|env|ffi|fs|io|net|panic|panicking|path|process|rt|sync|sys|thread)::.*",
+        r"<(&|mut |\w+|\[.*\]|\(.*\))+ as (alloc|core|std)::.*|<(str|\[.*\])>::.*",
     ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
