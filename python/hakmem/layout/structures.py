@@ -59,7 +59,7 @@ def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) ->
     """One field of each of these heaps, or of a record in it: a whole heap is a thousand times as much."""
     dtype, offset = schema.dtype("heap"), 0
     for name in path:
-        dtype, place = (dtype.fields or {})[name][:2]
+        dtype, place = dict[str, Any](dtype.fields or {})[name][:2]
         offset += place
     return memory.records(addresses + np.uint64(offset), dtype)
 
