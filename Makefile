@@ -50,9 +50,6 @@ test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all test
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
-test-packages: build $(VENV)/ready | tools-test tools-rust ## what users install, in all its forms (10 minutes)
-	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
-
 fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz
 
@@ -84,7 +81,7 @@ uninstall: ## removes what `make install` put into PREFIX
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
 
-test-packages: deb | tools-test tools-root ## the packages in a new Debian 12 root; hakmem inside other projects (6 minutes)
+test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
