@@ -11,7 +11,7 @@ that span pages."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -25,19 +25,23 @@ ONE = np.uint64(1)
 BITS_PER_WORD = 64
 
 
-def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
+def count_bits(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Per word, how many bits are set; numpy 1, which Debian 12 has, does not know."""
     if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(words)
+        counts: NDArray[np.uint8] = np.bitwise_count(words)
+        return counts
     quarters = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
-    return _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
+    sums: NDArray[np.uint8] = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
+    return sums
 
 
 @cache
 def _set_bits() -> NDArray[np.uint8]:
     """Of each number of 16 bits."""
     numbers = np.arange(1 << 16, dtype=np.uint32)
-    return ((numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1).sum(axis=1, dtype=np.uint8)
+    bits = (numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1
+    counts: NDArray[np.uint8] = bits.sum(axis=1, dtype=np.uint8)
+    return counts
 
 
 def bits_before(words: Words, positions: Counts) -> Counts:
