@@ -52,7 +52,7 @@ def bits_before(words: Words, positions: Counts) -> Counts:
     word, bit = np.divmod(positions, BITS_PER_WORD)
     masks = (ONE << bit.astype(np.uint64)) - ONE
     cut = words[:, np.minimum(word, word_count - 1)] & np.where(word < word_count, masks, np.uint64(0))
-    before: Counts = whole[:, word] + count_bits(cut)
+    before: Counts = whole[:, word] + count_bits(cut).astype(np.int64)
     return before
 
 
