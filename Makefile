@@ -7,8 +7,8 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool run test test-kernels test-packages fuzz soak bench lab fresh install uninstall deb \
-        format lint clean tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root
+.PHONY: help build release debug tool crate run test test-kernels test-packages fuzz soak bench lab fresh install uninstall deb \
+        format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,11 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root: tools-%:
 	@scripts/install-tools $*
+
+crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
+	@scripts/pack-crates
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
@@ -52,7 +55,8 @@ fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on lib
 
 soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input; a million samples and switches
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
-	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
+	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py \
+	    tests/tool/test_what.py -k "fuzz or middle or damaged"
 	@PROFILE_SAMPLES=1000000 PROFILE_INTERVALS=20000 PROFILE_SWITCHES=1000000 $(VENV)/bin/python -m pytest -q -s \
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
 
@@ -77,7 +81,7 @@ uninstall: ## removes what `make install` put into PREFIX
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
 
-test-packages: deb | tools-test tools-root ## the packages in a new Debian 12 root; hakmem inside other projects (6 minutes)
+test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources

@@ -15,11 +15,12 @@ add_library(hakmem SHARED ${shared_sources})
 target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_INTERFACE:hakmem_flags>)
 
 # The archive holds one object with hidden symbols made local: a program gets all of the library or
-# nothing (its constructor included), and none of its internal names.
+# nothing (its constructor included), and none of its internal names.  A symbol that is asked for without a version
+# (src/base/compiler.h) has a name that only GNU's linker knows: here, where the program's linker looks, its own.
 set(whole_object ${PROJECT_BINARY_DIR}/hakmem-whole.o)
 add_custom_command(OUTPUT ${whole_object}
   COMMAND ${CMAKE_LINKER} -r -T ${whole_script} -o ${whole_object} $<TARGET_OBJECTS:hakmem_objects>
-  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${whole_object}
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden --redefine-sym _dl_find_object@=_dl_find_object ${whole_object}
   DEPENDS hakmem_objects ${whole_script} $<TARGET_OBJECTS:hakmem_objects>
   COMMAND_EXPAND_LISTS VERBATIM)
 add_library(hakmem_static STATIC ${whole_object})

@@ -11,7 +11,7 @@ that span pages."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,14 +25,14 @@ ONE = np.uint64(1)
 BITS_PER_WORD = 64
 
 
-def count_bits(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
     """Per word, how many bits are set; numpy 1, which Debian 12 has, does not know."""
     if hasattr(np, "bitwise_count"):
-        counts: NDArray[np.uint8] = np.bitwise_count(words)
+        counts: NDArray[Any] = np.bitwise_count(words)
         return counts
     quarters = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
-    sums: NDArray[np.uint8] = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
-    return sums
+    found: NDArray[Any] = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
+    return found
 
 
 @cache
@@ -52,7 +52,7 @@ def bits_before(words: Words, positions: Counts) -> Counts:
     word, bit = np.divmod(positions, BITS_PER_WORD)
     masks = (ONE << bit.astype(np.uint64)) - ONE
     cut = words[:, np.minimum(word, word_count - 1)] & np.where(word < word_count, masks, np.uint64(0))
-    before: Counts = whole[:, word] + count_bits(cut).astype(np.int64)
+    before: Counts = whole[:, word] + count_bits(cut)
     return before
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -54,6 +55,15 @@ def heap_addresses(memory: Memory, schema: Schema) -> Words:
     return owners - np.uint64(schema.offset("heap", "owner"))
 
 
+def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) -> NDArray[Any]:
+    """One field of each of these heaps, or of a record in it: a whole heap is a thousand times as much."""
+    dtype, offset = schema.dtype("heap"), 0
+    for name in path:
+        dtype, place = dict[str, Any](dtype.fields or {})[name][:2]
+        offset += place
+    return memory.records(addresses + np.uint64(offset), dtype)
+
+
 def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
     owner = heaps["owner"]
     has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
@@ -62,16 +72,26 @@ def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
 
 
 def _owners(memory: Memory, schema: Schema) -> list[int]:
-    """The addresses of all owners: only the links are read one by one."""
+    """The addresses of all owners: only the links are read, one by one.  Owners join in front and never
+    leave, so the next walk ends where this one began."""
     link = schema.offset("owner", "next_of_all")
+    known = _owners_found.get(memory, [0])
     found: list[int] = []
     owner = _pointer(memory, schema.root("owners"))
-    while owner and len(found) < HEAPS_MAX:
+    while owner not in (0, known[0]) and len(found) < HEAPS_MAX:
         found.append(owner)
         owner = _pointer(memory, owner + link)
     if owner:
-        raise HakmemError("the target's list of heaps does not end: its memory is damaged")
+        if owner != known[0]:
+            raise HakmemError("the target's list of heaps does not end: its memory is damaged")
+        found += known
+    if found:
+        _owners_found[memory] = found
     return found
+
+
+# What the last walk found, newest first.
+_owners_found: WeakKeyDictionary[Memory, list[int]] = WeakKeyDictionary()
 
 
 def _pointer(memory: Memory, address: int) -> int:
@@ -125,7 +145,11 @@ def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[
     table = np.dtype((dtype, (schema.constant("class_count"),)))
     records = memory.gather(addresses, np.full(len(addresses), table.itemsize, np.uint64)).view(dtype)
     by_heap = records.reshape(len(addresses), schema.constant("class_count"))
-    return {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
+    sums = {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
+    if "profiled_blocks" in sums and "passes" in (heaps["magazines"].dtype.names or ()):
+        passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
+        sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
+    return sums
 
 
 @dataclass
@@ -266,8 +290,7 @@ class Superslabs:
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
         if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
-            words: Words = slabs[inline][:, :count]
-            return words
+            return np.asarray(slabs[inline][:, :count])
         size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
