@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -104,6 +105,7 @@ def bare(packages: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iter
         timeout_s=ROOT_TIMEOUT_S,
     )  # fmt: skip
     yield folder
+    shutil.rmtree(folder)  # half a gigabyte
 
 
 def mirror() -> list[str]:
