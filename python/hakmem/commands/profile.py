@@ -103,6 +103,7 @@ def command(
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
+    from hakmem.doctor.runtimes import hidden_in
     from hakmem.profile.files import save
     from hakmem.profile.model import Mode
     from hakmem.profile.push import place_of
@@ -131,7 +132,8 @@ def command(
     else:
         gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
     name(opened, gathered.profile)
-    for note in gathered.notes:
+    hidden = hidden_in(opened.process) if opened.process is not None else None
+    for note in [*gathered.notes, *([hidden] if hidden else [])]:
         click.echo(f"hakmem: {note}", err=True)
     advice = ADVICE if opened.process is not None else ""
     show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json, advice=advice)
