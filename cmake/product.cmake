@@ -37,6 +37,7 @@ target_link_options(hakmem PRIVATE
   LINKER:--as-needed)
 
 include(cmake/fortify.cmake)
+include(cmake/oldest_glibc.cmake)
 
 install(TARGETS hakmem hakmem_static EXPORT hakmem
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
