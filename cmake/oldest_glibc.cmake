@@ -2,13 +2,15 @@
 # this machine has.  Which of a symbol's versions an object gets is decided by the file that it is linked with, so it is linked with
 # files that have the names and versions of glibc 2.28 and nothing else (glibc-2.28.txt).  There threads and dlsym were libraries of
 # their own; newer ones keep empty files of these names.  docs/decisions/0041.
+# musl has no versions, but another name where wheels for it are installed.
 # `scripts/wheel` builds the target `hakmem_wheel`; nothing else does.
-if(NOT HAK_IS_GLIBC)
-  return()
-endif()
 set(glibc_table ${PROJECT_SOURCE_DIR}/cmake/glibc-2.28.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${glibc_table})
-file(STRINGS ${glibc_table} glibc_lines REGEX "^${CMAKE_SYSTEM_PROCESSOR} ")
+set(glibc_machine ${CMAKE_SYSTEM_PROCESSOR})
+if(NOT HAK_IS_GLIBC)
+  string(APPEND glibc_machine -musl)
+endif()
+file(STRINGS ${glibc_table} glibc_lines REGEX "^${glibc_machine} ")
 if(NOT glibc_lines)
   return()
 endif()
@@ -25,6 +27,9 @@ foreach(line ${glibc_lines})
   endif()
   list(APPEND names_of_${file} ${words})
   list(JOIN words "; " names)
+  if(version STREQUAL "-")
+    set(version) # musl's symbols have none
+  endif()
   string(APPEND versions_of_${file} "${version} { ${names}; };\n")
 endforeach()
 
@@ -45,8 +50,11 @@ endforeach()
 add_custom_target(hakmem_glibc DEPENDS ${glibc_outputs})
 
 # What glibc gives to link into each library (pthread_atfork).
-execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libc_nonshared.a
-  OUTPUT_VARIABLE glibc_nonshared OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(glibc_nonshared)
+if(HAK_IS_GLIBC)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libc_nonshared.a
+    OUTPUT_VARIABLE glibc_nonshared OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
 
 # links_with_oldest(TARGET OF FILES...): TARGET becomes what OF is, linked with these files.
 function(links_with_oldest target of)
@@ -83,6 +91,10 @@ function(links_with_oldest target of)
 endfunction()
 
 add_library(hakmem_wheel SHARED $<TARGET_OBJECTS:hakmem_objects> $<TARGET_OBJECTS:hakmem>)
+if(NOT HAK_IS_GLIBC) # the name that musl has where wheels for it are installed; it knows itself by any that begins with libc.
+  links_with_oldest(hakmem_wheel hakmem libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1)
+  return()
+endif()
 links_with_oldest(hakmem_wheel hakmem libpthread.so.0 libdl.so.2 libc.so.6)
 
 add_library(hakmem_wheel_fortify SHARED $<TARGET_OBJECTS:hakmem_fortify>)
