@@ -38,7 +38,7 @@ endif()
 
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 # Real threads, time and system calls.
-set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_keeper test_records_apart)
+set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_keeper test_records_apart test_siblings)
 
 # Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
 set(worth_a_thread_sanitizer test_concurrency test_lock)

@@ -56,7 +56,7 @@ class Told(click.ClickException):
 
     def __init__(self, error: HakmemError) -> None:
         super().__init__(str(error))
-        self.exit_code = int(error.exit_code)
+        self.exit_code = int(error.exit_code)  # type: ignore[misc]  # click reads the instance's
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         click.echo(f"hakmem: {self.message}", err=True)

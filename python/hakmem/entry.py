@@ -3,7 +3,7 @@
 Before the signal handlers are set, nothing is imported that the interpreter has not loaded anyway: until then
 Ctrl-C would print a traceback.  `main` is the one place where an error becomes a line and an exit status."""
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # typeshed has it under its public name
 import sys
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:

@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "heap/ask.h"
 #include "heap/reallocate.h"
+#include "heap/sampling.h"
 #include "large/big.h"
 #include "os/os.h"
 
@@ -77,11 +78,13 @@ RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
-  if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
+  if (UNLIKELY(kind < BLOCK_OWN)) return realloc_other(block, size, kind);
   bool is_noted = options.harden; /* the size that was asked for is known, and changes */
   if (UNLIKELY(is_noted)) heap_become_mallocs(block);
-  if (size == usable_bytes) return block;
-  if (!is_noted && heap_shrinks_in_place(size, usable_bytes)) return block;
+  if (size == usable_bytes || (!is_noted && heap_shrinks_in_place(size, usable_bytes))) {
+    if (UNLIKELY(kind == BLOCK_SAMPLE)) sampling_note_kept(block, size);
+    return block;
+  }
   bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
@@ -137,7 +140,7 @@ void *family_pvalloc(size_t size, uint32_t site) {
 NOINLINE static size_t ask_usable_size(const void *block) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "malloc_usable_size", &usable_bytes) : BLOCK_NONE;
-  if (LIKELY(kind == BLOCK_OWN)) return usable_bytes;
+  if (LIKELY(kind >= BLOCK_OWN)) return usable_bytes;
   return kind == BLOCK_FOREIGN ? os_libc_malloc()->usable_size((void *)(uintptr_t)block) : 0;
 }
 

@@ -61,6 +61,20 @@ INLINE uintptr_t thread_pointer(void) {
 
 INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
 
+/* The function that code at an address calls first of all, with the result of the call before it as its argument; 0: none. */
+enum { RESULT_CALL_BYTES = 8 };
+INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
+  enum { WIDE = 0x48, CALL = 0xe8 };
+  const uint8_t *move =
+      code + (*code == WIDE); /* mov %eax, %edi; mov %rax, %rdi; movslq %eax, %rdi */
+  bool is_result = (move[0] == 0x89 && move[1] == 0xc7) || (move[0] == 0x63 && move[1] == 0xf8);
+  const uint8_t *end = move + 2 + 1 + sizeof(int32_t);
+  int32_t distance;
+  if (!is_result || move[2] != CALL) return 0;
+  __builtin_memcpy(&distance, end - sizeof distance, sizeof distance);
+  return address + (uintptr_t)(end - code) + (uintptr_t)(intptr_t)distance;
+}
+
 #elif defined(__aarch64__)
 
 enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC, REGISTER_COUNT };
@@ -100,6 +114,18 @@ INLINE uintptr_t without_signature(uintptr_t return_address) {
   return link;
 }
 
+/* It stays in x0; an int is made wider first. */
+enum { RESULT_CALL_BYTES = 8 };
+INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
+  const uint32_t widen = 0x93407c00, call = 0x25; /* sxtw x0, w0; the highest bits of bl */
+  uint32_t words[RESULT_CALL_BYTES / sizeof(uint32_t)];
+  __builtin_memcpy(words, code, sizeof words);
+  unsigned at = words[0] == widen;
+  if (words[at] >> 26 != call) return 0;
+  int32_t distance = (int32_t)(words[at] << 6) >> 4;
+  return address + at * sizeof *words + (uintptr_t)(intptr_t)distance;
+}
+
 #else /* no way to a caller is known: an odd frame pointer leads nowhere */
 
 enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC = REGISTER_RETURN, REGISTER_COUNT };
@@ -119,6 +145,11 @@ INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
 }
 INLINE uintptr_t thread_pointer(void) { return 0; }
 INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
+enum { RESULT_CALL_BYTES = 1 };
+INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
+  (void)code, (void)address;
+  return 0;
+}
 
 #endif
 

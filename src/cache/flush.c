@@ -56,6 +56,6 @@ RESIDENT void flush_resting(struct heap *heap) {
     bin->has_served = false;
   }
   latch_take(&heap->owner);
-  owner_drain_all(&heap->owner, SIZE_MAX);
+  owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
   latch_give(&heap->owner);
 }

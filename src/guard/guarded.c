@@ -12,17 +12,8 @@
 /* Small blocks too are aligned as glibc's are: some programs keep bits in the pointer's last four. */
 enum { PATTERN = 0xA5, USUAL_ALIGNMENT = 16 };
 
-/* A thread that moves a slot from one state to another by CAS may write the rest of its record. */
-enum guard_phase { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
-
-struct guard_slot {
-  ATOMIC(uint32_t) phase; /* enum guard_phase */
-  uintptr_t block;
-  size_t size; /* as asked for */
-  struct call_stack allocated, freed;
-};
-
 struct guarded_region guarded_region;
+struct guard_report guard_report;
 static struct guard_slot *slots;
 
 /* When each slot became free, in steps of `steps`: 0 before its first block, IN_USE while it has one. */
@@ -172,8 +163,9 @@ static struct place place_of(const struct guard_slot *slot, uint32_t phase, uint
   return place;
 }
 
-static void report_stacks(const char *what, const struct call_stack *here,
+static void report_stacks(const char *what, uintptr_t address, const struct call_stack *here,
                           const struct guard_slot *slot, uint32_t phase) {
+  guard_report = (struct guard_report){slot, address, what, *here};
   report_stack(what, here);
   report_stack("allocated", &slot->allocated);
   if (is_freed(phase)) report_stack("freed", &slot->freed);
@@ -201,7 +193,7 @@ static void fail(const char *verb, uintptr_t address, const struct guard_slot *s
   else
     report_line("double %s of %#zx: the block of %zu bytes is free already (guarded)", verb,
                 address, slot->size);
-  report_stacks(verb, &here, slot, phase);
+  report_stacks(verb, address, &here, slot, phase);
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
@@ -210,7 +202,7 @@ static void fail_overwritten(const char *verb, uintptr_t address, const struct g
   struct place place = place_of(slot, GUARD_LIVE, address);
   report_line("%s: found by %s, written at %#zx, " PLACE_FORMAT, place.kind, verb, address,
               place.distance, place.side, slot->size, slot->block);
-  report_stacks(verb, &slot->freed, slot, GUARD_LIVE);
+  report_stacks(verb, address, &slot->freed, slot, GUARD_LIVE);
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
@@ -306,6 +298,6 @@ bool guarded_report_fault(const struct os_crash *crash) {
   struct place place = place_of(slot, phase, crash->address);
   report_line("%s: %s at %#zx, " PLACE_FORMAT, place.kind, access, crash->address, place.distance,
               place.side, slot->size, slot->block);
-  report_stacks(access, &here, slot, phase);
+  report_stacks(access, crash->address, &here, slot, phase);
   return true;
 }

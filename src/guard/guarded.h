@@ -14,6 +14,27 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "os/os.h"
+#include "report/report.h"
+
+/* A thread that moves a slot from one state to another by CAS may write the rest of its record. */
+enum guard_phase { GUARD_UNUSED, GUARD_OPENING, GUARD_LIVE, GUARD_CLOSING, GUARD_FREED };
+
+struct guard_slot {
+  ATOMIC(uint32_t) phase; /* enum guard_phase */
+  uintptr_t block;
+  size_t size; /* as asked for */
+  struct call_stack allocated, freed;
+};
+
+/* What the last report was about, for who looks into a core dump.  Of two at once, which a program that goes on after a
+ * misuse may have, it can be a mixture. */
+struct guard_report {
+  const struct guard_slot *slot; /* NULL: there was none */
+  uintptr_t address;
+  const char *what; /* was done there: "read", "free", … */
+  struct call_stack stack;
+};
+extern struct guard_report guard_report;
 
 struct guarded_region {
   ATOMIC(uintptr_t) begin; /* 0 until there is one; then all other fields are constant */

@@ -97,9 +97,10 @@ RESIDENT static void *allocate_plain(struct heap *heap, struct allocation *alloc
 }
 
 NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allocation) {
-  void *block = sampling_take(heap, allocation);
+  int coins = sampling_throw_coins(heap);
+  void *block = coins < 0 ? NULL : sampling_take(heap, allocation);
   if (!block) block = allocate_plain(heap, allocation);
-  if (block) sampling_note(heap, allocation, block);
+  if (block) sampling_note(heap, allocation, block, coins);
   return block;
 }
 

@@ -12,6 +12,7 @@ static bool resize_checked(struct heap *heap, void *block, size_t size) {
   if (heap) heap_enter(heap);
   bool is_resized = checked_resize((uintptr_t)block, size);
   if (heap) heap_leave(heap);
+  if (is_resized) sampling_note_kept(block, size);
   return is_resized;
 }
 

@@ -8,6 +8,7 @@
 #include "profile/control.h"
 #include "profile/recording.h"
 #include "profile/sampled_slabs.h"
+#include "profile/samples.h"
 #include "reclaim/reclaim.h"
 
 /* ---- what the control record asks for ------------------------------------------------------------------------- */
@@ -71,6 +72,8 @@ bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
   return is_sample;
 }
 
+int sampling_throw_coins(struct heap *heap) { return samples_throw_coins(&heap->sampler.random); }
+
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
   unsigned class = class_of_aligned(allocation->size, allocation->alignment);
   if (options.harden || allocation->size > MID_MAX_BYTES || class >= SLAB_CLASS_COUNT) return NULL;
@@ -98,16 +101,16 @@ static bool is_found_again(const void *block) {
   return true;
 }
 
-void sampling_note(struct heap *heap, const struct allocation *allocation, void *block) {
+void sampling_note(struct heap *heap, const struct allocation *allocation, void *block, int coins) {
   struct sampler *sampler = &heap->sampler;
-  struct recorded_block recorded = {.block = block, .requested_bytes = allocation->size};
+  struct recorded_block recorded = {
+      .block = block, .requested_bytes = allocation->size, .coins = coins};
   recorded.class = class_of(allocation, &recorded.block_bytes);
-  if (is_found_again(block)) {
-    recorded.address = address_of(block);
+  recorded.address = address_of(block);
+  if (coins == SAMPLE_THINNED_OUT || is_found_again(block))
     recording_add(sampler, &recorded);
-  } else {
+  else
     recording_lose(sampler);
-  }
   sampling_look(heap);
 }
 
@@ -128,9 +131,12 @@ void sampling_note_freed_range(uintptr_t block) {
   recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
 }
 
+void sampling_note_kept(void *block, size_t size) { recording_resize(address_of(block), size); }
+
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
   if (!heap || LIKELY(!heap->sampler.countdown)) return;
   struct allocation allocation = {.size = size, .alignment = 1};
-  if (sampling_counts(heap, &allocation)) sampling_note(heap, &allocation, block);
+  if (sampling_counts(heap, &allocation))
+    sampling_note(heap, &allocation, block, sampling_throw_coins(heap));
 }

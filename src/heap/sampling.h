@@ -39,15 +39,20 @@ void sampling_purge(struct heap *heap);
 
 /* Counts a request; true when its block is to be a sample. */
 bool sampling_counts(struct heap *heap, const struct allocation *allocation);
+/* First of all: whether the sample is to be kept (samples_throw_coins in profile/samples.h).  One that is not counts for its site,
+ * and its block is as any other. */
+int sampling_throw_coins(struct heap *heap);
 /* A block for a sample that lies among samples, or NULL: then any will do. */
 void *sampling_take(struct heap *heap, const struct allocation *allocation);
 /* The block of a request that is a sample. */
-void sampling_note(struct heap *heap, const struct allocation *allocation, void *block);
+void sampling_note(struct heap *heap, const struct allocation *allocation, void *block, int coins);
 
 /* Frees a block whose entry in the owner map says that it is a sample. */
 void sampling_free(struct heap *heap, void *block);
 /* A Large or Big block is about to be freed. */
 void sampling_note_freed_range(uintptr_t block);
+/* A block stays where and as large as it is; the program asks for another part of it. */
+void sampling_note_kept(void *block, size_t size);
 /* A Large or Big block has been resized where it is. */
 void sampling_note_resized(struct heap *heap, void *block, size_t size);
 

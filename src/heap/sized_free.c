@@ -40,7 +40,7 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
-  if (UNLIKELY(kind == BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
+  if (UNLIKELY(kind >= BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
     fail_size((uintptr_t)block, size, usable_bytes);
   if (UNLIKELY(options.harden))
     heap_free_the_long_way(block, maker);

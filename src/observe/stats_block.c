@@ -5,6 +5,7 @@
 #include "cache/quarantine.h"
 #include "config/limits.h"
 #include "config/options.h"
+#include "guard/guarded.h"
 #include "hakmem/hakmem.h"
 #include "large/range_magazine.h"
 #include "pool/range_record.h"
@@ -93,6 +94,7 @@ static const struct stats_root roots[] = {
     {"class_bytes", class_block_bytes},
     {"options", &options},
     {"limits", &limits},
+    {"guard_report", &guard_report},
     {"profile_control", &profile_control},
     {"profile_state", &profile_state},
 };

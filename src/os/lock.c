@@ -8,9 +8,13 @@ RESIDENT NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 
+/* In a forked child, which has one thread: its number in its parent. */
+static uint32_t number_before_fork;
+
 void thread_number_forget(void) {
-  if (thread_number_if_known)
-    thread_number_if_known = 0; /* a page that is not written is not copied */
+  if (!thread_number_if_known) return; /* a page that is not written is not copied */
+  number_before_fork = thread_number_if_known;
+  thread_number_if_known = 0;
 }
 
 enum {
@@ -26,14 +30,24 @@ static void wait_without_the_kernel(unsigned attempt) {
     os_sleep_ms(1);
 }
 
+/* Nobody will give it.  Not at once: in a thread that asked for its number as a child of vfork another may have the same. */
+static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigned *attempts) {
+  enum { ATTEMPTS = 500 }; /* half a second */
+  bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
+  *attempts = is_own ? *attempts + 1 : 0;
+  return *attempts == ATTEMPTS && &report_endless_wait;
+}
+
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   uint32_t self = thread_number();
+  unsigned own_attempts = 0;
   for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
     cpu_relax();
     if (word_try(word, self)) return;
   }
   for (unsigned attempt = 0; !os_take_word(word); attempt++) {
     if (word_try(word, self)) return;
+    if (is_own_for_good(word, self, &own_attempts)) report_endless_wait();
     wait_without_the_kernel(attempt);
   }
   (void)load_acquire(word); /* what the last holder wrote; pairs with the OR in word_give */
@@ -84,7 +98,9 @@ RESIDENT void lock_give(struct lock *lock) {
 }
 
 bool lock_reset_in_child(struct lock *lock) {
-  if (load_relaxed(&lock->word) == 0) return false;
-  store_relaxed(&lock->word, 0);
-  return true;
+  uint32_t holder = load_relaxed(&lock->word) & WORD_HOLDER_MASK;
+  bool is_own = holder && holder == number_before_fork;
+  if (!holder) return false;
+  store_relaxed(&lock->word, is_own && os_is_multi_threaded() ? thread_number() : 0);
+  return !is_own;
 }

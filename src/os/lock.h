@@ -22,6 +22,9 @@ INLINE uint32_t thread_number(void) {
 }
 void thread_number_forget(void);
 
+/* The kernel marks a word for which somebody waits by a higher bit. */
+enum { WORD_HOLDER_MASK = 0x3fffffff };
+
 /* `holder` is the thread's number, or what nobody waits for. */
 INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
   uint32_t free_word = 0;
@@ -32,6 +35,9 @@ INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
 void word_wait(ATOMIC(uint32_t) *word);
 /* What holds our number. */
 void word_give(ATOMIC(uint32_t) *word);
+
+/* A thread waits for itself: says so, and ends the process (report/report.c).  Not in programs that have this layer alone. */
+NORETURN void report_endless_wait(void) WEAK;
 
 /* Ranks: a thread that holds a lock may take only locks of lower rank.  Debug builds check.  0 is that
  * of the many, so that they need no page of initial values. */
@@ -54,8 +60,9 @@ void lock_take(struct lock *lock, struct counters *counters);
 bool lock_try(struct lock *lock);
 void lock_give(struct lock *lock);
 
-/* In a forked child, while it has one thread: as new.  True when a thread that did not come along held it: what it guards
- * may be half changed, and is to be repaired or set aside.  No lock is taken for a fork: other fork handlers and the C
+/* In a forked child, while it has one thread, which has forgotten its number: as new.  True when a thread that did not come along
+ * held it: what it guards may be half changed, and is to be repaired or set aside.  What this thread holds, as a signal handler
+ * that interrupted it there has forked, stays its own.  No lock is taken for a fork: other fork handlers and the C
  * library take theirs meanwhile, whose holders may wait for ours. */
 bool lock_reset_in_child(struct lock *lock);
 

@@ -238,6 +238,9 @@ bool os_program_segment(unsigned number, struct os_segment *segment);
 void os_note_modules(bool is_first_load);
 /* True for hakmem's own code, of the shared library and of the archive. */
 bool os_is_in_library(uintptr_t instruction);
+/* Whether the function that returns there was a process's or a thread's first one, where the C library has no tables that say so
+ * (musl). */
+bool os_is_after_first_call(uintptr_t instruction);
 /* Where the stack ends that the process began on; 0 when it is not told. */
 uintptr_t os_first_stack_end(void);
 

@@ -117,7 +117,19 @@ uint32_t os_thread_id_of_libc(void) {
   return thread_id;
 }
 #else
-uint32_t os_thread_id_of_libc(void) { return 0; }
+/* musl's, too. */
+uint32_t os_thread_id_of_libc(void) {
+  enum { HOLDER = 1, HOLDER_MASK = 0x3fffffff };
+  pthread_mutexattr_t attributes;
+  pthread_mutex_t mutex;
+  if (pthread_mutexattr_init(&attributes) != 0 ||
+      pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) != 0 ||
+      pthread_mutex_init(&mutex, &attributes) != 0 || pthread_mutex_lock(&mutex) != 0)
+    return 0;
+  uint32_t thread_id = (uint32_t)mutex.__u.__vi[HOLDER] & HOLDER_MASK;
+  pthread_mutex_unlock(&mutex);
+  return thread_id;
+}
 #endif
 
 RESIDENT uint32_t os_thread_id(void) {

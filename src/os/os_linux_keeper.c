@@ -1,13 +1,15 @@
 /* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends, is killed, or calls
  * exec, the memory stays as it was last, for a tool to read it, until that closes its end of a socket.
  *
- *   program   socket ── connect ── clone ── waits for the parent and until the keeper has settled ── goes on, without the socket
+ *   program   socket ── connect ── clone ── waits until the parent has ended and the keeper has settled ── goes on, without the socket
  *   parent                           └─ clone ── ends
  *   keeper                                └─ says so to the tool ── sleeps ── the tool hangs up: ends
  *
  * It is no child of the program, of which any wait could tell, has no file but the socket, no terminal, and takes no signal.
- * Its thread pointer is the maker's: nothing that touches errno may be called after it has settled. */
+ * Its thread pointer is the maker's, and so is errno: once it has settled it calls nothing that may touch that, and its maker waits
+ * for it, however long that takes. */
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,12 +26,12 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-enum { STACK_BYTES = 32 << 10, DESCRIPTORS_OF_OLD_KERNELS = 4096, PATIENCE_MS = 1000 };
+enum { STACK_BYTES = 32 << 10, DESCRIPTORS_OF_OLD_KERNELS = 4096, LOOK_AGAIN_MS = 20 };
 
 typedef int (*clone_function)(int (*body)(void *), void *stack, int flags, void *argument, ...);
 
 struct keeper {
-  ATOMIC(uint32_t) has_settled;
+  ATOMIC(uint32_t) is_settling; /* until it has settled, or ended: then the kernel says so */
   int socket;
   clone_function clone;
   char *stack; /* its end */
@@ -66,9 +68,10 @@ static int keep(void *argument) {
   admit_peer(tool.fd);
   syscall(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
           0);                             /* with it the kernel tells its number */
-  store_release(&keeper->has_settled, 1); /* its last errno; pairs with os_start_keeper */
-  os_wake_one(&keeper->has_settled);
-  syscall(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t)); /* cannot fail: no signal comes */
+  store_release(&keeper->is_settling, 0); /* its last errno; pairs with await */
+  /* Neither can fail: no signal comes. */
+  syscall(SYS_futex, &keeper->is_settling, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  syscall(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t));
   return 0;
 }
 
@@ -96,7 +99,9 @@ static clone_function find_clone(void) {
 /* In the process between the two, whose end makes the keeper the system's. */
 static int be_parent(void *argument) {
   struct keeper *keeper = argument;
-  keeper->is_made = keeper->clone(keep, keeper->stack, CLONE_VM, keeper) > 0;
+  int flags = CLONE_VM | CLONE_CHILD_CLEARTID;
+  void *cleared = &keeper->is_settling;
+  keeper->is_made = keeper->clone(keep, keeper->stack, flags, keeper, NULL, NULL, cleared) > 0;
   return 0;
 }
 
@@ -113,15 +118,21 @@ static bool start(struct keeper *keeper, char *stack_of_parent) {
   return keeper->is_made;
 }
 
+/* The kernel wakes nobody who waits for this process's words alone. */
+static void await(struct keeper *keeper) {
+  /* acquire: pairs with keep. */
+  while (load_acquire(&keeper->is_settling)) os_wait(&keeper->is_settling, 1, LOOK_AGAIN_MS);
+}
+
 /* The record, and two stacks, in memory that stays. */
 static bool start_in(char *memory, int descriptor) {
   struct keeper *keeper = (struct keeper *)(void *)memory;
   keeper->socket = descriptor;
   keeper->stack = memory + STACK_BYTES;
-  if (!start(keeper, memory + 2 * STACK_BYTES)) return false;
-  /* acquire: pairs with keep. */
-  if (!load_acquire(&keeper->has_settled)) os_wait(&keeper->has_settled, 0, PATIENCE_MS);
-  return true;
+  store_relaxed(&keeper->is_settling, 1);
+  bool is_started = start(keeper, memory + 2 * STACK_BYTES);
+  if (is_started) await(keeper);
+  return is_started;
 }
 
 bool os_start_keeper(const char *socket_path) {

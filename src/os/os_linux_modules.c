@@ -2,8 +2,11 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 
+#include "base/registers.h"
 #include "os/os.h"
 #include "os/os_linux.h"
 
@@ -141,6 +144,32 @@ bool os_program_segment(unsigned number, struct os_segment *segment) {
   }
   return false;
 }
+
+#ifdef __GLIBC__
+bool os_is_after_first_call(uintptr_t instruction) {
+  (void)instruction;
+  return false;
+}
+#else
+/* What that returns is what the process or the thread ends with.  The instruction is asked for once: there is one of each kind, in
+ * the C library, which stays. */
+bool os_is_after_first_call(uintptr_t instruction) {
+  enum { KINDS = 2 };
+  static ATOMIC(uintptr_t) known[KINDS]; /* relaxed: any thread finds the same */
+  uintptr_t ends[KINDS] = {(uintptr_t)exit, (uintptr_t)pthread_exit};
+  uint8_t code[RESULT_CALL_BYTES];
+  for (unsigned kind = 0; kind < KINDS; kind++)
+    if (load_relaxed(&known[kind]) == instruction) return true;
+  if (!os_read_safely(code, (const void *)instruction, sizeof code)) return false;
+  uintptr_t taker = result_goes_to(code, instruction);
+  for (unsigned kind = 0; kind < KINDS; kind++) {
+    if (taker != ends[kind]) continue;
+    store_relaxed(&known[kind], instruction);
+    return true;
+  }
+  return false;
+}
+#endif
 
 /* The kernel puts the program's name above all. */
 uintptr_t os_first_stack_end(void) { return getauxval(AT_EXECFN); }

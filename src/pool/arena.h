@@ -54,7 +54,8 @@ void arena_unlock(struct arena *arena);
 INLINE struct range_set *set_of(struct arena *arena, enum range_kind kind) {
   return &arena->sets[kind - FREE_KIND_FIRST];
 }
-/* Without the lock: a hint. */
+/* Without the lock: a hint, as old as the load.  What is being cut or merged counts as it was before or as it is afterwards, so
+ * no free range is overlooked for it; what a thread gives to the system at this moment is in no set. */
 INLINE uint64_t arena_granules_of(struct arena *arena, enum range_kind kind) {
   return load_relaxed(&set_of(arena, kind)->granules);
 }
@@ -72,10 +73,8 @@ void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_coun
 void arena_insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind);
 /* Takes a free range out of its set; it is BUSY (nobody merges with it) until it is set otherwise. */
 void arena_extract(struct arena *arena, size_t first);
-/* Makes [first, first + granules), a part of the range that was just extracted and begins at `whole`, LIVE; the rest of
- * it is free as before. */
-void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules,
-               enum range_kind kind);
+/* Makes [first, first + granules), a part of the free range that begins at `whole`, LIVE; the rest of it is free as before. */
+void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules);
 
 struct arena_request {
   size_t granules, alignment_granules; /* the latter a power of two */

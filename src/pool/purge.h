@@ -17,6 +17,7 @@ struct purge {
   size_t
       bytes_left; /* most that this round may still give back: this and the next bound its time */
   size_t calls_left;     /* most system calls that it may still do */
+  size_t slabs_left;     /* most slabs in use that it may still visit */
   size_t calls;          /* those that it did */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
@@ -24,8 +25,12 @@ struct purge {
   bool is_cut;           /* what is old enough was left: bytes or calls were used up */
 };
 
+/* So many in a step of a round, and wherever else a thread of the program visits its slabs: 100 ns each and more. */
+enum { PURGE_SLABS_A_STEP = 512 };
+
 /* Whatever its age, without bounds. */
-#define PURGE_EVERYTHING ((struct purge){.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX})
+#define PURGE_EVERYTHING \
+  ((struct purge){.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})
 
 INLINE bool purge_may_go_on(const struct purge *purge) {
   return purge->bytes_left && purge->calls_left;

@@ -14,13 +14,11 @@
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
 RESIDENT static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = range_record(first), *next = range_record(granule);
-  enum range_kind kind = next->kind;
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
   head->was_moved |= next->was_moved;
-  head->info.is_zero = head->info.is_zero && kind == RANGE_CLEAN;
+  head->info.is_zero = head->info.is_zero && next->kind == RANGE_CLEAN;
   head->info.is_closed &= next->info.is_closed;
-  arena_extract(arena, granule);
-  arena_cut(arena, granule, granule, taken, kind);
+  arena_cut(arena, granule, granule, taken);
   return taken;
 }
 
@@ -151,7 +149,8 @@ static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
     return false;
   }
   commit_give(bytes - uncounted);
-  range_put_back(first, now, counters); /* UNMAPPED where the system has lost some of them */
+  range_put_back(first, now, info->granules,
+                 counters); /* UNMAPPED where the system has lost some of them */
   return true;
 }
 
@@ -166,8 +165,9 @@ void range_give_lost(size_t granule, struct counters *counters) {
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
   if (!os_unmap((void *)granule_address(granule), bytes)) return; /* nobody can use it again */
   head->was_moved = false;
+  fetch_add_relaxed(&totals.purged_bytes, bytes);
   commit_give(bytes);
-  range_put_back(granule, RANGE_UNMAPPED, counters);
+  range_put_back(granule, RANGE_UNMAPPED, head->info.granules, counters);
 }
 
 /* Its pages are gone already; strict overcommit charges what is mapped all the same. */
@@ -176,8 +176,11 @@ void range_give_empty(size_t granule, struct counters *counters) {
     range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
     return;
   }
-  commit_give((size_t)range_record(granule)->info.granules << GRANULE_SHIFT);
-  range_put_back(granule, RANGE_CLEAN, counters);
+  const struct range_info *info = range_info(granule);
+  size_t given = info->is_closed ? info->granules : 0; /* else they were wiped */
+  fetch_add_relaxed(&totals.purged_bytes, given << GRANULE_SHIFT);
+  commit_give((size_t)info->granules << GRANULE_SHIFT);
+  range_put_back(granule, RANGE_CLEAN, given, counters);
 }
 
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {

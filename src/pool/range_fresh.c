@@ -51,7 +51,7 @@ enum { ISOLATE_PROBES = 64 };
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   size_t part = granules / 2;
   if (!part || !*probes || !range_prepare_cut(first, first + part)) {
-    range_put_back(first, RANGE_OCCUPIED, counters);
+    range_put_back(first, RANGE_OCCUPIED, 0, counters);
     return;
   }
   divide(first, granules, part, counters);
@@ -61,7 +61,7 @@ static void isolate(size_t first, size_t granules, unsigned *probes, struct coun
     if (os_is_occupied((const void *)granule_address(begin), size << GRANULE_SHIFT))
       isolate(begin, size, probes, counters);
     else
-      range_put_back(begin, RANGE_UNMAPPED, counters);
+      range_put_back(begin, RANGE_UNMAPPED, 0, counters);
   }
 }
 
@@ -96,7 +96,7 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
       return first;
     }
     if (result == OS_NO_MEMORY) {
-      range_put_back(first, RANGE_UNMAPPED, counters);
+      range_put_back(first, RANGE_UNMAPPED, 0, counters); /* what had gone back has been counted */
       return NO_GRANULE;
     }
     unsigned probes = ISOLATE_PROBES;

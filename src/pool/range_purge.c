@@ -10,13 +10,13 @@
 /* Ranges that are given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };
 
-LONG_LIVED void range_put_back(size_t first, enum range_kind kind, struct counters *counters) {
+LONG_LIVED void range_put_back(size_t first, enum range_kind kind, size_t purged,
+                               struct counters *counters) {
   struct arena *arena = arena_of(first);
-  size_t granules = range_record(first)->info.granules;
   if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
   arena_lock(arena, counters);
-  if (kind != RANGE_DIRTY) range_record(first)->info.purged = (uint32_t)granules;
-  arena_insert(arena, first, granules, kind);
+  range_record(first)->info.purged = (uint32_t)purged;
+  arena_insert(arena, first, range_record(first)->info.granules, kind);
   arena_unlock(arena);
 }
 
@@ -62,6 +62,11 @@ LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
   return found;
 }
 
+/* What os_purge does not count; pages that were there. */
+static void count_given(size_t bytes, enum range_kind kind) {
+  if (kind == RANGE_DIRTY) fetch_add_relaxed(&totals.purged_bytes, bytes);
+}
+
 LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
                                            bool give_addresses) {
   struct range *head = range_record(first);
@@ -69,11 +74,13 @@ LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
   if (give_addresses && os_unmap(address, bytes)) {
     head->was_moved = head->info.is_closed = false;
+    count_given(bytes, kind);
     return RANGE_UNMAPPED;
   }
   enum os_change remapped = head->was_moved ? os_remap(address, bytes) : OS_REFUSED;
   if (remapped != OS_REFUSED) {
     head->was_moved = head->info.is_closed = false;
+    count_given(bytes, kind);
     if (remapped == OS_DONE) {
       range_keep_huge_out(first, head->info.granules);
       return RANGE_CLEAN;
@@ -91,11 +98,13 @@ LONG_LIVED static bool give_back_batch(uint32_t *batch, unsigned found, enum ran
   bool is_taken = false;
   for (unsigned index = 0; index < found; index++) {
     enum range_kind now = range_give_back(batch[index], kind, give_addresses);
+    struct range_info *info = &range_record(batch[index])->info;
     if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
-      commit_give((size_t)range_record(batch[index])->info.granules << GRANULE_SHIFT);
+      commit_give((size_t)info->granules << GRANULE_SHIFT);
     is_taken |= now != kind;
-    if (now == kind) range_record(batch[index])->info.stamp_ms = (uint32_t)os_now_coarse_ms();
-    range_put_back(batch[index], now, counters);
+    if (now == kind) info->stamp_ms = (uint32_t)os_now_coarse_ms();
+    range_put_back(batch[index], now, kind == RANGE_DIRTY ? info->granules : info->purged,
+                   counters);
   }
   return is_taken;
 }

@@ -17,7 +17,8 @@ void range_offset_growth(struct arena *arena, size_t granules, struct counters *
 
 /* Asks the system to take a range that is in no set; what the range is afterwards. */
 enum range_kind range_give_back(size_t first, enum range_kind kind, bool give_addresses);
-/* Puts a range that is in no set (LIVE or BUSY) into one. */
-void range_put_back(size_t first, enum range_kind kind, struct counters *counters);
+/* Puts a range that is in no set (LIVE or BUSY) into one; `purged` of its granules went back and were not used since, if it is not
+ * DIRTY. */
+void range_put_back(size_t first, enum range_kind kind, size_t purged, struct counters *counters);
 
 #endif

@@ -75,9 +75,10 @@ LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *su
   uint64_t held = slots_hold(superslab, due);
   bool is_whole = slots_unused(held) == usable_slots();
   uint32_t dirty = slots_dirty(held);
-  uint32_t purged =
-      is_whole && give_addresses(purge, superslab) ? dirty : purge_slots(purge, superslab, dirty);
+  bool is_unmapped = is_whole && give_addresses(purge, superslab);
+  uint32_t purged = is_unmapped ? dirty : purge_slots(purge, superslab, dirty);
   size_t bytes = count_bits(purged) * GRANULE_BYTES;
+  if (is_unmapped) fetch_add_relaxed(&totals.purged_bytes, bytes);
   fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */
   slots_return(superslab, slots_unused(held), purged);
   commit_give(bytes);

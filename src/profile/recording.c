@@ -27,7 +27,8 @@ static bool keep(struct sampler *sampler, const struct recorded_block *recorded)
   probe_alloc(recorded->block, recorded->requested_bytes,
               (uint64_t)((double)sample.block_bytes / p));
   sites_note_allocated(&sample);
-  if (samples_add(recorded->address, &sample, &sampler->random)) return true;
+  if (recorded->coins == SAMPLE_THINNED_OUT) return true;
+  if (samples_add(recorded->address, &sample, recorded->coins, &sampler->random)) return true;
   fetch_add_relaxed(&profile_state.lost_samples, 1);
   return false;
 }
@@ -63,4 +64,12 @@ void recording_remove(uintptr_t address, const void *block) {
   if (!samples_remove(address, &sample, &halvings)) return;
   probe_free(block);
   sites_note_freed(&sample, halvings, os_now_coarse_ms());
+}
+
+void recording_resize(uintptr_t address, uint64_t requested_bytes) {
+  struct profile_sample before;
+  unsigned halvings;
+  if (LIKELY(!load_relaxed(&profile_state.live_samples))) return;
+  if (samples_resize(address, requested_bytes, &before, &halvings))
+    sites_note_resized(&before, halvings, requested_bytes);
 }

@@ -10,6 +10,7 @@ struct recorded_block {
   uint64_t block_bytes;
   uint64_t requested_bytes;
   unsigned class;
+  int coins; /* as samples_throw_coins says */
 };
 
 /* Of a live block that is a sample; the next distance is drawn.  False when it could not be kept: it is free of it then.  Any
@@ -20,5 +21,8 @@ void recording_lose(struct sampler *sampler);
 
 /* A block is about to be freed; nothing happens if it is no sample. */
 void recording_remove(uintptr_t address, const void *block);
+
+/* Of a block that stays as large as it is so much is asked for from now on; nothing happens if it is no sample. */
+void recording_resize(uintptr_t address, uint64_t requested_bytes);
 
 #endif

@@ -12,12 +12,13 @@ static void begin_piece(struct sampler *sampler, int64_t distance) {
   sampler->reserve = distance - sampler->countdown;
 }
 
-/* A forked child draws others than its parent.  A process that is confined may not be asked who it is. */
+/* A forked child draws others than its parent, and than its siblings.  The kernel may not be asked whose child a process is that is
+ * confined; a thread's number is known without it, and that of a child's only thread is another than all of its parent's. */
 static void need_stream(struct sampler *sampler) {
-  uint32_t process_id = os_is_confined() ? sampler->process_id : os_process_id();
-  if (LIKELY(sampler->random && sampler->process_id == process_id)) return;
+  uint32_t drawer = os_is_confined() ? os_thread_id() : os_process_id();
+  if (LIKELY(sampler->random && sampler->drawer == drawer)) return;
   sampler->random = os_random() | 1;
-  sampler->process_id = process_id;
+  sampler->drawer = drawer;
 }
 
 void sampler_draw(struct sampler *sampler) {

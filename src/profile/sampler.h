@@ -17,7 +17,7 @@ struct sampler {
   int64_t reserve;       /* bytes of the distance beyond this piece */
   uint64_t period_bytes; /* R of the distance */
   uint64_t random;       /* own stream; 0: not begun yet */
-  uint32_t process_id;   /* whose stream it is: a forked child begins another */
+  uint32_t drawer; /* whose stream it is, a process or a thread: a forked child begins another */
   ATOMIC(bool) is_armed;
   ATOMIC(uint8_t) generation; /* of the control record, that it has followed */
 };

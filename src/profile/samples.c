@@ -145,9 +145,14 @@ static bool make_room(uint64_t hash, uint64_t halvings, uint64_t *random) {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random) {
-  uint64_t hash = mix_bits(address), halvings = thinning_now();
-  if (UNLIKELY(halvings) && !survives(halvings, random)) return true; /* thinned out */
+int samples_throw_coins(uint64_t *random) {
+  uint32_t coins = thinning_now();
+  return LIKELY(!coins) || survives(coins, random) ? (int)coins : SAMPLE_THINNED_OUT;
+}
+
+bool samples_add(uintptr_t address, const struct profile_sample *sample, int coins,
+                 uint64_t *random) {
+  uint64_t hash = mix_bits(address), halvings = (uint64_t)coins;
   struct place place = take_place(hash);
   /* Another thread may take the room that was made. */
   for (unsigned attempt = 0; !place.segment; place = take_place(hash)) {
@@ -173,6 +178,24 @@ bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *
     /* release: the sample has been read; pairs with claim. */
   } while (!cas_weak_acq_rel(key_of(place), &key, SAMPLE_KEY_FREE));
   fetch_sub_relaxed(&profile_state.live_samples, 1);
+  *halvings = (unsigned)(key >> SAMPLE_HALVINGS_SHIFT);
+  return true;
+}
+
+/* It is nobody's meanwhile: who throws its coin passes by, and if its thread never goes on a place is lost. */
+bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
+                    unsigned *halvings) {
+  struct place place = find(address);
+  if (!place.segment) return false;
+  uint64_t key = load_relaxed(key_of(place));
+  do {
+    if ((key & SAMPLE_ADDRESS_MASK) != address) return false; /* a coin */
+    /* acquire: whoever had the place before; pairs with samples_remove. */
+  } while (!cas_weak_acq_rel(key_of(place), &key, SAMPLE_KEY_BUSY));
+  struct profile_sample *sample = &place.segment->samples[place.index];
+  *before = *sample;
+  sample->requested_bytes = requested_bytes;
+  store_release(key_of(place), key); /* the sample; pairs with find_in */
   *halvings = (unsigned)(key >> SAMPLE_HALVINGS_SHIFT);
   return true;
 }

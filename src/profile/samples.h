@@ -38,11 +38,20 @@ struct sample_segment {
   struct profile_sample samples[SEGMENT_SAMPLES];
 };
 
-/* Keeps a sample of a live block, which has none; false when there is no memory.
- * `random` is not 0, and is used up. */
-bool samples_add(uintptr_t address, const struct profile_sample *sample, uint64_t *random);
+/* Throws the coins that a new sample throws while there is no room for all, and says how many those were; SAMPLE_THINNED_OUT when
+ * it is not to be kept.  `random` is not 0, and is used up; here and below. */
+enum { SAMPLE_THINNED_OUT = -1 };
+int samples_throw_coins(uint64_t *random);
+
+/* Keeps a sample of a live block, which has none, and has thrown so many coins; false when there is no memory. */
+bool samples_add(uintptr_t address, const struct profile_sample *sample, int coins,
+                 uint64_t *random);
 
 /* The block's sample, which is in the table no more, and how often it was halved; false when it has none. */
 bool samples_remove(uintptr_t address, struct profile_sample *sample, unsigned *halvings);
+
+/* Changes what was asked for of a live block; its sample before that, and how often it was halved; false when it has none. */
+bool samples_resize(uintptr_t address, uint64_t requested_bytes, struct profile_sample *before,
+                    unsigned *halvings);
 
 #endif

@@ -141,10 +141,15 @@ static void add_real(ATOMIC(uint64_t) *sum, double value) {
   }
 }
 
+/* The blocks that it stands for. */
+static double blocks_of(const struct profile_sample *sample, unsigned halvings) {
+  double p = poisson_probability(sample->block_bytes, sample->period_bytes);
+  return (double)(UINT64_C(1) << halvings) / p;
+}
+
 static void add(struct profile_weights *sums, const struct profile_sample *sample,
                 unsigned halvings) {
-  double p = poisson_probability(sample->block_bytes, sample->period_bytes);
-  double blocks = (double)(UINT64_C(1) << halvings) / p;
+  double blocks = blocks_of(sample, halvings);
   double bytes = (double)sample->block_bytes * blocks;
   add_real(&sums->bytes, bytes);
   add_real(&sums->requested, (double)sample->requested_bytes * blocks);
@@ -166,4 +171,11 @@ void sites_note_freed(const struct profile_sample *sample, unsigned halvings, ui
   if (row >= SITE_LIFETIMES) row = SITE_LIFETIMES - 1;
   fetch_add_relaxed(&site->freed_samples, 1);
   fetch_add_relaxed(&site->lifetimes[row], 1);
+}
+
+void sites_note_resized(const struct profile_sample *before, unsigned halvings,
+                        uint64_t requested_bytes) {
+  struct profile_site *site = sites_record(before->site);
+  double more = (double)requested_bytes - (double)before->requested_bytes;
+  if (site) add_real(&site->allocated.requested, more * blocks_of(before, halvings));
 }

@@ -56,4 +56,8 @@ struct profile_site *sites_record(uint32_t site);
 void sites_note_allocated(const struct profile_sample *sample);
 void sites_note_freed(const struct profile_sample *sample, unsigned halvings, uint64_t now_ms);
 
+/* Another part of a sample's block is asked for. */
+void sites_note_resized(const struct profile_sample *before, unsigned halvings,
+                        uint64_t requested_bytes);
+
 #endif

@@ -92,14 +92,16 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
   if (is_too_much || !block_count) capacity_shrink(heap, class);
 }
 
-NOINLINE static void flush(struct heap *heap, bool is_idle) {
+/* False when more slabs wait than one may visit. */
+NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
   latch_take(&heap->owner);
-  owner_drain_all(&heap->owner, RECLAIM_SLABS_A_STEP);
+  bool is_done = owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP) != 0;
   latch_give(&heap->owner);
   heap_leave(heap);
+  return is_done;
 }
 
 /* Once in an interval: magazines that are as they were the time before are flushed.  A thread that was not here for a decay time
@@ -109,8 +111,8 @@ RESIDENT static void flush_when_due(struct heap *heap, uint64_t now_ms) {
   bool has_time = heap->next_flush_ms != 0; /* else the first is an interval from now */
   bool is_idle = (options.decay_ms && now_ms >= heap->next_flush_ms + reclaim_decay_ms()) ||
                  commit_is_too_much();
-  heap->next_flush_ms = now_ms + reclaim_interval_ms();
-  if (has_time) flush(heap, is_idle);
+  bool is_done = !has_time || flush(heap, is_idle);
+  heap->next_flush_ms = now_ms + (is_done ? reclaim_interval_ms() : RECLAIM_MIN_INTERVAL_MS);
 }
 
 /* It is left alone until it has had time to fill its magazines with what it does not want. */
@@ -141,12 +143,13 @@ NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_
 }
 
 /* Once in an interval: free pages of its slabs in use wait, and old ones are purged. */
-RESIDENT static void scan_when_due(struct heap *heap, uint64_t now_ms) {
-  if (now_ms < heap->next_scan_ms) return;
+RESIDENT static bool scan_when_due(struct heap *heap, uint64_t now_ms) {
+  if (now_ms < heap->next_scan_ms) return false;
   bool has_time = heap->next_scan_ms != 0;
   uint64_t interval_ms = reclaim_page_decay_ms() / RECLAIM_ROUNDS_PER_DECAY;
   heap->next_scan_ms = now_ms + interval_ms;
   if (has_time) scan(heap, now_ms, interval_ms);
+  return has_time;
 }
 
 /* ---- slow paths -------------------------------------------------------------------------------------------------- */
@@ -161,16 +164,23 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   return now_ms;
 }
 
+/* One of these: each may take as long as a slow path should.  What is put off is due in the next one. */
+RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
+  if (UNLIKELY(range_excess_bytes() != 0)) {
+    reclaim(heap, RECLAIM_RANGES);
+    return;
+  }
+  if (heap_is_real(heap) && (excess_give_when_due(heap) || scan_when_due(heap, now_ms))) return;
+  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
+  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
+}
+
 /* Most slow paths come here while there is something to be given back, and find that it is too early. */
 RESIDENT NOINLINE static void do_what_is_due(struct heap *heap, uint32_t state, uint64_t now_ms) {
   reclaim_poll_limits_once();
-  if (UNLIKELY(range_excess_bytes() != 0)) reclaim(heap, RECLAIM_RANGES);
   if (!now_ms) now_ms = os_now_coarse_ms();
   if (state == PURGE_WANTED) arm(now_ms);
-  uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
-  if (heap_is_real(heap)) scan_when_due(heap, now_ms);
-  if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);
-  if (heap_is_real(heap)) excess_give_when_due(heap);
+  do_a_step(heap, now_ms);
 }
 
 RESIDENT void reclaim_rest_when_due(struct heap *heap, uint64_t now_ms) {

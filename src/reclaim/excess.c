@@ -166,7 +166,7 @@ static void begin_scan(const struct owner *owner) {
   uint64_t slabs = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     slabs += load_relaxed(&owner->bins[class].slab_count);
-  store_relaxed(&turns_left, slabs / RECLAIM_SLABS_A_STEP + 1);
+  store_relaxed(&turns_left, slabs / PURGE_SLABS_A_STEP + 1);
   store_relaxed(&stage, SCANNING);
 }
 
@@ -196,16 +196,19 @@ static void scan(struct heap *heap) {
   if (!turns || !goes_on) stop(excess_over(live_bytes()));
 }
 
-NOINLINE static void go_on(struct heap *heap) {
-  switch (load_relaxed(&stage)) {
+NOINLINE static bool go_on(struct heap *heap) {
+  uint32_t before = load_relaxed(&stage);
+  switch (before) {
     case WAITING: wait(heap); break;
     case GIVING: give_slabs(heap); break;
     case SCANNING: scan(heap); break;
     default: break;
   }
-  if (load_relaxed(&stage) == NOTHING) return;
-  purge_want(); /* a round may have found nothing left */
-  if (!options.harden) heap_divert(heap);
+  if (load_relaxed(&stage) != NOTHING) {
+    purge_want(); /* a round may have found nothing left */
+    if (!options.harden) heap_divert(heap);
+  }
+  return before == GIVING || before == SCANNING;
 }
 
 static void note_change(uint64_t excess, uint64_t live) {
@@ -226,11 +229,11 @@ RESIDENT static void begin_if_too_much(const struct heap *heap) {
     wait_once(used_bytes(heap), WAITS_MAX);
 }
 
-RESIDENT void excess_give_when_due(struct heap *heap) {
-  if (os_is_multi_threaded() || load_relaxed(&purge_has_helper)) return;
-  if (reclaim_decay_ms() > DECAY_MAX_MS) return;
+RESIDENT bool excess_give_when_due(struct heap *heap) {
+  if (os_is_multi_threaded() || load_relaxed(&purge_has_helper)) return false;
+  if (reclaim_decay_ms() > DECAY_MAX_MS) return false;
   if (LIKELY(load_relaxed(&stage) == NOTHING)) begin_if_too_much(heap);
-  if (UNLIKELY(load_relaxed(&stage) != NOTHING)) go_on(heap);
+  return UNLIKELY(load_relaxed(&stage) != NOTHING) && go_on(heap);
 }
 
 RESIDENT void excess_flush_when_due(struct heap *heap) {

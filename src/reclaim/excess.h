@@ -14,7 +14,7 @@
 
 /* Before a free pushes its block, which is to stay the youngest: caches are flushed when it is their turn. */
 void excess_flush_when_due(struct heap *heap);
-/* At the end of a slow path. */
-void excess_give_when_due(struct heap *heap);
+/* At the end of a slow path; true when it was a step's work. */
+bool excess_give_when_due(struct heap *heap);
 
 #endif

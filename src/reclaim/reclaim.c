@@ -20,12 +20,12 @@
  * or 96 pages are one half. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
-  size_t bytes, calls, owners;
+  size_t bytes, calls, owners, slabs;
 };
 static const struct bounds budgets[] = {
-    [STEP] = {(size_t)8 << 20, 96, 16},
-    [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX},
-    [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX},
+    [STEP] = {(size_t)8 << 20, 96, 16, PURGE_SLABS_A_STEP},
+    [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX, SIZE_MAX},
+    [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
 enum age { OLD, ANY_AGE };
@@ -100,6 +100,7 @@ static struct purge begin_record(const struct row *row) {
                         .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
                         .bytes_left = bounds->bytes,
                         .calls_left = bounds->calls,
+                        .slabs_left = bounds->slabs,
                         .give_addresses = (row->depth & UNMAP) != 0};
 }
 
@@ -171,7 +172,7 @@ static void release_idle(const struct heap *self, struct purge *purge, size_t ow
   uint64_t now_ns = os_now_ns(), now_ms = os_now_coarse_ms();
   struct owner *owner = next_idle ? next_idle : owners_first();
   purge->work_remains |= next_idle != NULL;
-  for (; owner && owners_max; owner = owner->next_of_all, owners_max--) {
+  for (; owner && owners_max && purge->slabs_left; owner = owner->next_of_all, owners_max--) {
     if (!owner_sweep(owner, now_ns, purge) && owner != &self->owner) purge->work_remains = true;
     if (!options.harden)
       call_if_dormant(self, heap_of_owner(owner), purge, now_ms); /* else no magazines */
@@ -196,8 +197,8 @@ static void give_own(struct heap *heap, unsigned depth) {
   if (depth & EMPTY_OWN) caches_empty(heap);
   if (depth & FLUSH_OWN) caches_flush(heap);
   latch_take(&heap->owner);
-  if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner);
-  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner, RECLAIM_SLABS_A_STEP);
+  if (depth & RELEASE_OWN) owner_release_free_slabs(&heap->owner, SIZE_MAX);
+  if (depth & RELEASE_KEPT) owner_drain_all(&heap->owner, PURGE_SLABS_A_STEP);
   latch_give(&heap->owner);
   if (!was_entered) heap_leave(heap);
 }
@@ -205,7 +206,7 @@ static void give_own(struct heap *heap, unsigned depth) {
 static void purge_own_pages(struct heap *heap, struct purge *purge) {
   heap_enter(heap);
   latch_take(&heap->owner);
-  bool is_done = pages_scan(&heap->owner, purge, 0, RECLAIM_SLABS_A_STEP);
+  bool is_done = pages_scan(&heap->owner, purge, 0);
   latch_give(&heap->owner);
   heap_leave(heap);
   purge->is_cut |= !is_done;

@@ -32,9 +32,6 @@ enum reclaim_reason {
  * own, or a constant one.  Nothing is done while another thread is at it, unless the row says to wait. */
 struct purge reclaim(struct heap *heap, enum reclaim_reason reason);
 
-/* Of the thread's own slabs a step scans so many for free pages, going on where the last one ended. */
-enum { RECLAIM_SLABS_A_STEP = 512 };
-
 /* Less than the option says when the cgroup's memory is nearly used up; more while what went back is wanted again
  * (reclaim/regret.h). */
 uint64_t reclaim_decay_ms(void);

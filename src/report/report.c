@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "os/os.h"
+#include "os/lock.h"
 #include "stack/unwind.h"
 
 enum { STANDARD_ERROR = 2 };
@@ -148,6 +148,14 @@ void report_write_beside(uintptr_t freed, uintptr_t written,
                 "free memory was written to, %zu bytes %s its block of %zu bytes",
                 is_before ? freed - written : written - freed,
                 is_before ? "before" : "after the start of", block->block_bytes);
+}
+
+COLD void report_endless_wait(void) {
+  report_line(
+      "malloc was entered by a thread that is inside it already, and would wait for itself for "
+      "ever: "
+      "a signal handler has called it, or a child of vfork was killed in it");
+  os_abort();
 }
 
 #if HAK_DEBUG

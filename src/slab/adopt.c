@@ -187,40 +187,39 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
 
 /* ---- sweeping ------------------------------------------------------------------------------------------ */
 
-RESIDENT static void release_if_free(struct slab *slab, struct owner *owner) {
-  if (slab->free_local != slab->capacity) slab_collect(slab, owner);
-  if (load_relaxed(&slab->owner) == owner && slab->free_local == slab->capacity)
-    slab_try_release(slab, owner);
-}
-
-/* Wholly free slabs among the first in the partial list; how many more may be looked at. */
+/* Wholly free slabs in the partial list, the last ones; how many more slabs may be visited. */
 static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_max) {
-  struct bin *bin = &owner->bins[class];
-  struct slab *slab = bin->partial;
-  for (struct slab *next; slab && bin->free_count && slabs_max; slab = next, slabs_max--) {
-    next = slab->next;
-    if (slab->free_local == slab->capacity) slab_try_release(slab, owner);
+  const struct bin *bin = &owner->bins[class];
+  struct slab *slab = bin->free_count ? bin->partial->previous : NULL;
+  for (uint32_t left = bin->free_count; left && slabs_max; left--, slabs_max--) {
+    struct slab *previous = slab->previous;
+    slab_try_release(slab, owner);
+    slab = previous;
   }
   return slabs_max;
 }
 
-LONG_LIVED void owner_release_free_slabs(struct owner *owner) {
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    struct bin *bin = &owner->bins[class];
-    pending_release(owner, class, UINT32_MAX, UINT32_MAX);
-    if (bin->current) release_if_free(bin->current, owner);
-    for (struct slab *slab = bin->partial, *next; slab; slab = next) {
-      next = slab->next;
-      release_if_free(slab, owner);
+RESIDENT size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
+  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1) {
+    for (struct slab *slab; slabs_max; slabs_max--) {
+      if (!(slab = pending_next(owner, lowest_bit(ready)))) break;
+      pending_drain(slab, owner);
     }
   }
-}
-
-RESIDENT void owner_drain_all(struct owner *owner, size_t slabs_max) {
-  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
-    pending_drain_class(owner, lowest_bit(ready), UINT64_MAX);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     if (owner->bins[class].free_count) slabs_max = release_listed(owner, class, slabs_max);
+  return slabs_max;
+}
+
+/* What others have freed is in the queues, but for the current slab's, which may have come this moment. */
+LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    struct slab *current = owner->bins[class].current;
+    if (!current) continue;
+    if (current->free_local != current->capacity) slab_collect(current, owner);
+    if (current->free_local == current->capacity) slab_try_release(current, owner);
+  }
+  return owner_drain_all(owner, slabs_max);
 }
 
 RESIDENT void owner_collect_all(struct owner *owner) {
@@ -257,8 +256,7 @@ RESIDENT void owner_park(struct owner *owner) {
 /* In turns, between which its thread may come. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   for (bool is_done = false; !is_done && latch_try(owner);) {
-    is_done =
-        !is_adoptable(owner) || pages_scan(owner, purge, age_ms, SIZE_MAX) || !purge->calls_left;
+    is_done = !is_adoptable(owner) || pages_scan(owner, purge, age_ms) || !purge->calls_left;
     latch_give(owner);
   }
 }
@@ -271,7 +269,8 @@ bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   uint32_t age_ms = is_running ? purge->decay_ms : 0;
   if (load_relaxed(&owner->state) != OWNER_LOST) {
     owner->free_age_ms = age_ms;
-    owner_release_free_slabs(owner);
+    purge->slabs_left = owner_release_free_slabs(owner, purge->slabs_left);
+    purge->is_cut |= !purge->slabs_left;
     owner->free_age_ms = 0;
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }

@@ -21,13 +21,12 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class);
  * its others to the system.  False while it runs and may idle later. */
 bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge);
 
-/* Gives the wholly free slabs of this owner back to the pool, those in its pending queues included.
- * Latch. */
-void owner_release_free_slabs(struct owner *owner);
+/* Latch.  Drains the pending queues; wholly free slabs, those kept in reserve too, go to the pool.  `slabs_max` slabs are
+ * visited at most; how many more may be: 0 when some are left. */
+size_t owner_drain_all(struct owner *owner, size_t slabs_max);
 
-/* Latch.  Drains all pending queues; wholly free slabs, those kept in reserve too, go to the pool, if they are among the
- * first `slabs_max` on its lists: the free pages of others are found by pages_scan. */
-void owner_drain_all(struct owner *owner, size_t slabs_max);
+/* The same with the current slabs, of an owner that has no use for them.  Latch. */
+size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max);
 
 /* Latch.  Collects the remote frees of all slabs on the owner's lists, and so checks them. */
 void owner_collect_all(struct owner *owner);

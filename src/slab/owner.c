@@ -11,8 +11,20 @@ static bool is_listed_rightly(const struct slab *slab, const struct slab *before
   return slab->is_listed && slab->free_local && slab->previous == before && slab_is_valid(slab);
 }
 
+/* Those that are wholly free, and no others, are the last. */
+static bool is_end_valid(const struct bin *bin) {
+  if (!bin->partial) return !bin->free_count;
+  const struct slab *slab = bin->partial->previous;
+  if (slab->next) return false;
+  for (uint32_t probe = 0; probe < LAW_PROBES && probe < bin->partial_count; probe++) {
+    if ((slab->free_local == slab->capacity) != (probe < bin->free_count)) return false;
+    slab = slab->previous;
+  }
+  return true;
+}
+
 static bool bin_is_valid(const struct bin *bin) {
-  const struct slab *slab = bin->partial, *before = NULL;
+  const struct slab *slab = bin->partial, *before = slab ? slab->previous : NULL;
   uint32_t listed = 0, wholly_free = 0;
   for (; slab && listed < LAW_PROBES; before = slab, slab = slab->next, listed++) {
     if (slab == bin->current || !is_listed_rightly(slab, before)) return false;
@@ -20,7 +32,7 @@ static bool bin_is_valid(const struct bin *bin) {
   }
   bool are_sums_right = slab ? listed < bin->partial_count && wholly_free <= bin->free_count
                              : listed == bin->partial_count && wholly_free == bin->free_count;
-  return are_sums_right && (!bin->current || !bin->current->is_listed);
+  return are_sums_right && is_end_valid(bin) && (!bin->current || !bin->current->is_listed);
 }
 
 bool owner_is_valid(const struct owner *owner) {
@@ -32,7 +44,9 @@ bool owner_is_valid(const struct owner *owner) {
 }
 
 NOINLINE void latch_wait(struct owner *owner) {
-  if (load_relaxed(&owner->latch) == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  uint32_t holder = load_relaxed(&owner->latch);
+  if (holder == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  if (UNLIKELY(holder == LATCH_OWN)) report_endless_wait();
   word_wait(&owner->latch);
   store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
 }

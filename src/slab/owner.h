@@ -33,7 +33,7 @@ enum owner_state {
 /* The slabs of one class. */
 struct bin {
   struct slab *current; /* serves refills; not listed */
-  struct slab *partial; /* others with free blocks, doubly linked, last freed into first */
+  struct slab *partial; /* others with free blocks: last freed into first, wholly free ones last */
   struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;
   uint32_t
@@ -83,8 +83,8 @@ struct owner {
 /* Else the number of the kernel's thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
 enum latch {
   LATCH_FREE,
-  LATCH_FORKING = 0x3ffffffe, /* held by the owner's thread, around a fork */
-  LATCH_OWN = 0x3fffffff      /* held by the owner's thread: all others only try */
+  LATCH_FORKING = 0x3ffffffe,  /* held by the owner's thread, around a fork */
+  LATCH_OWN = WORD_HOLDER_MASK /* held by the owner's thread: all others only try */
 };
 
 /* For everybody else: to adopt, to borrow, to sweep. */
@@ -132,13 +132,17 @@ INLINE void latch_give(struct owner *owner) {
 }
 
 /* Around fork: nobody adopts from the forking thread's owner meanwhile, or the child would find it
- * half changed and its latch held for ever; the thread itself may go on allocating. */
+ * half changed and its latch held for ever; the thread itself may go on allocating.  A signal handler may have interrupted it
+ * while it held its latch: then that stays held, here and in the child, where the thread goes on. */
 INLINE void latch_fork_begin(struct owner *owner) {
+  if (load_relaxed(&owner->latch) == LATCH_OWN) return;
   latch_take(owner);
   store_relaxed(&owner->latch, LATCH_FORKING);
 }
-/* release: pairs with word_try, as latch_give. */
-INLINE void latch_fork_end(struct owner *owner) { store_release(&owner->latch, LATCH_FREE); }
+INLINE void latch_fork_end(struct owner *owner) {
+  /* release: pairs with word_try, as latch_give. */
+  if (load_relaxed(&owner->latch) == LATCH_FORKING) store_release(&owner->latch, LATCH_FREE);
+}
 
 extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */

@@ -54,7 +54,7 @@ static void check_laws(const struct slab *slab) {
 struct scan {
   struct purge *purge;
   uint32_t age_ms; /* of pages that are seen free for the first time */
-  size_t slabs, calls;
+  size_t calls;
 };
 
 /* Neighbours in one call, those between them that were given before included.  What the system does not take, as it is
@@ -120,23 +120,23 @@ static bool scan_class(struct owner *owner, struct scan *scan) {
     if (bin->current && !scan_slab(bin->current, scan)) return false;
     slab = bin->partial;
   }
-  for (; slab; slab = slab->next, scan->slabs--) {
+  for (; slab; slab = slab->next, scan->purge->slabs_left--) {
     owner->page_cursor = slab;
-    if (!scan->slabs || !scan->calls || !scan_slab(slab, scan)) return false;
+    if (!scan->purge->slabs_left || !scan->calls || !scan_slab(slab, scan)) return false;
   }
   owner->page_cursor = NULL;
   return true;
 }
 
 /* The class in which it begins is the last one too, from its beginning. */
-bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max) {
+bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   size_t calls = purge->calls_left < PAGE_CALLS_A_SCAN ? purge->calls_left : PAGE_CALLS_A_SCAN;
-  struct scan scan = {purge, age_ms, slabs_max, calls};
+  struct scan scan = {purge, age_ms, calls};
   for (unsigned turn = 0; turn <= SLAB_CLASS_COUNT; turn++) {
     if (!scan_class(owner, &scan)) {
       purge->work_remains = true;
-      purge->is_cut |= scan.slabs != 0;
-      return !scan.slabs;
+      purge->is_cut |= purge->slabs_left != 0;
+      return !purge->slabs_left;
     }
     owner->page_class = (owner->page_class + 1) % SLAB_CLASS_COUNT;
   }

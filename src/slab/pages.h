@@ -20,10 +20,10 @@
 /* Most system calls in one scan: its thread may have come and wait for the latch.  About a millisecond. */
 enum { PAGE_CALLS_A_SCAN = 128 };
 
-/* Scans up to `slabs_max` of the owner's slabs that have free blocks, going on where the last scan ended: free
+/* Scans as many of the owner's slabs that have free blocks as the purge may, going on where the last scan ended: free
  * pages begin to wait, as if they had been free for `age_ms`, and old ones go back.  Work remains when some are left;
  * false when that is because the calls were used up: there is more to be given back at once. */
-bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms, size_t slabs_max);
+bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms);
 
 /* Blocks of a slab with free pages were taken. */
 COLD void pages_note_taken(struct slab *slab, void *const *blocks, unsigned block_count);

@@ -36,8 +36,8 @@ struct slab {
 
   /* Written by the owner only, under its latch. */
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
-  struct slab *previous;
-  uint64_t *local; /* free blocks, as the owner knows them */
+  struct slab *previous;           /* of the first: the last */
+  uint64_t *local;                 /* free blocks, as the owner knows them */
   uint16_t free_local;
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */

@@ -143,20 +143,20 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
  * swings by some part of what it holds.  Rounds of purging take them after a while. */
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 
-static unsigned free_slabs_to_keep(const struct bin *bin) {
-  return FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
+static bool has_enough_free(const struct bin *bin) {
+  return bin->free_count >= FREE_SLABS_KEPT + load_relaxed(&bin->slab_count) / FREE_SLABS_DIVISOR;
 }
 
 RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   struct bin *bin = &owner->bins[slab->class];
-  if (slab == bin->current) return;
-  if (!slab->is_listed)
-    slab_list(slab, owner);
-  else if (slab->free_local == slab->capacity)
+  bool is_free = slab->free_local == slab->capacity;
+  if (slab == bin->current || (slab->is_listed && !is_free)) return;
+  if (slab->is_listed) { /* to the end of the list, if it stays */
     bin->free_count++;
-  if (slab->free_local == slab->capacity && bin->free_count > free_slabs_to_keep(bin))
-    slab_try_release(slab, owner);
+    slab_unlist(slab, owner);
+  }
+  if (!is_free || !has_enough_free(bin) || !slab_try_release(slab, owner)) slab_list(slab, owner);
 }
 
 /* Sets the bits of the first of blocks[0] … that are this slab's.  What does not change is kept in registers, and
@@ -223,24 +223,24 @@ RESIDENT unsigned slab_count_remote(const struct slab *slab) {
 
 RESIDENT void slab_list(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
+  struct slab *first = bin->partial;
+  bool is_free = slab->free_local == slab->capacity, is_last = is_free && first;
   ASSERT(!slab->is_listed && slab != bin->current && slab->free_local);
-  slab->previous = NULL;
-  slab->next = bin->partial;
-  if (slab->next) slab->next->previous = slab;
-  bin->partial = slab;
+  slab->next = is_free ? NULL : first;
+  slab->previous = first ? first->previous : slab;
+  if (first) first->previous = slab;
+  *(is_last ? &slab->previous->next : &bin->partial) = slab;
   bin->partial_count++;
-  bin->free_count += slab->free_local == slab->capacity;
+  bin->free_count += is_free;
   slab->is_listed = true;
 }
 
 RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   ASSERT(slab->is_listed);
-  if (slab->next) slab->next->previous = slab->previous;
-  if (slab->previous)
-    slab->previous->next = slab->next;
-  else
-    bin->partial = slab->next;
+  *(slab == bin->partial ? &bin->partial : &slab->previous->next) = slab->next;
+  struct slab *next = slab->next ? slab->next : bin->partial;
+  if (next) next->previous = slab->previous;
   if (UNLIKELY(owner->page_cursor == slab)) owner->page_cursor = slab->next;
   bin->partial_count--;
   bin->free_count -= slab->free_local == slab->capacity;

@@ -234,6 +234,7 @@ static enum step step(struct walk *walk) {
   if (LIKELY(find_rule(walk, walk->instruction - !walk->is_interrupted, &rule)) &&
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
+  if (!walk->is_interrupted && os_is_after_first_call(walk->instruction)) return STEP_OUTERMOST;
   /* A stack made by hand (makecontext) begins as if a function that was not run yet had called. */
   uintptr_t record = walk->module.end ? unwind_find_record(&walk->module, walk->instruction) : 0;
   if (unwind_table_has_start(&walk->module, record, walk->instruction)) return STEP_OUTERMOST;

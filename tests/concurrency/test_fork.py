@@ -71,6 +71,13 @@ def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_prog
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_fork_in_a_signal_handler(mode: str, run_program: Run) -> None:
+    """It has interrupted malloc or free, which goes on in the parent and in the child."""
+    result = run_program(HERE / "fork_in_handler.c", mode, args=["50"], stats=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("starter", ["pthread", "c11", "timer"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked"])
 def test_handlers_come_last(mode: str, starter: str, run_program: Run, compile_c: Compile) -> None:

@@ -565,6 +565,11 @@ bool os_is_in_library(uintptr_t instruction) {
   return false;
 }
 void os_note_modules(bool is_first_load) { (void)is_first_load; }
+bool os_is_after_first_call(uintptr_t instruction) {
+  (void)instruction;
+  return false;
+}
+
 uintptr_t os_first_stack_end(void) { return 0; }
 bool os_program_segment(unsigned number, struct os_segment *segment) {
   (void)number, (void)segment;

@@ -6,6 +6,7 @@
 #include "pool/arena.h"
 #include "pool/range.h"
 #include "pool/range_cut.h"
+#include "pool/range_fresh.h"
 
 enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
 
@@ -41,16 +42,27 @@ static void set_up_free(void) {
   range_give(whole, 0, &strays[0]);
 }
 
-/* Past the hint of how much is free, which may be too low for a moment.  Whoever has a range writes to its records. */
-static void take_part(void) {
-  struct arena_request request = {.granules = PART, .alignment_granules = 1};
-  arena_lock(home, mine());
-  size_t granule = arena_take(home, RANGE_DIRTY, &request, mine());
-  arena_unlock(home);
+/* Whoever has a range writes to its records. */
+static void have(size_t granule) {
   taken[model_self()] = granule;
   if (granule == NO_GRANULE) return;
   range_info(granule)->site = (uint32_t)model_self();
   range_record(granule + PART - 1)->first = (uint32_t)granule;
+}
+
+static const struct arena_request part = {.granules = PART, .alignment_granules = 1};
+
+/* By the hint of how much is free. */
+static void take_part(void) {
+  have(range_take_kind(RANGE_DIRTY, &part, (unsigned)(home - arenas), mine()));
+}
+
+/* Past it: what is about to be free is not in there yet. */
+static void take_part_if_any(void) {
+  arena_lock(home, mine());
+  size_t granule = arena_take(home, RANGE_DIRTY, &part, mine());
+  arena_unlock(home);
+  have(granule);
 }
 
 static void extend_left(void) {
@@ -123,7 +135,7 @@ int main(int count, char **arguments) {
                                                      .mutants = mutants},
                                                     {.name = "cut-shrink",
                                                      .set_up = set_up,
-                                                     .threads = {shrink_whole, take_part},
+                                                     .threads = {shrink_whole, take_part_if_any},
                                                      .check = check_shrunk,
                                                      .always = no_spinning,
                                                      .mutants = mutants},

@@ -27,11 +27,11 @@ static void set_up_sample(void) {
   do {
     second_address += 16;
   } while (bucket_of(second_address) != bucket_of(first_address));
-  MODEL_REQUIRE(samples_add(first_address, &sample, &random_state[0]));
+  MODEL_REQUIRE(samples_add(first_address, &sample, 0, &random_state[0]));
 }
 
 static void add_second(void) {
-  MODEL_REQUIRE(samples_add(second_address, &sample, &random_state[model_self()]));
+  MODEL_REQUIRE(samples_add(second_address, &sample, 0, &random_state[model_self()]));
 }
 
 static bool remove_one(uintptr_t address) {
@@ -54,7 +54,7 @@ static const struct model_mutant remove_mutants[] = {
 /* A freed block's place is another's at once, or its own again. */
 static void remove_and_add(void) {
   MODEL_REQUIRE(remove_one(first_address));
-  MODEL_REQUIRE(samples_add(first_address, &sample, &random_state[model_self()]));
+  MODEL_REQUIRE(samples_add(first_address, &sample, 0, &random_state[model_self()]));
 }
 
 static void check_both(void) {

@@ -163,7 +163,7 @@ static void set_up_release(void) {
 static void release_and_own_again(void) {
   void *blocks[SLAB_BLOCKS];
   latch_take(&one);
-  owner_release_free_slabs(&one);
+  owner_release_free_slabs(&one, SIZE_MAX);
   latch_give(&one);
   if (load_relaxed(&slab->owner) == &one) return;
   latch_take(&two);
@@ -203,7 +203,7 @@ static const struct model_mutant release_mutants[] = {
 
 static void release(void) {
   latch_take(&one);
-  owner_release_free_slabs(&one);
+  owner_release_free_slabs(&one, SIZE_MAX);
   latch_give(&one);
 }
 

@@ -13,7 +13,6 @@ from hakmem.profile.estimate import (
     difference_interval,
     difference_z,
     probability,
-    share_of,
 )
 from hakmem.profile.model import Mode, Profile, Sample
 from hakmem.profile.sites import Site, SiteTable, site_table, sums_of
@@ -124,10 +123,6 @@ def test_scaling_to_exact_counts_narrows_the_interval_and_it_still_covers() -> N
     assert 0.93 <= covered(scaled, truth) <= 0.97
     assert np.std([one.value for one in scaled]) < 0.85 * np.std([one.value for one in plain])
     assert abs(np.mean([one.value for one in scaled]) - truth) < 0.01 * truth
-
-
-def test_a_site_that_is_a_whole_class_is_known_exactly() -> None:
-    assert share_of(Estimate(5, 2, 3), Estimate(5, 2, 3), 7) == Estimate(7, 0, 3)
 
 
 def test_what_lived_before_is_a_row_of_its_own() -> None:

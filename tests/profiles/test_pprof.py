@@ -17,7 +17,7 @@ from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import from_pprof
 from hakmem.profile.protobuf import Message, fields_of, numbers_of, signed, varint
 from hakmem.profile.sites import site_table
-from hakmem.profile.wrappers import is_wrapper, without_arguments
+from hakmem.profile.wrappers import is_internal, without_arguments
 from profiles.conftest import BUILD_ID, LOADS, SITES
 from profiles.worlds import profile_of
 
@@ -120,7 +120,9 @@ def test_we_read_what_we_wrote(named: Profile) -> None:
     assert back.mappings == named.mappings
     assert {place: frames for place, frames in back.names.items() if place < 1 << 63} == named.names
     for one, other in zip(figures(named), figures(back), strict=True):
-        assert one == pytest.approx(other, rel=1e-3)
+        assert one[0] == pytest.approx(other[0], rel=1e-3)
+        # The file has scaled figures: with what probability a block was sampled is known roughly.
+        assert one[1:] == pytest.approx(other[1:], rel=0.01)
     ours, theirs = site_table(named), site_table(back)
     assert theirs.total_bytes == pytest.approx(ours.total_bytes, rel=1e-6)
     assert [site.rounding.value for site in theirs.sites] == pytest.approx(
@@ -184,7 +186,7 @@ def test_what_a_container_calls_is_not_dropped(pprof: Callable[..., str]) -> Non
     ],
 )
 def test_wrappers(function: str, folded: bool) -> None:
-    assert is_wrapper(function) is folded
+    assert is_internal(function) is folded
 
 
 @pytest.mark.parametrize(

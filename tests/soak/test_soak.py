@@ -27,7 +27,7 @@ def test_soak(
     debug_lib: Path,
     tally: Callable[[int, str], None],
 ) -> None:
-    program = compile_c(HERE / "soak.c", INCLUDE_TESTS)
+    program = compile_c(HERE / "soak.c", INCLUDE_TESTS, "-ldl")
     environment = {"HAKMEM_DECAY_MS": "50"}
     command = [program, str(SECONDS), SEED]
     result = preload(command, env=environment, library=debug_lib, stats=False, timeout=SECONDS + 240)

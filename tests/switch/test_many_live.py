@@ -14,9 +14,6 @@ BLOCKS, BLOCK_BYTES = 10_000_000, 32
 LIVE_BYTES = BLOCKS * BLOCK_BYTES
 MIB = 1 << 20
 MOST_BYTES = 8 * MIB + LIVE_BYTES // 1000
-# Bitmaps of slabs that other slabs of such small blocks need only when other threads free: with R = 64 four
-# blocks of ten are samples.
-SAMPLED_SLABS_DIVISOR = 64
 
 
 def resident_bytes(pid: int) -> int:
@@ -51,7 +48,7 @@ def test_ten_million_live_blocks(many: Callable[[str], Worker], plain_bytes: int
               f"{int(state['live_samples']):,} in the table, {int(state['halvings'])} halvings, "
               f"{live / LIVE_BYTES:.4f} of what lives")  # fmt: skip
         assert int(state["table_bytes"]) <= MOST_BYTES
-        assert more_bytes <= MOST_BYTES + int(state["samples"]) * BLOCK_BYTES // SAMPLED_SLABS_DIVISOR
+        assert more_bytes <= MOST_BYTES
         if int(state["live_samples"]) > 10_000:
             assert abs(live / LIVE_BYTES - 1) < 0.05
         worker.end()

@@ -15,7 +15,7 @@ from hakmem.census.figures import Snapshot
 from hakmem.census.reading import Reading, read_full, read_quick
 from hakmem.census.residency import measure
 from hakmem.census.snapshot import open_process, take
-from hakmem.target.pages import PAGE_BYTES, PageMap
+from hakmem.target.pages import REGION_BYTES, REGION_PAGES, PageMap
 from tool.processes import hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -43,9 +43,10 @@ def page_map(reading: Reading, is_resident: bool) -> PageMap:
     """A map of the window that says the same of every page."""
     assert reading.walk is not None
     window = reading.walk.window
-    pages = window.granule_count * window.granule_bytes // PAGE_BYTES
-    nothing = np.zeros(pages, bool)
-    return PageMap(window.base, np.full(pages, is_resident), nothing, nothing, True)
+    end = window.base + window.granule_count * window.granule_bytes
+    regions = np.arange(window.base // REGION_BYTES, -(-end // REGION_BYTES))
+    flags = np.full((len(regions), REGION_PAGES), is_resident)
+    return PageMap(window.base, end, regions, flags, np.zeros_like(flags), True)
 
 
 def blocks_of(census: Census) -> list[tuple[int, ...]]:

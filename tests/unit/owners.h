@@ -64,7 +64,8 @@ static inline bool sweep_owners(uint32_t decay_ms) {
                         .decay_ms = decay_ms,
                         .page_decay_ms = decay_ms,
                         .bytes_left = SIZE_MAX,
-                        .calls_left = SIZE_MAX};
+                        .calls_left = SIZE_MAX,
+                        .slabs_left = SIZE_MAX};
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)
     purge.work_remains |= !owner_sweep(owner, os_now_ns(), &purge);
   return purge.work_remains;

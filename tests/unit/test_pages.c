@@ -20,8 +20,9 @@ static bool look_within(size_t slabs, size_t most_calls) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .page_decay_ms = DECAY,
                         .bytes_left = SIZE_MAX,
-                        .calls_left = most_calls};
-  pages_scan(&mine, &purge, 0, slabs);
+                        .calls_left = most_calls,
+                        .slabs_left = slabs};
+  pages_scan(&mine, &purge, 0);
   return purge.work_remains;
 }
 static bool look(void) { return look_within(SIZE_MAX, SIZE_MAX); }
@@ -249,7 +250,7 @@ static int forget_when_released(const void *unused) {
   put_blocks(slab, PAGE_BLOCKS, slab->capacity - PAGE_BLOCKS);
   look();
   REQUIRE(slab->given_pages == 1 && slab->waiting_pages);
-  owner_release_free_slabs(&mine);
+  owner_release_free_slabs(&mine, SIZE_MAX);
   REQUIRE(load_relaxed(&slab->owner) == NULL && !slab->has_free_pages);
   REQUIRE(!slab->given_pages && !slab->waiting_pages && refaulted_bytes() == 0);
   return 0;

@@ -9,7 +9,8 @@ static uintptr_t address_of(unsigned number) { return 0x7f0000000000 + (uintptr_
 
 static bool add(unsigned number) {
   struct profile_sample sample = {.block_bytes = 64, .period_bytes = 1, .site = number};
-  return samples_add(address_of(number), &sample, &coin);
+  int coins = samples_throw_coins(&coin);
+  return coins == SAMPLE_THINNED_OUT || samples_add(address_of(number), &sample, coins, &coin);
 }
 
 static int add_and_remove(const void *unused) {

@@ -36,7 +36,7 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """A click parameter of at least `min_s` seconds."""
 
     name = "duration"

@@ -45,6 +45,12 @@ def write_atomically(path: Path, text: str) -> None:
         output.write(text)
 
 
+def check_writable(path: Path) -> None:
+    """HakmemError before the work, not after it, when the result could not be written.  Opens nothing: the
+    reader of a FIFO would see its end."""
+    Output(path, opens=False)
+
+
 def resolved(path: Path) -> Path | int:
     """What a path refers to: an open descriptor of this process, or the path after all links."""
     for _ in range(LINKS_MAX):
@@ -67,25 +73,26 @@ class Output:
 
     The first piece replaces the old content.  Every failure is a HakmemError."""
 
-    def __init__(self, path: Path) -> None:
-        """Fails before the work, not after it, when the result could not be written."""
+    def __init__(self, path: Path, *, opens: bool = True) -> None:
+        """Fails before the work, not after it, when the result could not be written; `opens`: where writing
+        needs no new file."""
         self._name = "standard output" if str(path) == "-" else str(path)
         self._file = -1
         self._written_bytes = 0
         self._is_regular = False
         try:
             place = resolved(path)
+            self._path = None if isinstance(place, int) else place
             if isinstance(place, int):
-                self._file = os.dup(place)
-                self._path = None
-            else:
-                self._path = place
-                self._open_special(place)
+                os.fstat(place)
+                self._file = os.dup(place) if opens else -1
+            elif self._is_special(place) and opens:
+                self._file = os.open(place, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
         except (OSError, ValueError) as error:
             raise self._failed(error) from None
 
-    def _open_special(self, path: Path) -> None:
-        """Opens devices and FIFOs now; checks that a file can be created or written."""
+    def _is_special(self, path: Path) -> bool:
+        """A device or a FIFO; checks that a file can be created or written."""
         try:
             kind = path.stat().st_mode
         except FileNotFoundError:
@@ -97,14 +104,16 @@ class Output:
                 raise HakmemError(
                     f"cannot write to the directory {path.parent}; choose another file"
                 ) from None
-            return
+            return False
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if stat.S_ISREG(kind):
             if not (self._may_write(path) or self._may_write(path.parent)):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return
-        self._file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+            return False
+        if not self._may_write(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return True
 
     @staticmethod
     def _may_write(path: Path) -> bool:

@@ -16,7 +16,7 @@ FIGURE_MAX = 1 << 64  # bytes, counts or seconds: no machine has more
 
 def check(record: Any) -> None:  # noqa: ANN401 - any dataclass
     """ValueError names the first field that does not match its annotation."""
-    for name, hint in hints_of(type(record)).items():
+    for name, hint in hints_of(type(record)).items():  # type: ignore[arg-type]  # a type is hashable
         _check(getattr(record, name), hint, name)
 
 

@@ -45,7 +45,8 @@ class Batch:
     def addresses_of(self, places: Integers) -> Addresses:
         """The addresses of words, by their numbers in the batch."""
         if len(self.starts) == 1:
-            return self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
+            found: Addresses = self.starts[0] + places.astype(np.uint64) * np.uint64(WORD_BYTES)
+            return found
         ends = np.cumsum(self.counts.astype(np.int64)) // WORD_BYTES
         piece = np.searchsorted(ends, places, "right")
         before = ends[piece] - self.counts[piece].astype(np.int64) // WORD_BYTES

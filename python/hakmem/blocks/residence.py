@@ -39,7 +39,8 @@ class Residence:
             bounds = np.array(memory.dumped or [(0, 0)], np.uint64)
             addresses = pages * np.uint64(PAGE_BYTES)
             row = np.maximum(np.searchsorted(bounds[:, 0], addresses, "right") - 1, 0)
-            return (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
+            is_dumped: NDArray[np.bool_] = (addresses >= bounds[row, 0]) & (addresses < bounds[row, 1])
+            return is_dumped
         return self._of_process(pages)
 
     def _of_process(self, pages: Addresses) -> NDArray[np.bool_]:

@@ -14,7 +14,6 @@ from hakmem.census.reading import Addresses, Integers
 from hakmem.profile.labels import Labels, frame_text
 from hakmem.profile.live import is_known, read_profile
 from hakmem.profile.names import Sources, ignore, name_addresses
-from hakmem.profile.wrappers import program_frames
 from hakmem.target.target import Target
 
 MS_PER_S = 1000
@@ -75,7 +74,8 @@ def asked_for(block_map: BlockMap, block: int, moved: Sequence[Path] = ()) -> As
     one = profile.samples[int(rows[0])]
     profile = replace(profile, samples=[one], allocated=[])
     name_addresses(profile, sources_of(target, moved))
-    frames = program_frames(Labels(profile).frames(one.stack))
+    labels = Labels(profile)
+    frames = labels.site(one.stack, len(labels.frames(one.stack)))
     return Asked(
         call_site=[frame_text(frame) for frame in frames],
         requested_bytes=one.requested_bytes,

@@ -143,7 +143,8 @@ def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Intege
             f"no size class has blocks of {wanted_bytes} bytes; the largest has {int(sizes.max()):,}, and "
             "larger blocks have none: leave out --class"
         )
-    return blocks[block_map.classes_of(blocks) == int(np.argmax(sizes >= wanted_bytes))]
+    chosen: Integers = blocks[block_map.classes_of(blocks) == int(np.argmax(sizes >= wanted_bytes))]
+    return chosen
 
 
 def describe(

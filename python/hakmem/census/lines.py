@@ -85,7 +85,7 @@ def by_bytes(classes: Sequence[ClassCensus], name: str) -> list[ClassCensus]:
 
 def live_details(residency: Residency) -> list[Detail]:
     """Live bytes by class."""
-    details = [
+    details: list[Detail] = [
         {"block_bytes": item.block_bytes, "bytes": item.requested_bytes, "live_blocks": item.live_blocks}
         for item in by_bytes(residency.classes, "requested_bytes")
     ]

@@ -67,14 +67,17 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
     old_classes = {item.number: item for item in before.classes}
     old, new = before.counters | before.totals, after.counters | after.totals
     was, now = before.process, after.process
-    known = was is not None and now is not None
+    minor = major = cpu_s = 0.0
+    if was is not None and now is not None:
+        minor, major = grown(was.minor_faults, now.minor_faults), grown(was.major_faults, now.major_faults)
+        cpu_s = grown(was.cpu_s, now.cpu_s)
     return Rates(
         seconds=seconds,
         counters={name: grown(old.get(name, 0), value) / seconds for name, value in new.items()},
         classes=[class_rates(old_classes.get(item.number), item, seconds) for item in after.classes],
-        minor_faults_per_s=grown(was.minor_faults, now.minor_faults) / seconds if known else 0.0,
-        major_faults_per_s=grown(was.major_faults, now.major_faults) / seconds if known else 0.0,
-        cpu_share=grown(was.cpu_s, now.cpu_s) / seconds if known else 0.0,
+        minor_faults_per_s=minor / seconds,
+        major_faults_per_s=major / seconds,
+        cpu_share=cpu_s / seconds,
     )
 
 

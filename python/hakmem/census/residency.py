@@ -14,7 +14,7 @@ requests that missed the magazine, by class."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class Measuring:
         self.is_in_magazine[row[is_range]] = True
         return resident
 
-    def measure_heaps(self, cached: NDArray[np.float64], quarantined: NDArray[np.float64]) -> None:
+    def measure_heaps(self, cached: NDArray[Any], quarantined: NDArray[Any]) -> None:
         """One row per heap: bytes in magazines and remote-free buffer, and in quarantine."""
         heaps = self.reading.heaps
         self.result.heaps = [
@@ -195,9 +195,7 @@ class Measuring:
         bases = slabs["base"]
         ends = bases + np.uint64(slots * self.window.granule_bytes)
         page_count = slots * self.window.granule_bytes // PAGE_BYTES
-        present = self.pages.present[
-            np.clip(self.pages.pages_of(bases, page_count), 0, self.pages.present.size - 1)
-        ]
+        present = self.pages.present_pages(bases, page_count)
         free = local | remote
         by_page = set_bytes_by_page(free, size, page_count, PAGE_BYTES)
         item.free_bytes += int((by_page * present).sum())
@@ -214,6 +212,7 @@ class Measuring:
         step = np.arange(is_taken.shape[1], dtype=np.uint64) * np.uint64(item.block_bytes)
         starts = bases[:, None] + step
         resident = self.pages.resident_between(starts, starts + np.uint64(item.block_bytes))
+        assert item.mean_request_bytes is not None
         return int(np.minimum(resident, item.mean_request_bytes)[is_taken].sum())
 
     def measure_live(self, item: ClassCensus) -> None:
@@ -249,7 +248,10 @@ class Measuring:
         )
         is_taken = np.zeros(max(self.window.granule_count, 1), bool)
         is_taken[granule[(granule >= 0) & (granule < self.window.granule_count)]] = True
-        return ~is_taken[self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)]
+        is_free: NDArray[np.bool_] = ~is_taken[
+            self.superslabs.chunks[:, None] * per_chunk + np.arange(per_chunk)
+        ]
+        return is_free
 
     def measure_pool(self) -> None:
         """EMPTY and UNUSED slots, completely free SuperSlabs, and memory that only huge pages made
@@ -276,9 +278,9 @@ class Measuring:
     def huge_bytes(self, granules: Integers) -> Integers:
         """Bytes of each granule that lie in huge pages."""
         per_granule = self.window.granule_bytes // PAGE_BYTES
-        index = self.pages.pages_of(self.window.address_of(granules), per_granule)
-        inside = np.clip(index, 0, max(0, self.pages.huge.size - 1))
-        return self.pages.huge[inside].sum(axis=1) * PAGE_BYTES
+        huge = self.pages.huge_pages(self.window.address_of(granules), per_granule)
+        counts: Integers = huge.sum(axis=1)
+        return counts * PAGE_BYTES
 
     # ---- Large and Big blocks ----
 
@@ -306,14 +308,8 @@ class Measuring:
 
     def fill_of_ranges(self) -> int:
         """Bytes in CLEAN ranges that are resident because they lie in huge pages."""
-        sums = np.zeros(self.pages.huge.size + 1, np.int64)
-        np.cumsum(self.pages.huge, out=sums[1:])
-        starts, ends = (self.page_of(edges[self.kinds.is_clean]) for edges in self.range_ends)
-        return int((sums[ends] - sums[starts]).sum()) * PAGE_BYTES
-
-    def page_of(self, addresses: Addresses) -> Integers:
-        """The index of each address's page."""
-        return np.clip((addresses.astype(np.int64) - self.pages.start) // PAGE_BYTES, 0, self.pages.huge.size)
+        starts, ends = (edges[self.kinds.is_clean] for edges in self.range_ends)
+        return int(self.pages.huge_between(starts, ends).sum())
 
     # ---- the rest of the window ----
 

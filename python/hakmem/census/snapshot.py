@@ -9,7 +9,7 @@ The target keeps running, so figures may be a few operations apart; none is ever
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,6 +125,7 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
         "live_blocks",
         "remote_buffer_blocks",
     )
+    walked: dict[str, Any] = {name: None if reading.walk is None else getattr(item, name) for name in names}
     return ClassFigures(
         number=item.number,
         tier=item.tier,
@@ -132,7 +133,7 @@ def class_figures(reading: Reading, item: ClassCensus) -> ClassFigures:
         magazine_blocks=item.magazine_blocks,
         quarantine_blocks=item.quarantine_blocks,
         **counted,
-        **{name: None if reading.walk is None else getattr(item, name) for name in names},
+        **walked,
     )
 
 
@@ -229,4 +230,5 @@ def by_fill(walk: Walk, is_mapped: np.ndarray) -> list[int]:
     """How many SuperSlabs are filled 0 %, up to 10 %, up to 20 % …"""
     active, slots = walk.superslabs.active_slots[is_mapped], walk.window.granules_per_chunk
     steps = -(-active * (FILL_STEPS - 1) // slots)  # rounded up: one slot is more than 0 %
-    return np.bincount(steps, minlength=FILL_STEPS).tolist()
+    counts: list[int] = np.bincount(steps, minlength=FILL_STEPS).tolist()
+    return counts

@@ -57,7 +57,7 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
             return command(*arguments, **options, **{name: click.get_current_context().meta.get(name)})
 
         found: Any = with_choice
-        for flag, text in reversed(flags.items()):
+        for flag, text in reversed([*flags.items()]):
             found = click.option(f"--{flag}", is_flag=True, expose_value=False, callback=choose, help=text)(
                 found
             )
@@ -83,6 +83,12 @@ def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Pat
 
 
 TARGET = click.argument("target", metavar="PID|CORE", shell_complete=complete_pids)
+INTERNALS = click.option(
+    "--internals",
+    "with_internals",
+    is_flag=True,
+    help="Sites begin at malloc's caller, not at the program's own function: std::, libc, alloc:: …",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."

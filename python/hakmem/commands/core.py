@@ -11,6 +11,7 @@ import click
 from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES
 
 if TYPE_CHECKING:
+    from hakmem.blocks.guards import GuardReport
     from hakmem.profile.model import Profile
     from hakmem.target.target import Target
 
@@ -26,8 +27,8 @@ SITES_SHOWN = 10
 def command(
     file: Path, executable: Path | None, libraries: tuple[Path, ...], as_json: bool, everything: bool
 ) -> None:
-    """Print the snapshot of `hakmem stat` from the core dump FILE, and the call sites that held most of the
-    memory if a heap profile was on.
+    """Print the snapshot of `hakmem stat` from the core dump FILE, the call sites that held most of the
+    memory if a heap profile was on, and the last report of a guarded block, its stacks with functions.
 
     Core dumps omit the contents of the program's files: these are read too. `hakmem profile FILE` has more of
     the heap profile.
@@ -40,16 +41,40 @@ def command(
     """
     from hakmem.census.snapshot import open_core
     from hakmem.profile.json_format import sites_to_json
+    from hakmem.views.guard_text import guard_lines
     from hakmem.views.profile_text import show_profile
     from hakmem.views.snapshot_text import show_snapshot
 
     target = open_core(file, executable, libraries)
-    profile = profile_of(target, [*([executable] if executable else []), *libraries])
+    moved = [*([executable] if executable else []), *libraries]
+    profile, report = profile_of(target, moved), report_of(target, moved)
     more = {"profile": sites_to_json(profile)} if profile else {}
+    more |= {"guard_report": report.to_json()} if report else {}
     show_snapshot(target, str(file), as_json=as_json, everything=everything, more=more)
     if profile and not as_json:
         click.echo()
         show_profile(profile, rows_max=SITES_SHOWN)
+    if report and not as_json:
+        click.echo()
+        click.echo("\n".join(guard_lines(report)))
+
+
+def complain(what: str) -> None:
+    click.echo(f"hakmem: warning: {what}", err=True)
+
+
+def report_of(target: Target, moved: Sequence[Path]) -> GuardReport | None:
+    """None if there was none, or the dump holds too little of it, which is said."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.blocks.guards import last_report
+    from hakmem.target.target import making_sense
+
+    try:
+        with making_sense(target):
+            return last_report(target, moved, complain)
+    except HakmemError as error:
+        complain(f"the last report of a guarded block cannot be read: {error}")
+        return None
 
 
 def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
@@ -59,9 +84,6 @@ def profile_of(target: Target, moved: Sequence[Path]) -> Profile | None:
     from hakmem.profile.names import Sources, name_addresses
     from hakmem.profile.session import is_on
     from hakmem.target.target import making_sense
-
-    def complain(what: str) -> None:
-        click.echo(f"hakmem: warning: {what}", err=True)
 
     try:
         with making_sense(target):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import JSON
+from hakmem.commands.arguments import INTERNALS, JSON
 
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -18,7 +18,16 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--all", "everything", is_flag=True, help="Also show sites whose change may be chance.")
 @click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
 @click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
-def command(before: Path, after: Path, as_json: bool, everything: bool, depth: int, rows_max: int) -> None:
+@INTERNALS
+def command(
+    before: Path,
+    after: Path,
+    as_json: bool,
+    everything: bool,
+    depth: int,
+    rows_max: int,
+    with_internals: bool,
+) -> None:
     """Show which sites grew or shrank from profile BEFORE to profile AFTER.
 
     Profiles are samples, so most sites differ a little by chance. A site is shown if it changed by more than
@@ -36,4 +45,12 @@ def command(before: Path, after: Path, as_json: bool, everything: bool, depth: i
     from hakmem.views.profile_text import show_difference
 
     old, new = load(before), load(after)
-    show_difference(old, new, depth=depth, rows_max=rows_max, everything=everything, as_json=as_json)
+    show_difference(
+        old,
+        new,
+        depth=depth,
+        rows_max=rows_max,
+        everything=everything,
+        as_json=as_json,
+        with_internals=with_internals,
+    )

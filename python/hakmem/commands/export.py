@@ -17,7 +17,7 @@ PORT_MAX = 65535
 PORT = re.compile("[0-9]{1,5}")
 
 
-class Address(click.ParamType):
+class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """HOST:PORT, :PORT or [IPv6]:PORT."""
 
     name = "address"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, complete_pids, one_of
+from hakmem.commands.arguments import INTERNALS, JSON, complete_pids, one_of
 
 if TYPE_CHECKING:
+    from hakmem.profile.files import Write
     from hakmem.profile.model import Mode, Profile
     from hakmem.profile.session import Gathered, Progress
     from hakmem.target.switch import Settings
@@ -73,6 +75,7 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
     "--push", "push_url", metavar="URL",
     help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
 )  # fmt: skip
+@INTERNALS
 @JSON
 def command(
     target: str,
@@ -86,6 +89,7 @@ def command(
     depth: int,
     rows_max: int,
     push_url: str | None,
+    with_internals: bool,
     as_json: bool,
 ) -> None:
     """Show which call sites hold the memory of process PID, by sampling its allocations.
@@ -103,8 +107,9 @@ def command(
       hakmem profile 1234 --for 60s --allocated -o x.pb.gz
       hakmem profile 1234 --on, later hakmem profile 1234 --live, then --off
     """
+    from hakmem.base.errors import ExitCode
+    from hakmem.base.files import check_writable
     from hakmem.doctor.runtimes import hidden_in
-    from hakmem.profile.files import save
     from hakmem.profile.model import Mode
     from hakmem.profile.push import place_of
     from hakmem.profile.session import is_on, last_profile
@@ -119,6 +124,8 @@ def command(
             "--off ends a profile: it has no length, rate or depth; leave the other options out"
         )
     writers = {path: writer(path) for path in outputs}
+    for path in outputs:
+        check_writable(path)
     if push_url:
         place_of(push_url)
     opened = open_target(target)
@@ -131,16 +138,24 @@ def command(
         gathered = last_profile(opened, wanted)
     else:
         gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
-    name(opened, gathered.profile)
+    name_unless_stopped(opened, gathered)
+    is_saved = saved(gathered.profile, writers)
     hidden = hidden_in(opened.process) if opened.process is not None else None
     for note in [*gathered.notes, *([hidden] if hidden else [])]:
         click.echo(f"hakmem: {note}", err=True)
     advice = ADVICE if opened.process is not None else ""
-    show_profile(gathered.profile, depth=depth, rows_max=rows_max, as_json=as_json, advice=advice)
-    for path, write in writers.items():
-        save(gathered.profile, path, write)
+    show_profile(
+        gathered.profile,
+        depth=depth,
+        rows_max=rows_max,
+        as_json=as_json,
+        advice=advice,
+        with_internals=with_internals,
+    )
     if push_url:
         pushed(gathered.profile, push_url, is_kept=bool(outputs))
+    if not is_saved:
+        raise SystemExit(ExitCode.FAILED)
     if gathered.stopped_by is not None:
         from hakmem.base.signals import die_of
 
@@ -162,6 +177,19 @@ def open_target(name: str) -> Target:
     return opened
 
 
+def saved(profile: Profile, writers: dict[Path, Write]) -> bool:
+    """Writes the files before anything else can fail; what fails is told at once."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.profile.files import save_all
+
+    try:
+        save_all(profile, writers)
+    except HakmemError as error:
+        click.echo(f"hakmem: {error}", err=True)
+        return False
+    return True
+
+
 def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
     """Sends it; if that fails and no file has it, it is kept in one, and the error says where."""
     from hakmem.base.errors import HakmemError
@@ -174,6 +202,18 @@ def pushed(profile: Profile, url: str, *, is_kept: bool) -> None:
         if is_kept:
             raise
         raise HakmemError(f"{error}; {kept_elsewhere(profile)}") from None
+
+
+def name_unless_stopped(target: Target, gathered: Gathered) -> None:
+    """The samples are there: a signal while their names are looked up ends only that."""
+    from hakmem.base.signals import Stopped, stoppable
+
+    try:
+        with stoppable():
+            name(target, gathered.profile)
+    except Stopped as stop:
+        gathered.notes.append("interrupted while names were looked up: functions are addresses")
+        gathered.stopped_by = None if stop.number == signal.SIGINT else stop.number
 
 
 def name(target: Target, profile: Profile) -> None:

@@ -25,7 +25,7 @@ def command(recording: Path, output: Path | None) -> None:
       hakmem report - -o - < run.json > run.html
     """
     from hakmem.base.errors import HakmemError
-    from hakmem.base.files import is_standard_output, write_atomically
+    from hakmem.base.files import check_writable, is_standard_output, write_atomically
     from hakmem.views.recording import Recording
     from hakmem.views.report import render
 
@@ -34,5 +34,6 @@ def command(recording: Path, output: Path | None) -> None:
     page = output or recording.with_suffix(".html")
     if recording.is_file() and page.is_file() and page.samefile(recording):
         raise HakmemError(f"the page would overwrite the recording {recording}; choose another file with -o")
+    check_writable(page)
     write_atomically(page, render(Recording.read(recording)))
     click.echo(f"wrote {page}", err=is_standard_output(page))

@@ -44,7 +44,7 @@ def _setting(_context: click.Context, _parameter: click.Parameter, values: tuple
     return {name: value for name, _, value in pairs}
 
 
-class LazyCondition(click.ParamType):
+class LazyCondition(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """--when; what it needs is loaded when it is used."""
 
     name = "condition"
@@ -174,6 +174,7 @@ def command(
     127 if there is no such program.
     """
     from hakmem.base.errors import DEBUG_VARIABLE, CommandError
+    from hakmem.base.files import check_writable
     from hakmem.launch.preload import examine
     from hakmem.target.library import VARIABLE, find_library
 
@@ -202,6 +203,8 @@ def command(
         libraries = hardened(library, harden)
     environment["LD_PRELOAD"] = preload_list(libraries, environment.get("LD_PRELOAD", ""))
     report = absolute(json_file) if json_file else None
+    if report is not None:
+        check_writable(report.with_name(report.name.replace("%p", "0")))
 
     def execute() -> NoReturn:
         if stats or json_file:

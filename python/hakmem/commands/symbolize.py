@@ -98,6 +98,7 @@ def name_profile(
     complain: Callable[[str], None],
 ) -> None:
     """Prints the profile with names, or writes it."""
+    from hakmem.base.files import check_writable
     from hakmem.profile.debug_files import Debuginfod, servers
     from hakmem.profile.files import loaded
     from hakmem.profile.names import Sources, name_addresses
@@ -106,6 +107,7 @@ def name_profile(
 
     if output is not None:
         writer(output)
+        check_writable(output)
     if wants_debuginfod and not servers():
         complain("DEBUGINFOD_URLS is not set: no server is asked")
     asked = Debuginfod(servers(), complain=complain) if wants_debuginfod else None

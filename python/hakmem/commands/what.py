@@ -20,7 +20,7 @@ from hakmem.commands.arguments import (
 ADDRESS_END = 1 << 64
 
 
-class Address(click.ParamType):
+class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """0x7f12…, as debuggers print it."""
 
     name = "address"

@@ -103,7 +103,7 @@ def start(execute: Callable[[], NoReturn]) -> Child:
     return Child(pid, pidfd)
 
 
-def _become(execute: Callable[[], NoReturn], writing: int, mask: set[signal.Signals]) -> NoReturn:
+def _become(execute: Callable[[], NoReturn], writing: int, mask: set[int | signal.Signals]) -> NoReturn:
     """In the new process."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -8,15 +8,13 @@ Whether the program exits, is killed or executes another one: its keeper has the
 
 from __future__ import annotations
 
-import shutil
 import socket
 import struct
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from hakmem.base.errors import HakmemError
+from hakmem.launch.scratch import Scratch
 
 VARIABLE = "HAKMEM_KEEPER"
 BACKLOG = 1024
@@ -53,12 +51,12 @@ class Listener:
 
     def __init__(self) -> None:
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="hakmem-run-"))
+            self._folder = Scratch.make()
         except OSError as error:
             raise HakmemError(
                 f"no folder for temporary files: {error.strerror}; set TMPDIR to one that can be written"
             ) from None
-        self.path = self._folder / "keepers"
+        self.path = self._folder.path / "keepers"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -79,7 +77,7 @@ class Listener:
 
     def close(self) -> None:
         self.socket.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     def arrivals(self) -> Iterator[Keeper]:
         """Those that have reported since."""

@@ -14,16 +14,16 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import shutil
 import signal
 import stat
 import struct
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from hakmem.launch.scratch import Scratch
 
 INIT = 1
 POLLS_S = (0.01, 0.1)  # between two checks of which program runs: in the first second, and later
@@ -41,12 +41,12 @@ class Expected:
     """How to recognise that the report was written, and what to clean up."""
 
     is_there: Callable[[], bool]
-    folder: Path | None = None
+    folder: Scratch | None = None
     linked: Path | None = None  # a program linked with hakmem, without the shared library
 
     def clear(self) -> None:
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.remove()
 
 
 def expected_mark() -> tuple[Expected, str] | None:
@@ -54,11 +54,11 @@ def expected_mark() -> tuple[Expected, str] | None:
     HAKMEM_STATS; None if no directory can be created.  The directory is private: in a shared one another user
     could plant a link for the library to follow."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix="hakmem-run-"))
+        folder = Scratch.make()
     except OSError:
         return None
-    mark = folder / str(os.getpid())
-    return Expected(mark.exists, folder), f"1:{folder}/%p"
+    mark = folder.path / str(os.getpid())
+    return Expected(mark.exists, folder), f"1:{folder.path}/%p"
 
 
 def expected_file(pattern: str) -> Expected:
@@ -102,7 +102,7 @@ def watch(expected: Expected, name: str) -> int | None:
         os.setsid()
         if not os.fork():
             os.close(cancel)
-            keep_only({2, program, begun})
+            keep_only({2, program, begun, *([expected.folder.lock] if expected.folder else [])})
             if not os.read(begun, 1):
                 be_watcher(program, pid, expected, name)
             expected.clear()

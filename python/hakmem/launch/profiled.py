@@ -180,8 +180,15 @@ class Program:
             self.keeper.release()
 
     @property
-    def has_samples(self) -> bool:
-        return any(taken is not None and taken.profile.shown for taken in (self.latest, self.peak))
+    def sample_count(self) -> int:
+        """Of the reading that has most."""
+        taken = (one for one in (self.latest, self.peak) if one is not None)
+        return max((sum(sample.samples for sample in one.profile.shown) for one in taken), default=0)
+
+    @property
+    def ran_s(self) -> float:
+        """Until it ended, or called exec."""
+        return max(0.0, self.ended_s - self.began_s)
 
     @property
     def is_kept(self) -> bool:

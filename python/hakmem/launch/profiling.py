@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hakmem.base.durations import duration_text
 from hakmem.base.errors import AccessRefusedError, HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.launch.child import Child
@@ -26,6 +27,7 @@ STEPS_S = (0.01, 0.05)  # between two looks: in the first second, and later
 FIRST_S = 1.0
 UNKEPT_AFTER_S = 0.5  # no keeper by then: it is looked for without one
 LOOKED_FOR_EVERY_S = 0.25
+SAMPLES_MIN = 10  # of a program that called exec, a shell or a shim: with fewer it has no file
 # Names, and files of what has ended, wait so long: what begins may have its peak, or meet the OOM killer.
 CALM_S = 2.0
 
@@ -51,7 +53,8 @@ class Profiling:
     ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
     unnamed: list[tuple[Program, Taken, str]] = field(default_factory=list)  # written, but without names
     others: set[int] = field(default_factory=set)  # PIDs of what is on hakmem, not profiled
-    has_written: bool = False
+    written: list[tuple[Program, str]] = field(default_factory=list)  # with the word in the files' names
+    left_out: list[Program] = field(default_factory=list)  # sampled before an exec, but hardly
     met: set[tuple[int, str]] = field(default_factory=set)
     why_not: str = ""
     _unserved_s: float = field(default_factory=time.monotonic)  # since when no program of the child is known
@@ -166,14 +169,15 @@ class Profiling:
         self.done.setdefault(program.pid, []).append(program)
 
     def _write(self, pid: int) -> None:
-        """What the process was before an exec is written if it was sampled at all: wrappers are not."""
+        """What the process was before an exec is written if its samples say something."""
         images = [program for program in self.done.pop(pid, []) if program.latest]
-        sampled = [program for program in images[:-1] if program.has_samples]
-        for number, program in enumerate(sampled, 1):
-            self.results.write_all_of(program, self.plan.mode, f"exec{number}")
-        for program in images[-1:]:
-            self.results.write_all_of(program, self.plan.mode)
-            self.has_written = True
+        self.left_out += [program for program in images[:-1] if 0 < program.sample_count < SAMPLES_MIN]
+        before = [program for program in images[:-1] if program.sample_count >= SAMPLES_MIN]
+        named = [(program, f"exec{number}") for number, program in enumerate(before, 1)]
+        named += [(program, "") for program in images[-1:]]
+        for program, word in named:
+            self.results.write_all_of(program, self.plan.mode, word)
+        self.written += named
 
     def _end(self) -> None:
         main = self.programs.pop(self.child.pid, None)
@@ -194,7 +198,8 @@ class Profiling:
         self._write(self.child.pid)
         if main is not None:
             main.release()
-        if not self.has_written:
+        self._sum_up()
+        if not self.written:
             why = self.why_not or "it did not allocate on hakmem, or ended before it could be read"
             self.say(f"no profile of PID {self.child.pid}, which {self.child.how_it_ended()}: {why}")
         if self.others:
@@ -203,6 +208,18 @@ class Profiling:
                 f"{'was' if len(self.others) == 1 else 'were'} not profiled; with %p in the file's name "
                 "(-o x.%p.pb.gz) each has a file"
             )
+
+    def _sum_up(self) -> None:
+        """Of several files, which is the one that was meant."""
+        for program in self.left_out:
+            count = counted(program.sample_count, "sample")
+            ran = duration_text(program.ran_s)
+            self.say(f"{whose(program)} {program.ended} after {ran}: {count}, no file")
+        if len(self.written) > 1:
+            program, word = max(self.written, key=lambda one: one[0].ran_s)
+            names = self.results.names_of(program, word)
+            of_what = f"; its profile is {', '.join(names)}" if names else ""
+            self.say(f"{whose(program)} ran longest, {duration_text(program.ran_s)}{of_what}")
 
 
 def _executable_of(pid: int) -> str:

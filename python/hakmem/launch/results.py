@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hakmem.base.durations import duration_text
 from hakmem.base.errors import HakmemError
-from hakmem.base.files import Output
+from hakmem.base.files import check_writable
 from hakmem.base.sizes import bytes_text
 from hakmem.launch.profiled import Program, Taken
 from hakmem.profile.files import Write, save
@@ -49,8 +49,7 @@ def checked(path: Path, suffix: str, write: Write) -> Target:
         raise HakmemError(f"the name {path} is only an ending; use one as in x{suffix}")
     target = Target(path.absolute(), suffix, write)
     for word in ("", "peak"):
-        with Output(target.path_for(0, word)):
-            pass
+        check_writable(target.path_for(0, word))
     return target
 
 
@@ -120,6 +119,10 @@ class Results:
             age = duration_text(max(0.001, program.ended_s - latest.at_s))
             what = f"{how}; its memory was gone: read {age} before, {bytes_text(latest.live_bytes)} live then"
         self.write(program, latest, word, what)
+
+    def names_of(self, program: Program, word: str) -> list[str]:
+        """Of the files of its end."""
+        return [_short(target.path_for(program.pid, word)) for target in self.targets]
 
 
 def whose(program: Program) -> str:

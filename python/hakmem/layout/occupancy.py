@@ -32,7 +32,8 @@ def bits_before(words: Words, positions: Counts) -> Counts:
     word, bit = np.divmod(positions, BITS_PER_WORD)
     masks = (ONE << bit.astype(np.uint64)) - ONE
     cut = words[:, np.minimum(word, word_count - 1)] & np.where(word < word_count, masks, np.uint64(0))
-    return whole[:, word] + np.bitwise_count(cut)
+    before: Counts = whole[:, word] + np.bitwise_count(cut)
+    return before
 
 
 def bit_at(words: Words, positions: Counts) -> Counts:
@@ -40,7 +41,8 @@ def bit_at(words: Words, positions: Counts) -> Counts:
     word, bit = np.divmod(positions, BITS_PER_WORD)
     inside = word < words.shape[1]
     chosen = words[:, np.where(inside, word, 0)] >> bit.astype(np.uint64)
-    return ((chosen & ONE) * inside).astype(np.int64)
+    found: Counts = ((chosen & ONE) * inside).astype(np.int64)
+    return found
 
 
 def set_bytes_by_page(words: Words, block_bytes: int, page_count: int, page_bytes: int) -> Counts:

@@ -136,8 +136,10 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, row: tuple[Any, ...], texts: Texts) -> Entry:
         text, record_text, *letters, value, element_bytes, element_count = row
-        words = map(_text, letters)
-        return cls(*texts.at(record_text, 1), *texts.at(text, 3), *words, value, element_bytes, element_count)
+        (record,) = texts.at(record_text, 1)
+        name, unit, meaning = texts.at(text, 3)
+        kind, role, letter = map(_text, letters)
+        return cls(record, name, unit, meaning, kind, role, letter, value, element_bytes, element_count)
 
 
 def read_head(memory: Memory, address: int) -> Head:

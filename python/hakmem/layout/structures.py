@@ -57,13 +57,14 @@ def heap_addresses(memory: Memory, schema: Schema) -> Words:
 def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
     owner = heaps["owner"]
     has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
-    return (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+    found: NDArray[np.bool_] = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
+    return found
 
 
 def _owners(memory: Memory, schema: Schema) -> list[int]:
     """The addresses of all owners: only the links are read one by one."""
     link = schema.offset("owner", "next_of_all")
-    found = []
+    found: list[int] = []
     owner = _pointer(memory, schema.root("owners"))
     while owner and len(found) < HEAPS_MAX:
         found.append(owner)
@@ -265,7 +266,8 @@ class Superslabs:
         count = int(slabs["word_count"].max(initial=0))
         offset = np.uint64(schema.offset("slab", inline))
         if (slabs[side] == self.addresses[rows] + offset).all() and count <= slabs[inline].shape[1]:
-            return slabs[inline][:, :count]
+            words: Words = slabs[inline][:, :count]
+            return words
         size = np.full(len(rows), count * POINTER.itemsize, np.uint64)
         return memory.gather(slabs[side], size).view(np.uint64).reshape(len(rows), count)
 
@@ -311,15 +313,15 @@ def _active(
         covered = np.where(is_start, np.maximum(column["slot_count"], 1), covered)
         active += covered > 0
         covered = np.maximum(covered - 1, 0)
-    row, slot = np.nonzero(is_first)
+    rows, slots = np.nonzero(is_first)
     size = schema.records["slab"].size_bytes
-    first = addresses[row] + np.uint64(schema.offset("superslab", "slabs"))
-    return active, first + slot.astype(np.uint64) * np.uint64(size), slabs[row, slot]
+    first = addresses[rows] + np.uint64(schema.offset("superslab", "slabs"))
+    return active, first + slots.astype(np.uint64) * np.uint64(size), slabs[rows, slots]
 
 
 def _without_tail(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The record up to its last known field: SuperSlabs end in bitmaps that most do not use."""
-    fields = dtype.fields or {}
+    fields = dict[str, Any](dtype.fields or {})
     end = max(int(entry[1]) + entry[0].itemsize for entry in fields.values())
     return np.dtype(
         {

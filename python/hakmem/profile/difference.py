@@ -62,9 +62,11 @@ class Difference:
         return sum(change.bytes for change in self.changes if not change.is_significant)
 
 
-def difference(before: Profile, after: Profile, depth: int = DEPTH) -> Difference:
+def difference(
+    before: Profile, after: Profile, depth: int = DEPTH, *, with_internals: bool = False
+) -> Difference:
     """Of two profiles of the same mode; sites are matched by the names of their frames."""
-    labels = Labels(before), Labels(after)
+    labels = [Labels(profile, with_internals=with_internals) for profile in (before, after)]
     tables = [
         site_table(profile, names.key(depth)) for profile, names in zip((before, after), labels, strict=True)
     ]

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hakmem.base.errors import HakmemError
@@ -48,12 +48,21 @@ def writer_of(path: Path, more: dict[str, Write] | None = None) -> Write:
 
 def save(profile: Profile, path: Path, write: Write) -> None:
     """Writes it, whole or not at all.  If that fails it is kept elsewhere, and the error says where."""
-    data = write(profile)
-    try:
-        with Output(path) as output:
-            output.write_bytes(data)
-    except HakmemError as error:
-        raise HakmemError(f"{error}; {kept_elsewhere(profile)}") from None
+    save_all(profile, {path: write})
+
+
+def save_all(profile: Profile, writers: Mapping[Path, Write]) -> None:
+    """The same of several files: if one fails the others are written all the same."""
+    errors = []
+    for path, write in writers.items():
+        data = write(profile)
+        try:
+            with Output(path) as output:
+                output.write_bytes(data)
+        except HakmemError as error:
+            errors.append(str(error))
+    if errors:
+        raise HakmemError("; ".join([*errors, kept_elsewhere(profile)]))
 
 
 def kept_elsewhere(profile: Profile) -> str:

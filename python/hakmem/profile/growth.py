@@ -24,6 +24,7 @@ from hakmem.profile.estimate import (
     difference_interval,
     difference_z,
     total,
+    unseen_beside,
 )
 from hakmem.profile.model import ClassCount, Profile, Sample, Stack
 from hakmem.profile.sites import sums_of
@@ -192,7 +193,8 @@ def _certain(own: Estimate, whole: Estimate, class_grew: int) -> Estimate:
     left = class_grew - others.value
     if left >= own.value:
         return own
-    return Estimate(left, others.variance, own.samples)
+    unseen = unseen_beside(own) if own.samples >= whole.samples else 0.0
+    return Estimate(left, others.variance, own.samples, unseen=unseen**2)
 
 
 def _site(name: Hashable, by_class: dict[int, tuple[list[Sample], list[Sample]]], seconds: float) -> Growth:

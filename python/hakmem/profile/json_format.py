@@ -31,13 +31,17 @@ from hakmem.profile.sites import site_table
 
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
 COLUMNS = tuple(item.name for item in fields(Sample))
-ROW = attrgetter(*COLUMNS)
+OF_ROWS = ("age_max_ms",)  # only profiles that were files with rows have it; older versions do not know it
 ADDRESSES = ("start", "end", "offset")
 
 
 def to_json(profile: Profile) -> str:
     """The file's text."""
     stacks: dict[Stack, int] = {}
+    known = (*profile.samples, *profile.allocated)
+    unused = {name for name in OF_ROWS if all(getattr(one, name) is None for one in known)}
+    columns = [name for name in COLUMNS if name not in unused]
+    values = attrgetter(*columns)
     data = {
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
@@ -49,9 +53,9 @@ def to_json(profile: Profile) -> str:
             asdict(m) | {name: hex(getattr(m, name)) for name in ADDRESSES} for m in profile.mappings
         ],
         "names": {hex(address): list(map(asdict, frames)) for address, frames in profile.names.items()},
-        "sample_columns": COLUMNS,
-        "samples": [row_of(one, stacks) for one in profile.samples],
-        "allocated": [row_of(one, stacks) for one in profile.allocated],
+        "sample_columns": columns,
+        "samples": [row_of(values(one), stacks) for one in profile.samples],
+        "allocated": [row_of(values(one), stacks) for one in profile.allocated],
         "stacks": [],
     }
     data["stacks"] = [list(map(hex, stack)) for stack in stacks]
@@ -86,9 +90,9 @@ def sites_to_json(profile: Profile) -> dict[str, Any]:
     }
 
 
-def row_of(one: Sample, stacks: dict[Stack, int]) -> list[Any]:
-    _, *values = ROW(one)
-    return [stacks.setdefault(one.stack, len(stacks)), *values]
+def row_of(values: tuple[Any, ...], stacks: dict[Stack, int]) -> list[Any]:
+    """The stack, which comes first, by its number."""
+    return [stacks.setdefault(values[0], len(stacks)), *values[1:]]
 
 
 def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
@@ -138,7 +142,8 @@ def _sample(row: list[Any], columns: list[str], stacks: list[Stack]) -> Sample:
         raise ValueError("a sample of a stack that is not there")
     one = Sample(stack=stacks[number], **values)
     numbers = (one.class_number, one.block_bytes, one.requested_bytes, one.samples, one.thread_id)
-    if not all(type(value) is int for value in numbers):
+    ages = [age for age in (one.age_ms, one.age_max_ms) if age is not None]
+    if not all(type(value) is int for value in (*numbers, *ages)):
         raise ValueError("a sample has an invalid value")
     if not (float(one.weight_bytes) >= 0 and float(one.weight_blocks) > 0 and one.samples > 0):
         raise ValueError("a sample that stands for nothing")

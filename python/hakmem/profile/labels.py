@@ -14,13 +14,19 @@ from hakmem.profile.wrappers import program_frames
 # Functions in perf map files of CPython, and what runs them.
 PYTHON_PREFIX = "py::"
 INTERPRETER = re.compile(r"(lib)?python[0-9.]*[a-z]*(\.so[0-9.]*)?")
+# The libraries of C and C++, by any name of theirs.
+RUNTIME = re.compile(
+    r"(libc|libm|libdl|librt|libpthread|ld|libstdc\+\+|libc\+\+(abi)?|libgcc_s)(-[\w.-]+|\.musl-\w+)?\.so[0-9.]*"
+)
 DEPTH = 3  # frames that make a site, where nothing else is asked for
 
 
 class Labels:
     """The frames of a profile's stacks, each worked out once."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, with_internals: bool = False) -> None:
+        """`with_internals`: sites begin at malloc's caller, be it of a library of the language."""
+        self._with_internals = with_internals
         self._names = profile.names
         self._mappings = sorted(profile.mappings, key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self._mappings]
@@ -45,18 +51,20 @@ class Labels:
         return self._stacks[stack]
 
     def site(self, stack: Stack, depth: int) -> tuple[Frame, ...]:
-        """The innermost frames of the program, without allocators' wrappers, and without the interpreter's if
+        """The innermost frames from the first that is the program's own, and without the interpreter's if
         there are the functions that it runs."""
-        frames = self.frames(stack)
-        if any(frame.function.startswith(PYTHON_PREFIX) for frame in frames):
-            frames = tuple(frame for at in stack if not self._is_interpreter(at) for frame in self.at(at))
-        return tuple(program_frames(frames)[:depth])
+        if self._with_internals:
+            return self.frames(stack)[:depth]
+        if any(frame.function.startswith(PYTHON_PREFIX) for frame in self.frames(stack)):
+            stack = tuple(at for at in stack if not self._is_in(at, INTERPRETER))
+        is_of_runtime = [self._is_in(at, RUNTIME) for at in stack for _ in self.at(at)]
+        return tuple(program_frames(self.frames(stack), is_of_runtime)[:depth])
 
-    def _is_interpreter(self, address: int) -> bool:
+    def _is_in(self, address: int, files: re.Pattern[str]) -> bool:
         place = bisect_right(self._starts, address) - 1
         if place < 0 or address not in self._mappings[place]:
             return False
-        return INTERPRETER.fullmatch(PurePosixPath(self._mappings[place].path).name) is not None
+        return files.fullmatch(PurePosixPath(self._mappings[place].path).name) is not None
 
     def key(self, depth: int) -> SiteKey:
         """Groups samples by their site: the same in another run of the program, wherever it was loaded."""

@@ -99,13 +99,16 @@ class Start:
     live: dict[int, tuple[int, int]]
     allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
     profiled: tuple[int, int]  # blocks, bytes
+    sessions: int = 0  # how many profiles there were: until there is one more, no thread has seen the new one
 
 
 def read_start(target: Target) -> Start:
     with making_sense(target):
-        rows = _site_rows(target, read_state(target))
+        state = read_state(target)
+        rows = _site_rows(target, state)
         sites = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows)}
-        return Start(counted(take(target), target.schema), sites, _profiled(read_quick(target)))
+        live = counted(take(target), target.schema)
+        return Start(live, sites, _profiled(read_quick(target)), int(state["sessions"]))
 
 
 def read_profile(
@@ -126,7 +129,7 @@ def read_profile(
         state = read_state(target)
         maps = target.process.maps() if target.process else _core_maps(target)
         stacks, weights, lifetimes = _read_sites(target, state, maps)
-        profile = Profile(_header(target, state, mode), _mappings(target, maps))
+        profile = Profile(_header(target, state, mode, start), mappings_of_target(target))
         if is_merged:
             parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
             profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
@@ -312,9 +315,11 @@ def _allocated(
 # ---- whose it is ----------------------------------------------------------------------------------------
 
 
-def _header(target: Target, state: np.void, mode: Mode) -> Header:
+def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> Header:
+    """What was asked for just now may not have begun: the state is of the profile before, then."""
     now_s = time.time() if target.time_s is None else target.time_s
-    length_s = _length_ms(target, state) / MS_PER_S
+    has_begun = int(state["sessions"]) != (start.sessions if start else 0)
+    length_s = _length_ms(target, state) / MS_PER_S if has_begun else 0.0
     return Header(
         process_name=target.process.name if target.process else target.command[0].rsplit("/", 1)[-1],
         pid=target.pid,
@@ -323,17 +328,16 @@ def _header(target: Target, state: np.void, mode: Mode) -> Header:
         mode=mode,
         began_s=now_s - length_s,
         ended_s=now_s,
-        rates=[Rate(0, int(state["period_bytes"]))],
+        rates=[Rate(0, int(state["period_bytes"]))] if has_begun else [],
         lost_samples=int(state["lost_samples"]),
         merged_samples=int(state["halvings"]),
     )
 
 
 def _length_ms(target: Target, state: np.void) -> int:
-    """0 until a thread has seen that it is on."""
     is_on = bool(state["status"] == target.schema.constant("profile_is_on"))
     end_ms = _now_ms(target, state) if is_on else int(state["ended_ms"])
-    return max(0, end_ms - int(state["began_ms"])) if state["began_ms"] else 0
+    return max(0, end_ms - int(state["began_ms"]))
 
 
 def _now_ms(target: Target, state: np.void) -> int:
@@ -347,10 +351,11 @@ def _now_ms(target: Target, state: np.void) -> int:
     return max(int(state["began_ms"]), int(state["ended_ms"]), *births)
 
 
-def _mappings(target: Target, maps: list[ProcessMapping]) -> list[Mapping]:
+def mappings_of_target(target: Target) -> list[Mapping]:
+    """Those with code, with build ids as far as the files are there."""
     if target.process:
         return mappings_of_process(target.process)
-    build_ids = {}
+    maps, build_ids = _core_maps(target), {}
     if isinstance(target.memory, CoreMemory):
         for one in {m.path: m for m in maps if m.path.startswith("/")}.values():
             file = target.memory.file_of(one)

@@ -99,8 +99,9 @@ class Sample:
     weight_blocks: float
     samples: int = 1
     is_complete: bool = True  # the stack reaches the thread's start
-    age_ms: int | None = None  # when the profile ended
+    age_ms: int | None = None  # when the profile ended; of several the youngest's
     thread_id: int = 0
+    age_max_ms: int | None = None  # of several the oldest's, if that is another
 
     @classmethod
     def of(

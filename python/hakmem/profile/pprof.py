@@ -6,9 +6,11 @@ class:
     inuse_objects inuse_space inuse_requested inuse_samples     of live blocks
     alloc_objects alloc_space alloc_requested alloc_samples     of all mallocs since the profile began
 
-The columns of samples let a reader compute the intervals.  Bytes that are counted but not sampled are rows
-with a name in brackets, so that the sum is the exact one.  The header is a string that nothing refers to:
-`hakmem diff` reads it, and others do not show it.
+The columns of samples let a reader compute the intervals.  Samples of one row have about the same age: its
+labels age_min and age_max are those of the youngest and of the oldest.
+
+Bytes that are counted but not sampled are rows with a name in brackets, so that the sum is the exact one.
+The header is a string that nothing refers to: `hakmem diff` reads it, and others do not show it.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ UNSAMPLED_NAME = "[not sampled yet]"
 INCOMPLETE_NAME = "[incomplete stack]"
 COLUMNS = (("objects", "count"), ("space", "bytes"), ("requested", "bytes"), ("samples", "count"))
 LIVE_PREFIX, ALLOCATED_PREFIX = "inuse", "alloc"
+YOUNGEST, OLDEST = "age_min", "age_max"  # labels
 NS_PER_S = 1_000_000_000
 
 
-# What makes two samples one row: stack, class, bytes of a block, is it complete, age, thread, weight.
+# What makes two samples one row: stack, class, bytes of a block, is it complete, rough age, thread, weight.
 RowKey = tuple[Stack, int, int, bool, int | None, int, int]
 
 
@@ -48,6 +51,7 @@ class Row:
     bytes: float = 0.0
     requested: float = 0.0
     samples: int = 0
+    ages_ms: list[int] = field(default_factory=list)
 
     def add(self, one: Sample, of_bytes: float, of_blocks: float) -> None:
         """Multiplied with these factors."""
@@ -55,6 +59,7 @@ class Row:
         self.bytes += one.weight_bytes * of_bytes
         self.requested += one.requested_bytes * one.weight_blocks * of_blocks
         self.samples += one.samples
+        self.ages_ms += [age for age in (one.age_ms, one.age_max_ms) if age is not None]
 
     @property
     def values(self) -> list[int]:
@@ -122,9 +127,11 @@ class _Writer:
             )  # fmt: skip
             rows[key].add(one, *factors[one.class_number])
         for key, row in rows.items():
-            stack, class_number, block_bytes, is_complete, age_ms, thread_id, _ = key
+            stack, class_number, block_bytes, is_complete, _, thread_id, _ = key
             labels = self._label("bytes", block_bytes, "bytes") + self._label("class", class_number)
-            labels += self._label("age", age_ms, "milliseconds") if age_ms is not None else b""
+            if row.ages_ms:
+                labels += self._label(YOUNGEST, min(row.ages_ms), "milliseconds")
+                labels += self._label(OLDEST, max(row.ages_ms), "milliseconds")
             labels += self._label("thread", thread_id) if thread_id else b""
             self._sample(prefix, self._places(stack, is_complete), row.values, labels)
         self._sample_of_the_rest(prefix)
@@ -231,7 +238,7 @@ class _Writer:
 
 
 def rough(age_ms: int | None) -> int | None:
-    """The largest power of two below: exact ages would make each block a row."""
+    """The largest power of two below: by exact ages each block would be a row."""
     return age_ms if not age_ms else 1 << (age_ms.bit_length() - 1)
 
 

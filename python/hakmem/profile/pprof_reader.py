@@ -15,7 +15,15 @@ from hakmem.base.errors import HakmemError
 from hakmem.profile.estimate import probability
 from hakmem.profile.header_json import classes_from_json, header_from_json
 from hakmem.profile.model import ClassCount, Frame, Header, Mapping, Mode, Profile, Rate, Sample, Stack
-from hakmem.profile.pprof import BEFORE_NAME, HEADER_PREFIX, INCOMPLETE_NAME, NS_PER_S, UNSAMPLED_NAME
+from hakmem.profile.pprof import (
+    BEFORE_NAME,
+    HEADER_PREFIX,
+    INCOMPLETE_NAME,
+    NS_PER_S,
+    OLDEST,
+    UNSAMPLED_NAME,
+    YOUNGEST,
+)
 from hakmem.profile.protobuf import as_data, as_number, fields_of, numbers_of, signed
 
 MARKS = frozenset((BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME))
@@ -23,6 +31,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 BYTES_MAX = 1 << 30  # uncompressed: a file that becomes larger is not a profile
 NO_CLASS = -(1 << 48)  # classes that only such rows have count down from here
 SYNTHETIC_ADDRESS = 1 << 63  # places without an address are numbered from here
+ROUNDED_AGE = "age"  # of older versions: a power of two, rounded down
 # Names of columns for bytes and blocks, the first that is there; live, then allocated.
 LIVE_COLUMNS = (("inuse_space", "inuse_objects"), ("space", "objects"), ("inuse_space", "inuse_object"))
 ALLOCATED_COLUMNS = (("alloc_space", "alloc_objects"),)
@@ -233,10 +242,18 @@ def _add_sample(
                 weight_blocks=weight_blocks,
                 samples=count if columns[3] >= 0 else _guessed(weight_blocks, block_bytes, raw.period),
                 is_complete=is_complete,
-                age_ms=labels.get("age"),
+                age_ms=labels.get(YOUNGEST, labels.get(ROUNDED_AGE)),
                 thread_id=labels.get("thread", 0),
+                age_max_ms=_oldest(labels),
             )
         )
+
+
+def _oldest(labels: dict[str, int]) -> int | None:
+    """If it is another than the youngest."""
+    rounded = labels.get(ROUNDED_AGE, 0)
+    oldest = labels.get(OLDEST, 2 * rounded - 1 if rounded else None)
+    return None if oldest == labels.get(YOUNGEST, rounded) else oldest
 
 
 def _count_of(

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from hakmem.profile.wrappers import OPERATORS, without_arguments
+from hakmem.profile.wrappers import OPERATORS, without_arguments, without_result
 
 NAME_LENGTH_MAX = 80
 PARSED_LENGTH_MAX = 1 << 13  # names come from files, which may hold any
@@ -44,7 +44,7 @@ def short_name(function: str) -> str:
         name = _INLINE_NAMESPACE.sub(r"\1::", _NOISE.sub("", name))
         operators = [found[0] for found in OPERATORS.finditer(name)]
         hidden = OPERATORS.sub(_HIDDEN, name)
-        hidden = _collapsed(_without_result(_simplified(hidden)) if has_arguments else _simplified(hidden))
+        hidden = _collapsed(without_result(_simplified(hidden)) if has_arguments else _simplified(hidden))
         # An operator may be inside what was left out: then none can be told from the others.
         if hidden.count(_HIDDEN) == len(operators):
             for signs in operators:
@@ -99,18 +99,6 @@ def _template(head: str, arguments: list[str]) -> str:
         if len(arguments) == 1 and prefix is not None and _OF_CHARACTERS.fullmatch(found["name"]):
             return f"{head[: found.start('name')]}std::{prefix}{found['name'].removeprefix('std::basic_')}"
     return f"{head}<{', '.join(arguments)}>"
-
-
-def _without_result(name: str) -> str:
-    """Only templates have one: `void std::vector<int>::f<int>` → `std::vector<int>::f<int>`."""
-    depth, start, is_template = 0, 0, False
-    operator = re.search(r"\boperator\b", name)
-    for at, sign in enumerate(name[: operator.start()] if operator else name):
-        depth += (sign in "<({") - (sign in ">)}" and name[at - 1 : at] != "-")
-        is_template = is_template or sign == "<"
-        if sign == " " and depth == 0:
-            start = at + 1
-    return name[start:].lstrip("*& ") if is_template or operator else name
 
 
 def _collapsed(name: str) -> str:

@@ -41,10 +41,14 @@ class Site:
         return all(sample.is_complete for sample in self.samples)
 
     @property
-    def ages_ms(self) -> list[tuple[float, float]]:
-        """(age, bytes) of its samples, youngest first; without those of unknown age."""
-        known = ((one.age_ms, one.weight_bytes) for one in self.samples if one.age_ms is not None)
-        return sorted((float(age), weight) for age, weight in known)
+    def ages_ms(self) -> list[tuple[int, int, float]]:
+        """(age of the youngest, of the oldest, bytes) of its samples, youngest first; without those of
+        unknown age.  Of samples from a file that has them in rows the two differ."""
+        return sorted(
+            (one.age_ms, max(one.age_ms, one.age_max_ms or 0), one.weight_bytes)
+            for one in self.samples
+            if one.age_ms is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,15 @@ class _Stratum:
     exact_blocks: float | None = None
     is_certain: bool = False  # the exact figures are, and not bounds
 
+    @property
+    def all_bytes(self) -> Estimate:
+        """Of the class: no site of it."""
+        if self.exact_bytes is None or self.bytes.value <= 0:
+            return self.bytes
+        if self.is_certain:
+            return Estimate(self.exact_bytes, samples=self.bytes.samples)
+        return self.scaled_bytes(self.bytes)
+
     def scaled_bytes(self, part: Estimate) -> Estimate:
         return self._scaled(part, self.bytes, self.exact_bytes)
 
@@ -102,9 +115,7 @@ def site_table(profile: Profile, key: Key = by_stack) -> SiteTable:
     strata = _strata(samples, profile.classes, is_allocated)
     sites = list(_sites(samples, strata, key))
     sites.sort(key=lambda site: -site.bytes.value)
-    sampled = total(
-        stratum.scaled_bytes(stratum.bytes) for stratum in strata.values() if stratum.bytes.samples
-    )
+    sampled = total(stratum.all_bytes for stratum in strata.values() if stratum.bytes.samples)
     before, unsampled_bytes = Remainder(), 0.0
     if profile.classes:
         before, unsampled_bytes = _the_rest(profile.classes, strata, is_allocated)
@@ -192,7 +203,7 @@ def _the_rest(
         if is_allocated:
             unsampled_bytes += 0 if stratum.bytes.samples else count.allocated_bytes
             continue
-        sampled = stratum.scaled_bytes(stratum.bytes)
+        sampled = stratum.all_bytes
         rest = max(0.0, count.live_bytes - sampled.value)
         old = min(rest, float(count.before_bytes))
         unsampled_bytes += 0 if stratum.bytes.samples else rest - old

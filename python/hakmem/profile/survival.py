@@ -16,13 +16,12 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from hakmem.profile.estimate import Z_95
+from hakmem.profile.estimate import TAIL, Z_95
 from hakmem.profile.growth import StackKey, whole_stack
 from hakmem.profile.model import Lifetimes, Profile
 
 ROWS = 24  # of a library that counts none
 FAR = 2  # times
-TAIL = 0.025  # of chance, at each end of an interval
 
 
 @dataclass(frozen=True)

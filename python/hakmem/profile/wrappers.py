@@ -1,8 +1,14 @@
-"""Functions that only pass a request on to malloc: a site begins at the first frame that is none of them.
+"""Functions that are not the program's own: a site begins at the first frame that is none of them.
 
-The patterns match whole names without their arguments, and are RE2 as well as Python's: pprof files carry
-those of LEAVES as `drop_frames`.  pprof drops what a matching frame calls, too, so what may call the program
-back (containers construct elements, CPython collects garbage) is folded only where it is innermost."""
+    LEAVES       only pass a request on to malloc
+    INTERNALS    the languages' own libraries: std::vector<…>::push_back, alloc::string::String::push_str
+
+The patterns match whole names without their arguments; those of INTERNALS without their result types, too.
+LEAVES are RE2 as well as Python's: pprof files carry them as `drop_frames`.  pprof drops what a matching
+frame calls, too, so what may call the program back (containers construct elements, CPython collects garbage)
+is not among them, and all are folded only where they are innermost.
+
+C's library is known by its file (`profile/labels.py`), or by these names where it is linked in."""
 
 from __future__ import annotations
 
@@ -52,26 +58,30 @@ LEAVES = {
         r"os::(malloc|realloc)|AllocateHeap|node::(Malloc|Calloc|Realloc|UncheckedMalloc|UncheckedRealloc)(<.*>)?",
     ),
 }  # fmt: skip
-CALLING_BACK = {
-    "C++": (
-        r"(.* )?std::(make_(unique|shared)|allocate_shared)(_for_overwrite)?(<.*>)?",
-        *(
-            rf"(\w+[*&]* )?std::.*::({names})(<.*>)?"
-            for names in (
-                r"_M_allocate\w*|_M_create\w*|_S_create|_M_get_node|_M_realloc_insert|_M_realloc_append",
-                r"_M_default_append|_M_fill_insert|_M_range_insert|_M_mutate|_M_replace\w*|_M_append",
-                r"_M_construct\w*|_M_emplace\w*|_M_insert\w*|_M_rehash\w*|_M_initialize_map",
-                r"__construct_node|__push_back_slow_path|__emplace_back_slow_path|__grow_by\w*",
-            )
-        ),
+INTERNALS = {
+    "C": (
+        r"_IO_\w+|__(GI|libc|nss|gconv|dlopen|dl|res|nl)_\w+|_(dl|nl)_\w+|__?(fopen|getdelim|vfprintf|opendir)\w*",
+        r"fopen(64)?|freopen(64)?|fdopen|popen|tmpfile(64)?|open_\w*memstream|fgets|fread|fwrite|f?puts|f?putc(har)?",
+        r"v?f?printf|__printf_chk|opendir|fdopendir|scandir(64)?|glob(64)?|getcwd|realpath|setenv|putenv|tsearch",
+        r"setlocale|newlocale|bindtextdomain|textdomain|d?c?gettext|iconv_open|regcomp|re_(compile|search|match)\w*|tzset|localtime(_r)?",
+        r"getaddrinfo|gethostby\w+|getpw\w+|getgr\w+|pthread_create\w*|dlopen|dlerror|qsort(_r)?|backtrace(_symbols)?",
+    ),
+    "C++": (r"(std|__gnu_cxx|__cxxabiv1)::.*|__cxa_(allocate|init|get|demangle|thread|vec)\w*",),
+    "Rust": (
+        r"<?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections|convert|default|ffi|fmt|hash"
+        r"|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
+        r"<&?(mut )?\[?\w+\]? as (alloc|core|std)::.*",
     ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
         r"gc_alloc|_PyObject_GC_\w+",
     ),
-}
+}  # fmt: skip
+# What only calls the program: its own code may be compiled into it.
+_CALLING = re.compile(r".*\b(_M_invoke|_M_run|__invoke\w*|call(_once|_mut)?)(<.*>)?([{].*)?")
 DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group)
-_MATCHER = re.compile("|".join([DROP_FRAMES, *(one for group in CALLING_BACK.values() for one in group)]))
+_WRAPPER = re.compile(DROP_FRAMES)
+_INTERNAL = re.compile("|".join(one for group in INTERNALS.values() for one in group))
 OPERATORS = re.compile(r"(?<=\boperator)(\(\)|<=>|->\*?|<<=?|>>=?|[<>]=?)")
 _NOT_ARGUMENTS = re.compile(rf"{OPERATORS.pattern}|\(anonymous namespace\)|\{{lambda\(.*?\)#\d+\}}")
 
@@ -79,7 +89,28 @@ _NOT_ARGUMENTS = re.compile(rf"{OPERATORS.pattern}|\(anonymous namespace\)|\{{la
 @lru_cache(1 << 16)
 def is_wrapper(function: str) -> bool:
     """Whether it only passes requests on, by its name with or without arguments."""
-    return _MATCHER.fullmatch(without_arguments(function)) is not None
+    return _WRAPPER.fullmatch(without_arguments(function)) is not None
+
+
+@lru_cache(1 << 16)
+def is_internal(function: str) -> bool:
+    """Whether it belongs to a language's own library, wrappers of malloc included."""
+    if is_wrapper(function):
+        return True
+    name = without_result(without_arguments(function))
+    return _INTERNAL.fullmatch(name) is not None and _CALLING.fullmatch(name) is None
+
+
+def without_result(name: str) -> str:
+    """Only templates have one: `void std::vector<int>::f<int>` → `std::vector<int>::f<int>`."""
+    depth, start, is_template = 0, 0, False
+    operator = re.search(r"\boperator\b", name)
+    for at, sign in enumerate(name[: operator.start()] if operator else name):
+        depth += (sign in "<({") - (sign in ">)}" and name[at - 1 : at] != "-")
+        is_template = is_template or sign == "<"
+        if sign == " " and depth == 0:
+            start = at + 1
+    return name[start:].lstrip("*& ") if is_template or operator else name
 
 
 def without_arguments(function: str) -> str:
@@ -94,9 +125,18 @@ def without_arguments(function: str) -> str:
     return function[:place] if place > 0 else function
 
 
-def program_frames(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Without the wrappers at the inner end; all of them if there is nothing else."""
+def without_wrappers(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Without those of malloc at the inner end; all of them if there is nothing else."""
     for place, frame in enumerate(frames):
         if not is_wrapper(frame.function):
             return frames[place:]
     return frames
+
+
+def program_frames(frames: Sequence[Frame], is_of_runtime: Sequence[bool]) -> Sequence[Frame]:
+    """From the first that is the program's own; without wrappers if none is.  `is_of_runtime`: those whose
+    file is a language's library."""
+    for place, (frame, is_theirs) in enumerate(zip(frames, is_of_runtime, strict=True)):
+        if not is_theirs and not is_internal(frame.function):
+            return frames[place:]
+    return without_wrappers(frames)

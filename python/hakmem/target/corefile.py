@@ -13,7 +13,7 @@ import mmap
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from elftools.common.exceptions import ELFError
@@ -186,7 +186,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has no types
     try:
-        core = ELFFile(data)
+        core = ELFFile(cast(IO[bytes], data))
     except ELFError:
         raise HakmemError(f"{path} is not a core dump (not an ELF file)") from None
     except Exception as error:

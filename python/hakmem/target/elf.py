@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target.elf_format import (
@@ -109,7 +109,9 @@ class ElfFile:
     def _elf(self) -> Any:  # noqa: ANN401 - pyelftools has no types
         from elftools.elf.elffile import ELFFile
 
-        return ELFFile(self._data if isinstance(self._data, mmap.mmap) else BytesIO(self._data))
+        if isinstance(self._data, bytes):
+            return ELFFile(BytesIO(self._data))
+        return ELFFile(cast(IO[bytes], self._data))
 
     @cached_property
     def _program_headers(self) -> list[ProgramHeader]:

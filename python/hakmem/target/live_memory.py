@@ -93,7 +93,7 @@ class ProcessMemory(Memory):
             end = done + count
             while done < end:
                 try:
-                    got = os.preadv(self._mem_fd, [part[done:end]], address + count - (end - done))
+                    got = os.preadv(self._mem_fd, [part[done:end].data], address + count - (end - done))
                 except (OSError, OverflowError):
                     raise UnreadableError(address) from None
                 if got == 0:  # the address space is gone

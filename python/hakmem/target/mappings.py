@@ -99,8 +99,9 @@ def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
     border = mapping.start + GLIBC_ARENA_BYTES
     if mapping.start % GLIBC_ARENA_BYTES or not is_writable(mapping):
         return False
-    unused = after is not None and after.start == mapping.end and after.permissions.startswith("---")
-    return mapping.end == border or (unused and after.end >= border)
+    if after is None or after.start != mapping.end or not after.permissions.startswith("---"):
+        return mapping.end == border
+    return mapping.end == border or after.end >= border
 
 
 def continues_file(mapping: Mapping, before: Mapping) -> bool:

@@ -24,8 +24,11 @@ from hakmem.target.process import Process
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CORE_PAGES_AT_ONCE = 512  # 2 MiB: one chunk, mapped as a whole
 PAGE_BYTES = mmap.PAGESIZE
+REGION_BYTES = 1 << 21  # no chunk of the window is larger
+REGION_PAGES = REGION_BYTES // PAGE_BYTES
+REGIONS_AT_ONCE = 512
+SMALL_BYTES = 64 << 20  # of these every page is looked at: that is quicker than to ask where there are any
 PAGEMAP_ENTRY_BYTES = 8
 PRESENT = np.uint64(1 << 63)
 SWAPPED = np.uint64(1 << 62)
@@ -33,11 +36,14 @@ SWAPPED = np.uint64(1 << 62)
 # linux/fs.h
 PAGEMAP_SCAN = 0xC0606610
 PAGE_IS_PRESENT, PAGE_IS_SWAPPED, PAGE_IS_PFNZERO, PAGE_IS_HUGE = 1 << 3, 1 << 4, 1 << 5, 1 << 6
+HAS_PAGES = PAGE_IS_PRESENT | PAGE_IS_SWAPPED
 SCAN_REGIONS = 4096
 REGION_WORDS = 3
 
 Interval = tuple[int, int]  # addresses [start, end)
 Integers: TypeAlias = "NDArray[np.int64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+NO_REGIONS = np.empty(0, np.int64)
 
 
 class ScanRequest(ctypes.Structure):
@@ -64,58 +70,133 @@ class ScanRequest(ctypes.Structure):
 
 @dataclass
 class PageMap:
-    """Which pages are resident between `start` and start + present.size pages."""
+    """Which pages are resident between `start` and `end`; only of regions that have any, as terabytes may be
+    reserved: [region, page].  A slab, and a granule, lies in one region."""
 
     start: int
-    present: NDArray[np.bool_]
-    swapped: NDArray[np.bool_]
-    huge: NDArray[np.bool_]
+    end: int
+    regions: Integers  # their numbers: address / REGION_BYTES, sorted
+    present: Flags
+    huge: Flags
     knows_huge: bool
 
     def __post_init__(self) -> None:
-        self.sums = np.zeros(self.present.size + 1, np.int64)
-        np.cumsum(self.present, dtype=np.int64, out=self.sums[1:])
-
-    @property
-    def end(self) -> int:
-        return self.start + self.present.size * PAGE_BYTES
+        nothing = np.zeros((1, REGION_PAGES), np.bool_)  # the row of all other regions
+        self.present, self.huge = (np.concatenate([one, nothing]) for one in (self.present, self.huge))
+        self._present_sums, self._huge_sums = map(_sums, (self.present, self.huge))
 
     @property
     def resident_bytes(self) -> int:
-        return int(self.sums[-1]) * PAGE_BYTES
-
-    def resident_below(self, addresses: NDArray[np.integer]) -> Integers:
-        """Resident bytes from `start` to each address."""
-        page, into_page = np.divmod(np.asarray(addresses).astype(np.int64) - self.start, PAGE_BYTES)
-        page = np.clip(page, 0, self.present.size)
-        partly = self.present[np.minimum(page, self.present.size - 1)] & (page < self.present.size)
-        return self.sums[page] * PAGE_BYTES + partly * into_page
+        return int(self._present_sums[-1]) * PAGE_BYTES
 
     def resident_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
         """Resident bytes of each [start, end)."""
-        if not self.present.size:
-            return np.zeros(np.shape(starts), np.int64)
-        return self.resident_below(ends) - self.resident_below(starts)
+        return self._resident_below(ends) - self._resident_below(starts)
 
-    def pages_of(self, starts: NDArray[np.integer], page_count: int) -> NDArray[np.int64]:
-        """Indices of the pages of page-aligned regions: [region, page]."""
-        first = (np.asarray(starts).astype(np.int64) - self.start) // PAGE_BYTES
-        return first[:, None] + np.arange(page_count)
+    def huge_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
+        """Those in huge pages, of page-aligned intervals."""
+        below = [self._huge_sums[self._index_of(edges)[0]] for edges in (starts, ends)]
+        return (below[1] - below[0]) * PAGE_BYTES
+
+    def _resident_below(self, addresses: NDArray[np.integer]) -> Integers:
+        index, is_known = self._index_of(addresses)
+        partly = self.present.reshape(-1)[index] & is_known
+        into_page = np.asarray(addresses).astype(np.int64) % PAGE_BYTES
+        return self._present_sums[index] * PAGE_BYTES + partly * into_page
+
+    def _index_of(self, addresses: NDArray[np.integer]) -> tuple[Integers, Flags]:
+        """The place of each address's page, or of the next one that is known; whether it is its own."""
+        region, into = np.divmod(np.asarray(addresses).astype(np.int64), REGION_BYTES)
+        row, is_known = self._rows_of(region)
+        return row * REGION_PAGES + np.where(is_known, into // PAGE_BYTES, 0), is_known
+
+    def _rows_of(self, regions: Integers) -> tuple[Integers, Flags]:
+        row = np.searchsorted(self.regions, regions).astype(np.int64)
+        is_known = np.append(self.regions, -1)[row] == regions
+        return row, is_known
+
+    def present_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
+        """Of page-aligned pieces that lie in one region each: [piece, page]."""
+        return self._pages_of(self.present, starts, page_count)
+
+    def huge_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
+        """The same of pages that are part of a huge one."""
+        return self._pages_of(self.huge, starts, page_count)
+
+    def _pages_of(self, flags: Flags, starts: NDArray[np.integer], page_count: int) -> Flags:
+        region, into = np.divmod(np.asarray(starts).astype(np.int64), REGION_BYTES)
+        row, is_known = self._rows_of(region)
+        row[~is_known] = len(self.regions)
+        page = np.minimum((into // PAGE_BYTES)[:, None] + np.arange(page_count), REGION_PAGES - 1)
+        return flags[row[:, None], page]
+
+
+def _sums(flags: Flags) -> Integers:
+    """How many are set before each; one more at the end."""
+    sums = np.zeros(flags.size + 1, np.int64)
+    np.cumsum(flags.reshape(-1), dtype=np.int64, out=sums[1:])
+    return sums
 
 
 def read_page_map(process: Process, start: int, end: int, mapped: Iterable[Interval]) -> PageMap:
     """The pages of [start, end), of which only the `mapped` parts are queried."""
-    count = max(0, end - start) // PAGE_BYTES
-    words = np.zeros(count, np.uint64)
-    zero, huge = np.zeros(count, bool), np.zeros(count, bool)
+    parts = clipped(mapped, start, end)
     knows_huge = True
     with open_pagemap(process) as file:
-        for low, high in clipped(mapped, start, end):
-            first, last = (low - start) // PAGE_BYTES, (high - start) // PAGE_BYTES
-            words[first:last] = read_entries(file, low, last - first)
-            knows_huge = knows_huge and mark_special(file, low, high, start, zero, huge)
+        found = [regions_with_pages(file, low, high) for low, high in parts]
+        regions = np.unique(np.concatenate([NO_REGIONS, *found]))
+        words = np.zeros(regions.size * REGION_PAGES, np.uint64)
+        zero, huge = np.zeros(words.size, np.bool_), np.zeros(words.size, np.bool_)
+        for low, high, place in pieces(regions, parts):
+            pages = slice(place, place + (high - low) // PAGE_BYTES)
+            words[pages] = read_entries(file, low, (high - low) // PAGE_BYTES)
+            knows_huge = mark_special(file, low, high, zero[pages], huge[pages]) and knows_huge
     present = (words & PRESENT != 0) & ~zero
-    return PageMap(start, present, words & SWAPPED != 0, huge & present, knows_huge)
+    shape = -1, REGION_PAGES
+    return PageMap(start, end, regions, present.reshape(shape), (huge & present).reshape(shape), knows_huge)
+
+
+def pieces(regions: Integers, parts: Iterable[Interval]) -> Iterator[tuple[int, int, int]]:
+    """Where runs of regions and the parts overlap, and the place of the first page there."""
+    if not regions.size:
+        return
+    breaks = np.flatnonzero(np.diff(regions) != 1) + 1
+    rows = np.concatenate([[0], breaks])
+    lows = regions[rows] * REGION_BYTES
+    highs = (regions[np.concatenate([breaks, [regions.size]]) - 1] + 1) * REGION_BYTES
+    for low, high in parts:
+        first, last = np.searchsorted(highs, low, "right"), np.searchsorted(lows, high, "left")
+        for run in range(int(first), int(last)):
+            start, end, run_low = max(low, int(lows[run])), min(high, int(highs[run])), int(lows[run])
+            if start < end:
+                yield start, end, int(rows[run]) * REGION_PAGES + (start - run_low) // PAGE_BYTES
+
+
+def regions_with_pages(file: int, low: int, high: int) -> Integers:
+    """The numbers of the regions in [low, high) that may have pages, resident or swapped out."""
+    if high - low <= SMALL_BYTES:
+        return np.arange(low // REGION_BYTES, -(-high // REGION_BYTES), dtype=np.int64)
+    try:
+        parts = list(scanned_runs(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES))
+    except OSError:
+        return _regions_by_entries(file, low, high)
+    runs = np.concatenate([np.zeros((0, REGION_WORDS), np.int64), *(part.astype(np.int64) for part in parts)])
+    first, last = runs[:, 0] // REGION_BYTES, (runs[:, 1] - 1) // REGION_BYTES
+    counts = last - first + 1
+    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.unique(np.repeat(first, counts) + steps)
+
+
+def _regions_by_entries(file: int, low: int, high: int) -> Integers:
+    """The same where the kernel cannot say it: from each page's entry, a gibibyte at a time."""
+    found = [NO_REGIONS]
+    low, end = low // REGION_BYTES, -(-high // REGION_BYTES)
+    while low < end:
+        count = min(end - low, REGIONS_AT_ONCE)
+        words = read_entries(file, low * REGION_BYTES, count * REGION_PAGES).reshape(count, REGION_PAGES)
+        found.append(low + np.flatnonzero((words & (PRESENT | SWAPPED)).any(axis=1)))
+        low += count
+    return np.concatenate(found)
 
 
 @contextmanager
@@ -135,17 +216,22 @@ def open_pagemap(process: Process) -> Iterator[int]:
 
 def core_page_map(memory: Memory, start: int, end: int) -> PageMap:
     """Of a core: a page counts as resident if it is present and not all zeros."""
-    count = max(0, end - start) // PAGE_BYTES
-    present = np.zeros(count, bool)
-    for first in range(0, count, CORE_PAGES_AT_ONCE):
-        pages = min(CORE_PAGES_AT_ONCE, count - first)
+    regions, rows = [], []
+    for number in range(start // REGION_BYTES, -(-end // REGION_BYTES)):
+        first, last = max(start, number * REGION_BYTES), min(end, (number + 1) * REGION_BYTES)
+        count = (last - first) // PAGE_BYTES
         try:
-            data = memory.array(start + first * PAGE_BYTES, np.dtype("u8"), pages * PAGE_BYTES // 8)
+            data = memory.array(first, np.dtype("u8"), count * PAGE_BYTES // 8)
         except UnreadableError:
             continue
-        present[first : first + pages] = data.reshape(pages, -1).any(axis=1)
-    nothing = np.zeros(count, bool)
-    return PageMap(start, present, nothing, nothing, False)
+        row = np.zeros(REGION_PAGES, np.bool_)
+        place = first % REGION_BYTES // PAGE_BYTES
+        row[place : place + count] = data.reshape(count, -1).any(axis=1)
+        if row.any():
+            regions.append(number)
+            rows.append(row)
+    present = np.array(rows, np.bool_).reshape(-1, REGION_PAGES)
+    return PageMap(start, end, np.array(regions, np.int64), present, np.zeros_like(present), False)
 
 
 def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
@@ -157,7 +243,7 @@ def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interva
 def read_entries(file: int, address: int, page_count: int) -> NDArray[np.uint64]:
     """The pagemap words of some pages; zeros if the process has ended or unmapped them meanwhile."""
     words = np.zeros(page_count, np.uint64)
-    view = memoryview(words.view(np.uint8))
+    view = words.view(np.uint8).data
     done = 0
     while done < len(view):
         offset = address // PAGE_BYTES * PAGEMAP_ENTRY_BYTES + done
@@ -173,20 +259,27 @@ def scanned(
 ) -> Iterator[tuple[int, int, int]]:
     """PAGEMAP_SCAN of [low, high): runs of pages with all categories of `all_of`, and one of `any_of` if that
     is given, as (start, end, which of `wanted` they have).  OSError if this kernel does not have it."""
-    regions = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
+    for runs in scanned_runs(file, low, high, wanted, all_of, any_of):
+        yield from runs.tolist()
+
+
+def scanned_runs(
+    file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
+) -> Iterator[NDArray[np.uint64]]:
+    """The same, some thousands at a time."""
     while low < high:
+        runs = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
         request = ScanRequest(
             size=ctypes.sizeof(ScanRequest),
             start=low,
             end=high,
-            vec=regions.ctypes.data,
+            vec=runs.ctypes.data,
             vec_len=SCAN_REGIONS,
             category_mask=all_of,
             category_anyof_mask=any_of,
             return_mask=wanted,
         )
-        count = fcntl.ioctl(file, PAGEMAP_SCAN, request)
-        yield from regions[:count].tolist()
+        yield runs[: fcntl.ioctl(file, PAGEMAP_SCAN, request)]
         if request.walk_end <= low:
             return
         low = request.walk_end
@@ -195,21 +288,19 @@ def scanned(
 def populated(file: int, low: int, high: int) -> list[Interval]:
     """The parts of [low, high) that have pages, resident or swapped out: found without a look at each page:
     terabytes may be reserved.  All of it if this kernel cannot tell."""
-    has_pages = PAGE_IS_PRESENT | PAGE_IS_SWAPPED
     try:
-        return [(start, end) for start, end, _ in scanned(file, low, high, PAGE_IS_PRESENT, any_of=has_pages)]
+        return [(start, end) for start, end, _ in scanned(file, low, high, PAGE_IS_PRESENT, any_of=HAS_PAGES)]
     except OSError:
         return [(low, high)]
 
 
-def mark_special(
-    file: int, low: int, high: int, start: int, zero: NDArray[np.bool_], huge: NDArray[np.bool_]
-) -> bool:
-    """Marks zero pages and huge pages of [low, high); False if this kernel cannot report them."""
+def mark_special(file: int, low: int, high: int, zero: Flags, huge: Flags) -> bool:
+    """Marks zero pages and huge pages of [low, high), whose flags these are; False if this kernel cannot
+    report them."""
     wanted = PAGE_IS_PFNZERO | PAGE_IS_HUGE
     try:
         for region_start, region_end, categories in scanned(file, low, high, wanted, PAGE_IS_PRESENT, wanted):
-            pages = slice((region_start - start) // PAGE_BYTES, (region_end - start) // PAGE_BYTES)
+            pages = slice((region_start - low) // PAGE_BYTES, (region_end - low) // PAGE_BYTES)
             zero[pages] |= bool(categories & PAGE_IS_PFNZERO)
             huge[pages] |= bool(categories & PAGE_IS_HUGE)
     except OSError:

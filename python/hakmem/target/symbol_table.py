@@ -72,7 +72,7 @@ class SymbolTable:
         """Those of functions and objects that are defined here."""
         kind = self._symbols["info"] & 15
         named = (kind == STT_OBJECT) | (kind == STT_FUNC)
-        chosen = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
         return chosen[np.argsort(chosen["value"], kind="stable")]
 
     def at(self, address: int) -> tuple[str, int] | None:

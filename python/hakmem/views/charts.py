@@ -112,7 +112,10 @@ def draw(chart: Chart) -> str:
     limit = step * max(1, math.ceil(peak / step))
     end_s = max(chart.times_s[-1], 1e-9) if chart.times_s else 1.0
     xs = [LEFT + PLOT_WIDTH * time / end_s for time in chart.times_s]
-    y_of = lambda value: TOP + PLOT_HEIGHT * (1 - value / limit)  # noqa: E731
+
+    def y_of(value: float) -> float:
+        return TOP + PLOT_HEIGHT * (1 - value / limit)
+
     parts = [*grid(limit, step, chart.format, y_of), *time_axis(end_s)]
     below = [0.0] * len(xs)
     for index, top in enumerate(tops):
@@ -131,7 +134,8 @@ def filled(times_s: Sequence[float], values: Values) -> list[float]:
     known = [(time, float(value)) for time, value in zip(times_s, values, strict=True) if value is not None]
     if not known:
         return [0.0] * len(values)
-    between: list[float] = np.interp(times_s, *zip(*known, strict=True)).tolist()
+    known_s, known_values = zip(*known, strict=True)
+    between: list[float] = np.interp(times_s, list(known_s), list(known_values)).tolist()
     return between
 
 

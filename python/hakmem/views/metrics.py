@@ -82,7 +82,7 @@ class Families:
     """Metric families by name, created with their first value."""
 
     def __init__(self) -> None:
-        self._families: dict[str, Metric] = {}
+        self._families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
 
     def gauge(
         self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float

@@ -23,9 +23,10 @@ from pathlib import PurePosixPath
 from hakmem.base.errors import HakmemError
 from hakmem.census.figures import Snapshot
 from hakmem.profile.estimate import Estimate
-from hakmem.profile.labels import DEPTH, Labels, short_name
+from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.live import is_known
 from hakmem.profile.model import Profile, Stack
+from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import SiteTable, site_table
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target

@@ -14,7 +14,7 @@ from hakmem.profile.model import Header, Profile
 from hakmem.profile.pprof import BEFORE_NAME, INCOMPLETE_NAME, UNSAMPLED_NAME
 from hakmem.profile.short_names import short_name
 from hakmem.profile.sites import Site, SiteTable, site_table
-from hakmem.profile.wrappers import program_frames
+from hakmem.profile.wrappers import without_wrappers
 from hakmem.views.page import Tile, rendered
 from hakmem.views.profile_text import (
     BEFORE_TEXT,
@@ -137,7 +137,7 @@ def flame_data(profile: Profile, labels: Labels) -> dict[str, Any]:
         values[1] += blocks
 
     for number, site in enumerate(table.sites):
-        names = [frame.function for frame in reversed(program_frames(labels.frames(site.stack)))]
+        names = [frame.function for frame in reversed(without_wrappers(labels.frames(site.stack)))]
         if not site.is_complete:
             names.insert(0, INCOMPLETE_NAME)
         add(names if number < STACKS_MAX else [OTHERS_NAME], site.bytes.value, site.blocks.value)

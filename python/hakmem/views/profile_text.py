@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -45,17 +47,19 @@ def show_profile(
     as_json: bool = False,
     stderr: bool = False,
     advice: str = "",
+    with_internals: bool = False,
 ) -> None:
-    """Prints the table of sites, or the same as JSON; `advice`: how to get more samples."""
+    """Prints the table of sites, or the same as JSON; `advice`: how to get more samples; `with_internals`:
+    sites are not folded to the program's own functions."""
     if as_json:
         print_json(sites_to_json(profile))
         return
-    labels = Labels(profile)
+    labels = Labels(profile, with_internals=with_internals)
     sites = site_table(profile, labels.key(depth))
     lines = [*(Text(line) for line in heading(profile)), Text("")]
     rows = list(site_rows(profile, sites, labels, depth, rows_max))
     shown = table(TITLES[profile.header.mode], columns_of(profile.header.mode), rows)
-    parts = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
+    parts: list[RenderableType] = [*lines, shown, *(Text(line) for line in hints(profile, sites, advice))]
     console(stderr).print(Group(*parts))
 
 
@@ -84,8 +88,8 @@ def heading(profile: Profile) -> Iterator[str]:
 def samples_before(profile: Profile) -> int:
     """Those that are older than the profile: earlier ones have left them."""
     header = profile.header
-    if not header.seconds or header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
-        return 0  # merged samples come from files, whose ages are rough
+    if header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
+        return 0  # merged samples come from files, where only the youngest's and the oldest's age are known
     length_ms = 1000 * header.seconds + SLACK_MS
     return sum(one.samples for one in profile.samples if one.age_ms is not None and one.age_ms > length_ms)
 
@@ -185,13 +189,11 @@ def ages_text(site: Site) -> list[str]:
     ages = site.ages_ms
     if not ages:
         return ["", ""]
-    half, seen, median = sum(weight for _, weight in ages) / 2, 0.0, ages[-1][0]
-    for age, weight in ages:
-        seen += weight
-        if seen >= half:
-            median = age
-            break
-    return [duration_text(median / 1000), duration_text(ages[-1][0] / 1000)]
+    sums = list(accumulate(weight for *_, weight in ages))
+    median = ages[bisect_left(sums, sums[-1] / 2)]
+    low, high = (duration_text(age / 1000) for age in median[:2])
+    oldest_ms = max(oldest for _, oldest, _ in ages)
+    return [low if low == high else f"{low} – {high}", duration_text(oldest_ms / 1000)]
 
 
 def interval_text(estimate: Estimate) -> str:
@@ -225,12 +227,13 @@ def show_difference(
     rows_max: int = SITES_SHOWN,
     everything: bool = False,
     as_json: bool = False,
+    with_internals: bool = False,
 ) -> None:
     """Prints the sites that changed significantly; with `everything`, all."""
     for_both = {before.header.mode, after.header.mode}
     if (Mode.ALLOCATED in for_both) and len(for_both) > 1:
         raise HakmemError("one profile is of live blocks, the other of allocations; compare two of a kind")
-    found = difference(before, after, depth)
+    found = difference(before, after, depth, with_internals=with_internals)
     if as_json:
         print_json(difference_to_json(found))
         return

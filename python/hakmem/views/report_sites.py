@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hakmem.base.sizes import bytes_text, count_text, share_text
 from hakmem.profile.difference import Change
 from hakmem.profile.estimate import Estimate
-from hakmem.profile.labels import frame_text, short_name
+from hakmem.profile.labels import frame_text
 from hakmem.profile.model import Frame
+from hakmem.profile.short_names import short_name
 from hakmem.views.charts import Chart, Series
 from hakmem.views.profile_text import (
     BEFORE_TEXT,

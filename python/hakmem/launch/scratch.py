@@ -1,0 +1,68 @@
+"""Folders of `hakmem run` for what must have a path: sockets, marks.  Private, and gone with their owner.
+
+    hakmem-run-XXXXXXXX/owner        locked by the process that made it, and by those that inherit the lock
+
+A process that is killed cannot clean up; its lock ends with it, in whatever namespace of PIDs it was.  So
+whoever makes a folder first removes those of this user whose owner is locked by nobody."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "hakmem-run-"
+OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """One folder."""
+
+    path: Path
+    lock: int  # a descriptor, closed by exec
+
+    @classmethod
+    def make(cls) -> Scratch:
+        """OSError if there is no place for it."""
+        remove_stale(Path(tempfile.gettempdir()))
+        while True:
+            path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            lock = os.open(path / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with suppress(OSError):  # file systems without locks: then nobody removes it either
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.fstat(lock).st_nlink:
+                return cls(path, lock)
+            os.close(lock)  # it looked like one without an owner
+
+    def remove(self) -> None:
+        """By its owner, or by whom it has left it to."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.lock)
+
+
+def remove_stale(folder: Path) -> None:
+    """Those whose owner was killed.  Folders of other users, and without the owner's file, stay."""
+    with suppress(OSError):
+        for path in folder.glob(f"{PREFIX}*"):
+            _remove_if_stale(path)
+
+
+def _remove_if_stale(path: Path) -> None:
+    try:
+        if path.lstat().st_uid != os.geteuid():
+            return
+        lock = os.open(path / OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        return  # it has an owner
+    finally:
+        os.close(lock)

@@ -1,0 +1,87 @@
+/* A thread that comes to a latch or a lock which it has itself: a signal handler has interrupted it there and forks, or calls
+ * malloc; or its child of vfork was killed there. */
+#include "owners.h"
+
+static struct lock lock = {.rank = LOCK_RANK_RANGES};
+static struct counters counters;
+
+static int fork_with_the_latch(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  latch_take(&mine);
+  latch_fork_begin(&mine); /* waits for nobody */
+  REQUIRE(!latch_try(&mine));
+  latch_fork_end(&mine);
+  REQUIRE(!latch_try(&mine)); /* the thread that was interrupted goes on with it */
+  latch_give(&mine);
+  REQUIRE(latch_try(&mine));
+  return 0;
+}
+CHILD_TEST(fork_with_the_latch)
+
+static int in_child(void) {
+  uint32_t before = thread_number();
+  thread_number_forget();
+  REQUIRE(!lock_reset_in_child(&lock)); /* what it guards is this thread's still */
+  REQUIRE(thread_number() != before && load_relaxed(&lock.word) == thread_number());
+  lock_give(&lock);
+  REQUIRE(!load_relaxed(&lock.word));
+  return 0;
+}
+
+static int fork_with_a_lock(const void *unused) {
+  int status;
+  (void)unused;
+  lock_take(&lock, &counters);
+  pid_t child = fork();
+  if (child == 0) _exit(in_child());
+  REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  lock_give(&lock);
+  return 0;
+}
+CHILD_TEST(fork_with_a_lock)
+
+static int latch_twice(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  latch_take(&mine);
+  latch_take(&mine);
+  return 0;
+}
+
+static int latch_of_a_killed_child(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  pid_t child = vfork();
+  if (child == 0) {
+    latch_take(&mine);
+    _exit(0); /* as if killed */
+  }
+  REQUIRE(child > 0 && waitpid(child, NULL, 0) == child);
+  latch_take(&mine);
+  return 0;
+}
+
+static int lock_twice(const void *unused) {
+  (void)unused;
+  lock_take(&lock, &counters);
+  lock_take(&lock, &counters);
+  return 0;
+}
+
+static void test_it_is_said(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: malloc was entered", "signal handler", "vfork", NULL};
+  assert_child_reports(latch_twice, NULL, said);
+  assert_child_reports(latch_of_a_killed_child, NULL, said);
+  assert_child_reports(lock_twice, NULL, said);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_fork_with_the_latch),
+      cmocka_unit_test(test_fork_with_a_lock),
+      cmocka_unit_test(test_it_is_said),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

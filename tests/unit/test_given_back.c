@@ -1,0 +1,94 @@
+/* totals.purged_bytes and refaulted_bytes: nothing is taken into use again that was not given back, whichever way it went, and
+ * each page once. */
+#include "ranges.h"
+#include "slab/slab.h"
+
+enum { CHUNK_GRANULES = GRANULES_PER_CHUNK };
+
+static uint64_t given(void) { return load_relaxed(&totals.purged_bytes) >> GRANULE_SHIFT; }
+static uint64_t used_again(void) { return load_relaxed(&totals.refaulted_bytes) >> GRANULE_SHIFT; }
+
+static size_t take_range(size_t granules) {
+  return range_take(&(struct range_request){granules, 1, 0, FROM_ANY}, &counters);
+}
+
+static void give_all_back(bool give_addresses) {
+  struct purge purge = PURGE_EVERYTHING;
+  purge.now_ms = (uint32_t)os_now_coarse_ms();
+  purge.give_addresses = give_addresses;
+  range_purge(&purge, &counters);
+  slab_pool_purge(&purge);
+}
+
+/* Of a chunk eight granules were used; all of it is unmapped, and taken again. */
+static int unmap(const void *unused) {
+  (void)unused;
+  set_up();
+  range_give(take_range(8), 0, &counters);
+  give_all_back(true);
+  REQUIRE(given() == 8 && used_again() == 0);
+  REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
+  REQUIRE(given() == 8 && used_again() == 8);
+  return 0;
+}
+
+/* What cannot be mapped again is not used again, however often that is tried. */
+static int map_in_vain(const void *unused) {
+  (void)unused;
+  set_up();
+  range_give(take_range(CHUNK_GRANULES), 0, &counters);
+  give_all_back(true);
+  os_fake.failing_kinds = OS_CALLS_ALL;
+  os_fake.fail_first = 1;
+  os_fake.fail_last = UINT64_MAX;
+  for (unsigned attempt = 0; attempt < 5; attempt++) REQUIRE(take_range(4) == NO_GRANULE);
+  os_fake.failing_kinds = 0;
+  REQUIRE(take_range(CHUNK_GRANULES) != NO_GRANULE);
+  REQUIRE(given() == CHUNK_GRANULES && used_again() <= CHUNK_GRANULES);
+  return 0;
+}
+
+/* Pages that were moved in are mapped anew. */
+static int remap(const void *unused) {
+  (void)unused;
+  set_up();
+  size_t granule = take_range(8);
+  range_note_moved(granule);
+  range_give(granule, 0, &counters);
+  give_all_back(false);
+  REQUIRE(take_range(8) == granule);
+  REQUIRE(given() == 8 && used_again() == 8);
+  return 0;
+}
+
+static int unmap_slabs(const void *unused) {
+  (void)unused;
+  set_up();
+  struct slab *slab = acquire_slab(0, POOL_ALL, &counters);
+  REQUIRE(slab);
+  uint32_t slots = slab->slot_count;
+  release_slab(slab, 0, &counters);
+  for (unsigned round = 0; round < 3; round++) {
+    os_fake_advance_ms(100000);
+    give_all_back(true);
+  }
+  REQUIRE(!load_relaxed(&totals.superslabs_mapped) && given() == slots && used_again() == 0);
+  REQUIRE(acquire_slab(0, POOL_ALL, &counters));
+  REQUIRE(given() == slots && used_again() == slots);
+  return 0;
+}
+
+CHILD_TEST(unmap)
+CHILD_TEST(map_in_vain)
+CHILD_TEST(remap)
+CHILD_TEST(unmap_slabs)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_unmap),
+      cmocka_unit_test(test_map_in_vain),
+      cmocka_unit_test(test_remap),
+      cmocka_unit_test(test_unmap_slabs),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

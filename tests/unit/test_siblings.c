@@ -1,0 +1,64 @@
+/* src/profile/sampler: forked children draw other samples than their parent, and than each other, confined or not. */
+#include "profile/sampler.h"
+
+#include "child.h"
+#include "os/os.h"
+
+enum { CHILDREN = 2, DRAWS = 8 };
+
+struct draws {
+  int64_t distances[DRAWS];
+};
+
+static struct sampler sampler;
+
+static struct draws draw(void) {
+  struct draws draws;
+  for (unsigned at = 0; at < DRAWS; at++) {
+    sampler_draw(&sampler);
+    draws.distances[at] = sampler.countdown + sampler.reserve;
+  }
+  return draws;
+}
+
+static struct draws draw_in_child(void) {
+  struct draws draws;
+  int ends[2], status;
+  REQUIRE(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    draws = draw();
+    _exit(write(ends[1], &draws, sizeof draws) != sizeof draws);
+  }
+  REQUIRE(child > 0 && read(ends[0], &draws, sizeof draws) == sizeof draws);
+  REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+  close(ends[0]);
+  close(ends[1]);
+  return draws;
+}
+
+static bool are_alike(const struct draws *one, const struct draws *other) {
+  return memcmp(one, other, sizeof *one) == 0;
+}
+
+static int draw_apart(const void *is_confined) {
+  struct draws all[CHILDREN + 1];
+  (void)draw();
+  if (*(const bool *)is_confined) os_confine();
+  for (unsigned child = 0; child < CHILDREN; child++) all[child] = draw_in_child();
+  all[CHILDREN] = draw();
+  for (unsigned one = 0; one <= CHILDREN; one++)
+    for (unsigned other = 0; other < one; other++) REQUIRE(!are_alike(&all[one], &all[other]));
+  return 0;
+}
+
+static void test_draw_apart(void **state) {
+  static const bool modes[] = {false, true};
+  (void)state;
+  for (unsigned mode = 0; mode < 2; mode++) assert_child_succeeds(draw_apart, &modes[mode]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_draw_apart)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
