@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import struct
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hakmem.base.lazy import Lazy
 from hakmem.target.elf_format import STT_FUNC, STT_OBJECT, UNDEFINED_SECTION
@@ -28,7 +28,7 @@ SYMBOL_FIELDS = (
     ("value", "u8"),
     ("size", "u8"),
 )
-NAME = "I"  # its first
+NAME: Final = "I"  # its first
 
 
 class SymbolTable:
