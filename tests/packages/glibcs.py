@@ -29,7 +29,7 @@ class Glibc:
 GLIBCS = (
     Glibc("bullseye", "2.31", "the oldest that the mirror has: threads and dlsym are libraries of their own"),
     Glibc("trixie", "2.41", "Debian 13's"),
-    Glibc("sid", "2.42", "the newest; by now it may be newer still"),
+    Glibc("sid", "2.43", "the newest; by now it may be newer still"),
 )
 
 

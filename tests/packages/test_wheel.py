@@ -79,13 +79,12 @@ def test_no_symbol_of_a_newer_glibc(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_other_machines_refuse_it(wheel: Path, tmp_path: Path) -> None:
-    """pip compares the wheel's tag with the machine: here with one of an older glibc, and with musl."""
-    for tag in ("manylinux_2_27_x86_64", "musllinux_1_2_x86_64"):
-        words = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:"]
-        words += ["--platform", tag, "--target", str(tmp_path / tag), str(wheel)]
-        step = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert step.returncode != 0
-        assert "not a supported wheel on this platform" in step.stderr
+    """pip compares the wheel's tag with the machine: here with one of an older glibc."""
+    words = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:"]
+    words += ["--platform", "manylinux_2_27_x86_64", "--target", str(tmp_path), str(wheel)]
+    step = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert step.returncode != 0
+    assert "not a supported wheel on this platform" in step.stderr
 
 
 # ---- installed ---------------------------------------------------------------------------------------------
