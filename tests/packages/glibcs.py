@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterable
@@ -89,6 +90,13 @@ def make_links_inside(root: Path) -> None:
 def fetch(glibc: Glibc) -> Root:
     """Downloaded when it is not there yet; CannotFetchError says why it cannot be had."""
     folder = STORE / glibc.suite
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # another test may want it just now
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return fetch_locked(glibc, folder)
+
+
+def fetch_locked(glibc: Glibc, folder: Path) -> Root:
     root, done = Root(folder / "root"), folder / "done"
     if done.exists():
         return root
