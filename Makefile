@@ -7,8 +7,9 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel run test test-kernels test-wheels fuzz soak bench lab fresh install format lint clean \
-        tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-wheels
+.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+        deb format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
+        tools-wheels
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +34,11 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-test tools-kernels tools-fuzz tools-bench tools-wheels: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
 	@scripts/install-tools $*
+
+crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
+	@scripts/pack-crates
 
 wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (NAME=all: for every platform, and the source distribution)
 	@$(VENV)/bin/python scripts/wheel $(NAME)
@@ -51,14 +55,15 @@ test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' progr
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
-	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
+	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
 
 fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz
 
 soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input; a million samples and switches
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
-	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py
+	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py \
+	    tests/tool/test_what.py -k "fuzz or middle or damaged"
 	@PROFILE_SAMPLES=1000000 PROFILE_INTERVALS=20000 PROFILE_SWITCHES=1000000 $(VENV)/bin/python -m pytest -q -s \
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
 
@@ -74,11 +79,20 @@ lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: 
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run
 
-install: release ## into PREFIX (/usr/local), below DESTDIR if that is set
-	@cmake --install build --prefix $(PREFIX)
+install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
+	@DESTDIR='$(DESTDIR)' scripts/install build '$(PREFIX)'
+
+uninstall: ## removes what `make install` put into PREFIX
+	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
+	@scripts/deb
+
+test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
-	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.

@@ -8,12 +8,11 @@
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
 
-`make test` runs two tests at a time; those that measure memory or time are marked `alone`.
+`make test` runs two modules at a time; tests that measure memory or time are marked `alone`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from compiling import Compiler
 from preload import Report, clean_environment, json_stats_option, preload_environment, read_reports, served
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,23 +129,9 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
     """compile_c(source, *flags, compiler=None) builds one program into build/tests/.
 
     Built-in knowledge of malloc is off, so that the compiler removes no allocation under test.  Flags
-    may name libraries (static_lib, "-ldl").  Programs that differ in those alone are compiled once."""
-    done: dict[tuple[str, ...], Path] = {}
-
-    def make(source: Path, suffix: str, *command: str) -> Path:
-        """What this command makes, made once."""
-        if command not in done:
-            digest = hashlib.sha256("\0".join(command).encode()).hexdigest()[:12]
-            output = BUILD / "tests" / f"{source.parent.name}-{source.stem}-{digest}{suffix}"
-            output.parent.mkdir(parents=True, exist_ok=True)
-            # Made beside and renamed: a test that runs beside this one may be running the program already.
-            unfinished = output.with_name(f"{os.getpid()}-{output.name}")
-            words = [*command, "-o", str(unfinished)]
-            step = subprocess.run(words, capture_output=True, text=True, check=False)
-            if step.returncode != 0:
-                pytest.fail(f"{' '.join(words)}\n{step.stderr}", pytrace=False)
-            done[command] = unfinished.rename(output)
-        return done[command]
+    may name libraries (static_lib, "-ldl").  Programs that differ in those alone are compiled once, and
+    none twice in a run, whichever worker asks for it."""
+    make = Compiler(BUILD / "tests").make
 
     def build(source: str | Path, *flags: str | Path, compiler: str | None = None) -> Path:
         path = Path(source).resolve()

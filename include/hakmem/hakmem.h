@@ -63,13 +63,18 @@ HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
  * pointer ends the program with one line on standard error that begins "hakmem: ". */
 HAK_EXPORT void hak_free(void *block);
 
-/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with. */
+/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with, or last resized to.  A size that
+ * the block cannot have is reported as any misuse (HAKMEM_ON_MISUSE). */
 HAK_EXPORT void hak_free_sized(void *block, size_t size);
 HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);
 
 /* A block whose address is a multiple of `alignment`, a power of two.  NULL and EINVAL for any
  * other alignment. */
 HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
+
+/* A zeroed block for `count` objects of `size` bytes at such an address; NULL when count * size overflows.  Pages that are zero
+ * as they come from the system are not written. */
+HAK_EXPORT void *hak_aligned_calloc(size_t alignment, size_t count, size_t size);
 
 /* Stores such a block in *out and returns 0; returns EINVAL (alignment not a power of two multiple
  * of sizeof(void *)) or ENOMEM otherwise, leaving *out alone; errno is left alone too, but for ENOMEM, which it
@@ -109,6 +114,16 @@ HAK_EXPORT void *hak_expand(void *block, size_t size);
  * `force` everything that is free, the calling thread's own caches included.  Returns the bytes
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
+
+/* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from now on one block in about
+ * `period_bytes` allocated bytes is a sample, with the call stack that asked for it; 0 lets the period adapt, 64 is the least.
+ * `hakmem profile`, `top` and `core` show the samples.  The calling thread follows at once, any other when it next allocates
+ * or frees.  It stays on until hak_profile_stop, or until the tool switches it off.  False when it was refused
+ * (HAKMEM_PROFILE=never) or when there is no memory for the library itself. */
+HAK_EXPORT bool hak_profile_start(size_t period_bytes);
+
+/* Switches it off, whoever switched it on; samples of live blocks are kept. */
+HAK_EXPORT void hak_profile_stop(void);
 
 /* True when `pointer` lies in memory that this allocator uses for blocks now: in a live block, or in a
  * free one beside live ones. */

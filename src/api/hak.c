@@ -8,6 +8,7 @@
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
 #include "heap/reallocate.h"
+#include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
 #include "observe/reports.h"
@@ -31,12 +32,17 @@ static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
 void hak_free(void *block) { heap_free(block); }
 void hak_free_sized(void *block, size_t size) {
-  heap_free_sized_loosely(block, size, 1, MADE_BY_MALLOC);
+  heap_free_sized_or(block, size, heap_free_sized_slow);
 }
 void hak_free_aligned_sized(void *block, size_t alignment, size_t size) {
   heap_free_sized_loosely(block, size, alignment, MADE_BY_MALLOC);
 }
 size_t hak_malloc_usable_size(const void *block) { return family_usable_size(block); }
+void *hak_aligned_calloc(size_t alignment, size_t count, size_t size) {
+  size_t bytes;
+  if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
+  return family_aligned_calloc(alignment, bytes, SITE());
+}
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 
 size_t hak_good_size(size_t size) {
@@ -69,6 +75,13 @@ size_t hak_purge(bool force) {
 }
 
 bool hak_owns(const void *pointer) { return heap_owns(pointer); }
+
+bool hak_profile_start(size_t period_bytes) {
+  return library_ready() && sampling_switch(true, period_bytes);
+}
+void hak_profile_stop(void) {
+  if (library_ready()) sampling_switch(false, 0);
+}
 
 const char *hak_version(void) { return HAKMEM_VERSION; }
 

@@ -44,12 +44,12 @@ RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
-static void *malloc_roomy(size_t size, uint32_t site) {
+NOINLINE static void *malloc_roomy(size_t size, uint32_t site) {
   struct allocation allocation = {.size = size, .alignment = 1, .site = site, .is_growing = true};
   return heap_allocate(&allocation);
 }
 
-static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
+RESIDENT static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
   void *target = is_growing ? malloc_roomy(size, site) : family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
@@ -60,6 +60,11 @@ static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   if (!moved) moved = memcpy(target, block, keep_bytes);
   heap_free(block);
   return moved;
+}
+
+NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_bytes, uint32_t site) {
+  if (heap_shrinks_in_place(size, usable_bytes)) return sampling_note_kept(block, size);
+  return move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
 /* What is no block at all (and was reported) stays what it is. */
@@ -78,12 +83,12 @@ RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   if (UNLIKELY(size > REQUEST_MAX_BYTES)) return no_memory();
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
-  if (UNLIKELY(kind < BLOCK_OWN)) return realloc_other(block, size, kind);
+  if (UNLIKELY(kind == BLOCK_SAMPLE)) return realloc_sample(block, size, usable_bytes, site);
+  if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
   bool is_noted = options.harden; /* the size that was asked for is known, and changes */
   if (UNLIKELY(is_noted)) heap_become_mallocs(block);
   if (size == usable_bytes || (!is_noted && heap_shrinks_in_place(size, usable_bytes))) {
-    if (UNLIKELY(kind == BLOCK_SAMPLE)) sampling_note_kept(block, size);
-    return block;
+    return is_range(usable_bytes) ? sampling_note_kept(block, size) : block;
   }
   bool may_resize = is_noted || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;
@@ -133,6 +138,17 @@ void *family_pvalloc(size_t size, uint32_t site) {
   if (UNLIKELY(size > REQUEST_MAX_BYTES - page_bytes)) return no_memory();
   size_t pages_bytes = round_up(size, page_bytes);
   return heap_aligned(page_bytes, pages_bytes ? pages_bytes : page_bytes, site);
+}
+
+void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site) {
+  if (UNLIKELY(!is_power_of_two(alignment))) {
+    errno = EINVAL;
+    return NULL;
+  }
+  struct allocation allocation = {.size = bytes, .alignment = alignment, .site = site};
+  void *block = opaque_pointer(heap_allocate(&allocation));
+  if (block && !allocation.is_zero) big_clear((uintptr_t)block, bytes);
+  return block;
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
   result family_##name(__VA_ARGS__, uint32_t site);
 #include "api/malloc_family.def"
 void *family_calloc(size_t count, size_t size, uint32_t site);
+void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site);
 size_t family_usable_size(const void *block);
 void *family_malloc_site(size_t size, uint32_t site);
 

@@ -73,17 +73,30 @@ static void *allocate_or_throw(const struct request *request) {
 }
 
 /* The site is the operator's caller: these functions are jumped to. */
-NOINLINE static void *new_slow(size_t size) {
+NOINLINE static void *new_missed(size_t size) {
   return allocate_or_throw(&(struct request){size, 0, SITE(), MADE_BY_NEW});
 }
-NOINLINE static void *new_array_slow(size_t size) {
+NOINLINE static void *new_array_missed(size_t size) {
   return allocate_or_throw(&(struct request){size, 0, SITE(), MADE_BY_NEW_ARRAY});
 }
+
+/* As heap_malloc_slow.  The place of a Tiny size's magazine is looked up again: larger sizes have none, and a second jump in the
+ * operator for those would be there when no profile is on. */
+INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
+  void *block;
+  if (UNLIKELY(size > TINY_MAX_BYTES)) return missed(size);
+  char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
+  return LIKELY(magazine_pops_passed(magazine_at(place), &block)) ? block : missed(size);
+}
+NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
+NOINLINE static void *new_array_slow(size_t size) { return new_slow_or(size, new_array_missed); }
 
 /* malloc's fast path; what it pops is never NULL. */
 INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
   if (UNLIKELY(size > TINY_MAX_BYTES)) return slow(size);
-  return magazine_pop_or(&heap_of_thread->magazines[tiny_class_of_size(size)], size, slow);
+  void *block;
+  char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
+  return LIKELY(place_pops(place, &block)) ? block : slow(size);
 }
 
 /* A fully static program cannot reach that form: there a throwing handler's exception passes. */

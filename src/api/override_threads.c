@@ -24,8 +24,8 @@ typedef int register_function(void (*)(void), void (*)(void), void (*)(void), vo
 
 enum { THREAD_ERROR = 2 }; /* thrd_error */
 
-RESIDENT int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
-                              void *argument) {
+LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
+                                void *argument) {
   static ATOMIC(start_function *) next; /* relaxed: any thread finds the same */
   start_function *start = load_relaxed(&next);
   if (!start) {

@@ -144,9 +144,10 @@ RESIDENT static void grow(struct heap *heap, unsigned class) {
 /* One change from growing to shrinking is a phase of the program; a second one is a swing. */
 static void note_bounce(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
-  add_single_writer(&magazine->bounces, 1);
+  uint8_t bounces = load_relaxed(&magazine->bounces);
+  if (bounces < UINT8_MAX) store_relaxed(&magazine->bounces, (uint8_t)(bounces + 1));
   magazine->streak = 0;
-  if (load_relaxed(&magazine->bounces) > 1) grow(heap, class);
+  if (bounces) grow(heap, class);
 }
 
 /* A magazine of so many slots costs next to nothing beside what the class has anyway. */

@@ -38,10 +38,10 @@ INLINE void class_figures_sampled(struct heap *heap, unsigned class, size_t byte
   add_single_writer(&figures->sampled_bytes, bytes);
 }
 
-/* A block handed out while a heap profile is on. */
-INLINE void class_figures_profiled(struct heap *heap, unsigned class) {
+/* Blocks that are handed out while a heap profile is on, in advance; what is not comes off again. */
+INLINE void class_figures_profiled(struct heap *heap, unsigned class, int64_t blocks) {
   struct class_counters *figures = class_figures(heap, class);
-  if (LIKELY(figures)) add_single_writer(&figures->profiled_blocks, 1);
+  if (LIKELY(figures)) add_single_writer(&figures->profiled_blocks, (uint64_t)blocks);
 }
 
 #endif

@@ -1,5 +1,6 @@
 #include "cache/divert.h"
 
+#include "cache/class_figures.h"
 #include "cache/flush.h"
 #include "config/options.h"
 #include "guard/guarded.h"
@@ -16,10 +17,25 @@ void divert_tick(void) {
 
 /* ---- profiles ------------------------------------------------------------------------------------------------ */
 
+/* A thread whose profile is on looks again after so many bytes. */
+enum { LOOK_BYTES = 512 << 10 };
+
+/* What is left of them was counted, and is not handed out. */
+static void drop_lots(struct heap *heap) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
+    struct magazine *magazine = &heap->magazines[class];
+    unsigned passes = magazine->passes;
+    magazine->passes = 0;
+    magazine->is_sample_due = false;
+    if (passes) class_figures_profiled(heap, class, -(int64_t)passes);
+  }
+}
+
 /* It says so first, and last that it is not: a forked child may find a thread cut off in between. */
 static void arm(struct heap *heap, bool is_armed) {
   if (is_armed) store_relaxed(&heap->sampler.is_armed, true);
   keep_store_order();
+  drop_lots(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     magazine_arm(&heap->magazines[class], is_armed);
   keep_store_order();
@@ -47,11 +63,20 @@ void divert_look(struct heap *heap) {
     else
       sampler_stop(sampler);
     arm(heap, is_on);
-  } else if (is_on) {
-    sampler_follow(sampler);
+  } else if (is_on && sampler_follow(sampler)) {
+    drop_lots(heap);
   }
+  sampler->unlooked = LOOK_BYTES;
   if (!is_on) sampled_slabs_release(&heap->owner.counters);
   store_relaxed(&sampler->generation, profile_generation_of(word));
+}
+
+/* A heap that waits for a thread looks when it has one. */
+void divert_all(void) {
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    uint32_t state = load_relaxed(&owner->state);
+    if (state == OWNER_RUNNING || state == OWNER_DORMANT) heap_divert(heap_of_owner(owner));
+  }
 }
 
 /* ---- tags ------------------------------------------------------------------------------------------------------ */

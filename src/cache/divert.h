@@ -24,6 +24,8 @@ INLINE bool heap_is_diverted(const struct heap *heap) {
 /* By the heap's own thread, in slow paths.  It looks at what the profile's control record asks for: while that is on its
  * magazines are armed, so that all its mallocs come to the slow one, which counts. */
 void divert_look(struct heap *heap);
+/* All threads look at it as soon as they allocate or free.  Any thread. */
+void divert_all(void);
 /* The heap is to be nobody's, and looks again when it is somebody's. */
 void divert_disarm(struct heap *heap);
 

@@ -80,6 +80,25 @@ INLINE size_t heap_class_of(const struct heap *heap, uint32_t entry) {
       entry, &heap->tag); /* relaxed: a divert that is seen late is one at the next free */
 }
 
+/* A magazine's place: its address, less the first one's offset in a heap.  Compilers compute that in any case, so it takes malloc
+ * no instruction to hand it to the slow function, which then need not look for the magazine. */
+INLINE char *heap_place(const struct heap *heap, size_t class) {
+  return opaque_pointer((char *)(uintptr_t)heap + class * sizeof(struct magazine));
+}
+INLINE struct magazine *magazine_at(char *place) {
+  return (struct magazine *)(void *)(place + offsetof(struct heap, magazines));
+}
+
+/* Pops as malloc's fast path does; false when the magazine is empty, or armed. */
+INLINE bool place_pops(char *place, void **block) {
+  struct magazine *magazine = magazine_at(place);
+  void **top = magazine->top;
+  if (UNLIKELY(magazine_has_none(top, magazine))) return false;
+  magazine->top = top - 1;
+  *block = top[-1];
+  return true;
+}
+
 extern THREAD_LOCAL struct heap *heap_of_thread;
 extern const struct heap empty_heap; /* of a thread that has not allocated yet */
 extern const struct heap ended_heap; /* of a thread whose heap has been parked */

@@ -6,7 +6,7 @@
  *
  * The blocks themselves are never touched: no cache miss on a cold block, nothing for an overflow to
  * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
- * nobody else holds; the word below base can be read.
+ * nobody else holds; the word below base can be read; it has passes, or a sample is due, only while it is armed.
  *
  * While a profile is on, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast path, whose
  * calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
@@ -22,10 +22,12 @@ struct magazine {
   void **top;
   uintptr_t tagged_base; /* magazine_base() */
   void **end;
-  uint16_t seen_count;      /* blocks in it at the last look for idleness */
-  uint8_t last_event;       /* enum magazine_event */
-  uint8_t streak;           /* misses of one kind since the last of the other, or growth */
-  ATOMIC(uint32_t) bounces; /* misses of the other kind than the one before: it was too small */
+  uint16_t seen_count;     /* blocks in it at the last look for idleness */
+  uint16_t passes;         /* armed: blocks that malloc may pop before it asks the sampler again */
+  uint8_t last_event;      /* enum magazine_event */
+  uint8_t streak;          /* misses of one kind since the last of the other, or growth */
+  ATOMIC(uint8_t) bounces; /* misses of the other kind than the one before: it was too small */
+  bool is_sample_due;      /* armed: the block after those is a sample */
 };
 
 enum { MAGAZINE_ARMED_BIT = 63 };
@@ -34,6 +36,9 @@ enum { MAGAZINE_ARMED_BIT = 63 };
 INLINE void **magazine_base(const struct magazine *magazine) {
   return (void **)(magazine->tagged_base & ~MAGAZINE_ARMED); /* NOLINT: a tagged pointer */
 }
+INLINE bool magazine_is_armed(const struct magazine *magazine) {
+  return magazine->tagged_base & MAGAZINE_ARMED;
+}
 /* It stays armed, or not. */
 INLINE void magazine_set_base(struct magazine *magazine, void **base) {
   magazine->tagged_base = (uintptr_t)base | (magazine->tagged_base & MAGAZINE_ARMED);
@@ -41,6 +46,17 @@ INLINE void magazine_set_base(struct magazine *magazine, void **base) {
 INLINE void magazine_arm(struct magazine *magazine, bool is_armed) {
   magazine->tagged_base =
       (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0);
+}
+
+/* Pops a block of a lot, while it is armed; false where there is no block, or the sampler is to be asked. */
+INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
+  void **top = magazine->top;
+  unsigned passes = magazine->passes;
+  if (UNLIKELY(!passes) || UNLIKELY(top == magazine_base(magazine))) return false;
+  magazine->passes = (uint16_t)(passes - 1);
+  magazine->top = top - 1;
+  *block = top[-1];
+  return true;
 }
 
 /* What malloc's fast path asks: whether it is empty, or armed. */
@@ -57,7 +73,8 @@ INLINE unsigned magazine_capacity(const struct magazine *magazine) {
 
 INLINE bool magazine_is_valid(const struct magazine *magazine) {
   return magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end &&
-         magazine->last_event <= MAGAZINE_FLUSHED;
+         magazine->last_event <= MAGAZINE_FLUSHED &&
+         (magazine_is_armed(magazine) || !(magazine->passes || magazine->is_sample_due));
 }
 
 /* Whether the block is the youngest: then it is being freed twice in a row.  Free's fast paths ask with one compare,

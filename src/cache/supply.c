@@ -25,14 +25,10 @@ INLINE struct slab *find_current(struct supply *supply) {
 }
 
 /* The first listed slab, or the second when the first has fresh blocks only. */
-RESIDENT static struct slab *choose_partial(const struct bin *bin) {
-  struct slab *first = bin->partial;
-  return first && !has_reusable(first) && has_reusable(first->next) ? first->next : first;
-}
-
 INLINE struct slab *find_partial(struct supply *supply) {
-  struct slab *slab = choose_partial(bin_of(supply));
-  return has_reusable(slab) ? slab : NULL;
+  struct slab *first = bin_of(supply)->partial;
+  if (!first || slab_reusable(first)) return first;
+  return has_reusable(first->next) ? first->next : NULL;
 }
 
 INLINE struct slab *find_pending(struct supply *supply) {

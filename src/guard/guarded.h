@@ -26,7 +26,7 @@ struct guard_slot {
   struct call_stack allocated, freed;
 };
 
-/* What the last report was about, for who looks into a core dump.  Of two at once, which a program that goes on after a
+/* What the last report was about, for a reader of a core dump.  Of two at once, which a program that goes on after a
  * misuse may have, it can be a mixture. */
 struct guard_report {
   const struct guard_slot *slot; /* NULL: there was none */

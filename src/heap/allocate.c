@@ -138,51 +138,42 @@ RESIDENT NOINLINE static void *malloc_missed(size_t size, uint32_t site) {
   return heap_allocate(&allocation);
 }
 
-/* While a profile is on every malloc comes here: what is not missed is in the registers that a call may change. */
-RESIDENT NOINLINE void *heap_malloc_slow(size_t size) {
-  struct heap *heap = heap_of_thread;
-  bool is_tiny = size <= TINY_MAX_BYTES;
-  if (heap->sampler.countdown && (LIKELY(is_tiny) || size <= MID_MAX_BYTES)) {
-    unsigned class = LIKELY(is_tiny) ? tiny_class_of_size(size) : mid_class_of_size(size);
-    void *block;
-    if (LIKELY(sampling_pops(heap, class, &block))) return block;
-  }
+RESIDENT NOINLINE void *heap_malloc_slow(size_t size, char *place) {
+  void *block;
+  if (LIKELY(magazine_pops_passed(magazine_at(place), &block))) return block;
   return malloc_missed(size, site_of_caller(CALLER_ADDRESS()));
 }
 
 RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
+  uint32_t site = site_of_caller(CALLER_ADDRESS());
   void *block = NULL;
   if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !sampling_wants_all(heap)))
-    block = (void *)large_take_own(heap->ranges, size, site_of_caller(CALLER_ADDRESS()),
-                                   heap->owner.tag);
-  return LIKELY(block != NULL) ? block : heap_malloc_slow(size);
+    block = (void *)large_take_own(heap->ranges, size, site, heap->owner.tag);
+  return LIKELY(block != NULL) ? block : malloc_missed(size, site);
 }
 
 RESIDENT NOINLINE static void *malloc_beyond_steps(size_t size) {
   if (UNLIKELY(size > MID_MAX_BYTES)) return malloc_large(size);
-  struct magazine *magazine = &heap_of_thread->magazines[filling_class_of_size(size)];
-  void **top = magazine->top;
-  if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
-  magazine->top = top - 1;
-  return top[-1];
+  char *place = heap_place(heap_of_thread, filling_class_of_size(size));
+  void *block;
+  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 RESIDENT NOINLINE void *heap_malloc_beyond_tiny(size_t size) {
   if (UNLIKELY(size > STEPPED_MAX_BYTES)) return malloc_beyond_steps(size);
-  struct magazine *magazine = &heap_of_thread->magazines[stepped_class_of_size(size)];
-  void **top = magazine->top;
-  if (UNLIKELY(magazine_has_none(top, magazine))) return heap_malloc_slow(size);
-  magazine->top = top - 1;
-  return top[-1];
+  char *place = heap_place(heap_of_thread, stepped_class_of_size(size));
+  void *block;
+  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 RESIDENT void *heap_aligned(size_t alignment, size_t size, uint32_t site) {
-  bool is_in_slabs = size <= STEPPED_MAX_BYTES && alignment <= STEPPED_MAX_BYTES &&
-                     LIKELY(!heap_of_thread->sampler.countdown);
-  void *block =
-      is_in_slabs ? magazine_pop(&heap_of_thread->magazines[slab_class_of(size, alignment)]) : NULL;
-  if (LIKELY(block)) return block;
+  if (size <= STEPPED_MAX_BYTES && alignment <= STEPPED_MAX_BYTES) {
+    char *place = heap_place(heap_of_thread, slab_class_of(size, alignment));
+    void *block;
+    if (LIKELY(place_pops(place, &block) || magazine_pops_passed(magazine_at(place), &block)))
+      return block;
+  }
   struct allocation allocation = {.size = size, .alignment = alignment, .site = site};
   return heap_allocate(&allocation);
 }

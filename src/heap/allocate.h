@@ -7,8 +7,8 @@
 
 /* malloc above TINY_MAX_BYTES: the same pop for Mid and Large, Big beyond. */
 void *heap_malloc_beyond_tiny(size_t size);
-/* malloc of a class whose magazine is empty. */
-void *heap_malloc_slow(size_t size);
+/* malloc of a class whose magazine is empty, or armed: while a profile is on every malloc comes here. */
+void *heap_malloc_slow(size_t size, char *place);
 
 /* A block, or NULL with errno ENOMEM. */
 void *heap_allocate(struct allocation *allocation);

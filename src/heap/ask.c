@@ -73,7 +73,7 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   }
   if (UNLIKELY(!range_block_begins_at(address))) return no_block(verb, address);
   *usable_bytes = range_usable_bytes(address, entry);
-  return UNLIKELY(range_info(granule_of(address))->is_sampled) ? BLOCK_SAMPLE : BLOCK_OWN;
+  return BLOCK_OWN;
 }
 
 /* By the maps alone: another thread may be freeing the block, and its slab changing hands. */

@@ -6,7 +6,8 @@
 #include "config/options.h"
 
 /* What begins at an address: nothing (reported; `verb` is what the program tried), a block of the C library's own
- * malloc, or a live block of ours, which may be a sample of a heap profile: then also the bytes that may be used there. */
+ * malloc, or a live block of ours: then also the bytes that may be used there.  Of those in slabs it is told which is a sample of a
+ * heap profile. */
 enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN, BLOCK_SAMPLE };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 

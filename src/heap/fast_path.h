@@ -15,17 +15,12 @@
 #include "heap/allocate.h"
 #include "heap/free.h"
 
-INLINE void *magazine_pop_or(struct magazine *magazine, size_t size, void *(*slow)(size_t)) {
-  void **top = magazine->top;
-  if (UNLIKELY(magazine_has_none(top, magazine))) return slow(size);
-  magazine->top = top - 1;
-  return top[-1];
-}
-
 INLINE void *heap_malloc(size_t size) {
   struct heap *heap = heap_of_thread;
   if (UNLIKELY(size > TINY_MAX_BYTES)) return heap_malloc_beyond_tiny(size);
-  return magazine_pop_or(&heap->magazines[tiny_class_of_size(size)], size, heap_malloc_slow);
+  char *place = heap_place(heap, tiny_class_of_size(size));
+  void *block;
+  return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
 /* `slow` also knows what is freeing. */

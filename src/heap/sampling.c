@@ -25,6 +25,18 @@ NOINLINE void sampling_look(struct heap *heap) {
   sampling_purge(heap);
 }
 
+bool sampling_switch(bool is_on, uint64_t period_bytes) {
+  if (!profile_ask(is_on, period_bytes)) return false;
+  divert_all();
+  if (heap_is_real(heap_of_thread)) sampling_look(heap_of_thread);
+  return true;
+}
+
+/* Blocks of small classes are counted in lots of so many bytes. */
+enum { LOT_BYTES = 128 << 10 };
+_Static_assert(LOT_BYTES / 8 <= UINT16_MAX,
+               "a magazine's passes count a lot of the smallest blocks");
+
 /* ---- malloc ------------------------------------------------------------------------------------------------------ */
 
 /* In hardened mode whatever no slab has room for is Big. */
@@ -48,35 +60,70 @@ static unsigned class_of(const struct allocation *allocation, uint64_t *block_by
   return class;
 }
 
-static void count_request(struct heap *heap, unsigned class, size_t size) {
+/* The class of a block that malloc pops from a magazine; SLAB_CLASS_COUNT of another. */
+INLINE unsigned small_class_of(const struct allocation *allocation) {
+  if (UNLIKELY(options.harden) || allocation->size > MID_MAX_BYTES) return SLAB_CLASS_COUNT;
+  return slab_class_of(allocation->size, allocation->alignment);
+}
+
+/* Of another class, or in a heap that has no counters: then none are counted in advance. */
+static bool counts_one(struct heap *heap, const struct allocation *allocation) {
+  uint64_t block_bytes;
+  unsigned class = class_of(allocation, &block_bytes);
   if (class < CLASS_COUNT) {
-    class_figures_need(heap);
-    class_figures_profiled(heap, class);
+    class_figures_profiled(heap, class, 1);
   } else {
     count(&heap->owner.counters, COUNT_profiled_big_blocks);
-    count_add(&heap->owner.counters, COUNT_profiled_big_bytes, size);
+    count_add(&heap->owner.counters, COUNT_profiled_big_bytes, allocation->size);
   }
+  return sampler_count(&heap->sampler, block_bytes, 1).has_sample;
+}
+
+/* The lot's last block is counted when it comes, if it is a sample. */
+static bool counts_lot(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  unsigned block_bytes = class_block_bytes[class];
+  struct sampler_lot lot = sampler_count(&heap->sampler, block_bytes, LOT_BYTES / block_bytes);
+  magazine->is_sample_due = lot.has_sample && lot.blocks > 1;
+  unsigned counted = lot.blocks - magazine->is_sample_due;
+  class_figures_profiled(heap, class, counted);
+  magazine->passes = (uint16_t)(counted - 1);
+  return lot.has_sample && lot.blocks == 1;
+}
+
+static bool is_due(struct heap *heap, unsigned class) {
+  struct magazine *magazine = &heap->magazines[class];
+  if (!magazine->is_sample_due) return false;
+  magazine->is_sample_due = false;
+  class_figures_profiled(heap, class, 1);
+  return true;
+}
+
+/* The thread looks before it draws: whether it does must not depend on what it draws (profile/sampler.h). */
+NOINLINE static bool counts_more(struct heap *heap, const struct allocation *allocation,
+                                 unsigned class) {
+  bool is_small = class < SLAB_CLASS_COUNT;
+  if (is_small && is_due(heap, class)) return true;
+  if (!heap->sampler.unlooked) sampling_look(heap);
+  if (UNLIKELY(!heap->sampler.countdown)) return false;
+  class_figures_need(heap);
+  return is_small && class_figures(heap, class) ? counts_lot(heap, class)
+                                                : counts_one(heap, allocation);
 }
 
 bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
-  struct sampler *sampler = &heap->sampler;
-  uint64_t block_bytes;
-  unsigned class = class_of(allocation, &block_bytes);
-  count_request(heap, class, allocation->size);
-  if (block_bytes < (uint64_t)sampler->countdown) {
-    sampler->countdown -= (int64_t)block_bytes;
-    return false;
-  }
-  bool is_sample = sampler_crosses(sampler, block_bytes);
-  if (!is_sample) sampling_look(heap); /* a piece has ended */
-  return is_sample;
+  unsigned class = small_class_of(allocation);
+  if (class == SLAB_CLASS_COUNT || !heap->magazines[class].passes)
+    return counts_more(heap, allocation, class);
+  heap->magazines[class].passes--; /* there was no block */
+  return false;
 }
 
 int sampling_throw_coins(struct heap *heap) { return samples_throw_coins(&heap->sampler.random); }
 
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
-  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
-  if (options.harden || allocation->size > MID_MAX_BYTES || class >= SLAB_CLASS_COUNT) return NULL;
+  unsigned class = small_class_of(allocation);
+  if (class == SLAB_CLASS_COUNT) return NULL;
   heap_enter(heap);
   void *block = sampled_slabs_take(class, &heap->owner.counters);
   heap_leave(heap);
@@ -110,7 +157,7 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
   if (coins == SAMPLE_THINNED_OUT || is_found_again(block))
     recording_add(sampler, &recorded);
   else
-    recording_lose(sampler);
+    recording_lose();
   sampling_look(heap);
 }
 
@@ -131,7 +178,10 @@ void sampling_note_freed_range(uintptr_t block) {
   recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
 }
 
-void sampling_note_kept(void *block, size_t size) { recording_resize(address_of(block), size); }
+void *sampling_note_kept(void *block, size_t size) {
+  recording_resize(address_of(block), size);
+  return block;
+}
 
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);

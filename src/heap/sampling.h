@@ -1,7 +1,7 @@
 /* sampling.h: what a heap profile has to do with malloc and free (profile/profile.h).
  *
- *   malloc   armed: the slow path counts the block's bytes down, and pops as the fast one would      nearly always
- *            the distance ends: the block is a sample
+ *   malloc   armed: the slow path pops as the fast one would, a pass less      nearly always
+ *            no passes: a lot is counted, which says how many there are now, and whether a sample comes after them
  *              Tiny, Mid     taken from a slab of samples (profile/sampled_slabs.h)
  *              Large, Big    its range says so;   hardened mode: it is looked up at its free
  *   free     a sample's entry in the owner map is no slab class's: it comes the long way
@@ -18,21 +18,11 @@ INLINE bool sampling_wants_all(const struct heap *heap) {
   return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
 }
 
-/* malloc of an armed heap: the block that the fast path would have taken, counted; false where there is more to do. */
-INLINE bool sampling_pops(struct heap *heap, unsigned class, void **block) {
-  struct magazine *magazine = &heap->magazines[class];
-  void **top = magazine->top;
-  if (UNLIKELY(top == magazine_base(magazine)) ||
-      UNLIKELY(!sampler_passes(&heap->sampler, class_block_bytes[class])))
-    return false;
-  class_figures_profiled(heap, class);
-  magazine->top = top - 1;
-  *block = top[-1];
-  return true;
-}
-
 /* Looks at the control record, and does what is asked there.  The heap's thread, in slow paths, outside of its latch. */
 void sampling_look(struct heap *heap);
+
+/* The program switches a profile on or off, as profile_ask says; this thread's heap follows at once.  Any thread. */
+bool sampling_switch(bool is_on, uint64_t period_bytes);
 
 /* The second part of it alone: what is free goes back, if that is asked for. */
 void sampling_purge(struct heap *heap);
@@ -51,8 +41,8 @@ void sampling_note(struct heap *heap, const struct allocation *allocation, void 
 void sampling_free(struct heap *heap, void *block);
 /* A Large or Big block is about to be freed. */
 void sampling_note_freed_range(uintptr_t block);
-/* A block stays where and as large as it is; the program asks for another part of it. */
-void sampling_note_kept(void *block, size_t size);
+/* A block stays where and as large as it is; the program asks for another part of it.  Returns it. */
+void *sampling_note_kept(void *block, size_t size);
 /* A Large or Big block has been resized where it is. */
 void sampling_note_resized(struct heap *heap, void *block, size_t size);
 

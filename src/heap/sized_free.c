@@ -48,22 +48,35 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
     heap_free(block);
 }
 
-static void delete_sized_slow(void *block, size_t size, enum maker maker) {
+/* Whether a request like that gets a block of the class: it is the first with room. */
+static bool is_class_for(size_t size, size_t alignment, unsigned class) {
+  size_t bytes = round_up(size | !size, alignment);
+  return bytes <= class_block_bytes[class] && (!class || bytes > class_block_bytes[class - 1]);
+}
+
+/* By the class that the owner map says, in nearly all of them; what may have been shrunk since is looked at. */
+static void free_said(void *block, size_t size, size_t alignment, bool is_exact, enum maker maker) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  bool fits = !options.harden && size <= LARGE_MAX_BYTES && map_entry_is_live(entry) &&
-              (entry & MAP_CLASS_MASK) == class_of_size(size);
+  unsigned class = entry & MAP_CLASS_MASK;
+  bool fits = !options.harden && map_entry_is_live(entry) && class < CLASS_COUNT &&
+              size <= LARGE_MAX_BYTES && alignment <= STEPPED_MAX_BYTES &&
+              is_class_for(size, alignment, class);
   if (LIKELY(fits))
     heap_free(block);
   else
-    free_checked(block, size, 1, true, maker);
+    free_checked(block, size, alignment, is_exact, maker);
 }
+
 NOINLINE void heap_delete_sized_slow(void *block, size_t size) {
-  delete_sized_slow(block, size, MADE_BY_NEW);
+  free_said(block, size, 1, true, MADE_BY_NEW);
 }
 NOINLINE void heap_delete_array_sized_slow(void *block, size_t size) {
-  delete_sized_slow(block, size, MADE_BY_NEW_ARRAY);
+  free_said(block, size, 1, true, MADE_BY_NEW_ARRAY);
+}
+NOINLINE void heap_free_sized_slow(void *block, size_t size) {
+  free_said(block, size, 1, false, MADE_BY_MALLOC);
 }
 
 void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker) {
-  free_checked(block, size, alignment, false, maker);
+  free_said(block, size, alignment, false, maker);
 }

@@ -10,7 +10,9 @@
  * class: it is reported if it cannot have been. */
 void heap_delete_sized_slow(void *block, size_t size);
 void heap_delete_array_sized_slow(void *block, size_t size);
-/* The same of one that had an alignment, or may have been shrunk since. */
+/* The same of free: the block may have been shrunk since. */
+void heap_free_sized_slow(void *block, size_t size);
+/* The same of one that had an alignment, of any size. */
 void heap_free_sized_loosely(void *block, size_t size, size_t alignment, enum maker maker);
 
 #endif

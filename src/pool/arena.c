@@ -157,35 +157,31 @@ static void unlist_by_age(struct range_set *set, const struct range *head) {
   *(head->younger == NO_RANGE ? &set->youngest : &range_record(head->younger)->older) = head->older;
 }
 
-/* Its place by age is after `older`. */
+/* The sum changes once in each change of the set, by what it is in the end: whoever reads it meanwhile does not miss what is only
+ * put into another place.
+ *
+ * Its place by age is after `older`. */
 RESIDENT static void list_behind(struct arena *arena, size_t first, size_t granules,
-                                 enum range_kind kind, uint32_t older) {
+                                 enum range_kind kind, uint32_t older, uint64_t gained) {
   struct range_set *set = set_of(arena, kind);
   range_set_boundaries(first, granules, kind);
   list_by_size(set, range_record(first), (uint32_t)first);
   list_by_age(set, range_record(first), (uint32_t)first, older);
+  add_single_writer(&set->granules, gained); /* under the lock */
 }
 
-RESIDENT static void unlist(struct arena *arena, size_t first) {
+RESIDENT NOINLINE static void unlist(struct arena *arena, size_t first, uint64_t lost) {
   struct range *head = range_record(first);
   struct range_set *set = set_of(arena, head->kind);
   ASSERT(arena->is_held && range_is_valid(first));
   unlist_by_size(set, head);
   unlist_by_age(set, head);
-}
-
-/* Under the lock.  Once in each change, by what it is in the end: whoever reads the sum meanwhile does not miss what is only put
- * into another place. */
-RESIDENT static void count_granules(struct arena *arena, enum range_kind kind, uint64_t more) {
-  add_single_writer(&set_of(arena, kind)->granules, more);
-}
-
-RESIDENT void arena_extract(struct arena *arena, size_t first) {
-  const struct range *head = range_record(first);
-  enum range_kind kind = head->kind;
-  unlist(arena, first);
-  count_granules(arena, kind, (uint64_t)0 - head->info.granules);
+  add_single_writer(&set->granules, (uint64_t)0 - lost);
   range_set_boundaries(first, head->info.granules, RANGE_BUSY);
+}
+
+LONG_LIVED void arena_extract(struct arena *arena, size_t first) {
+  unlist(arena, first, range_record(first)->info.granules);
 }
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
@@ -225,8 +221,7 @@ RESIDENT static void merge(struct arena *arena, struct merged *into, size_t firs
   into->record.info.is_closed &= neighbour->info.is_closed;
   into->record.info.granules += neighbour->info.granules;
   if (first < into->first) into->first = first;
-  unlist(arena, first);
-  range_set_boundaries(first, neighbour->info.granules, RANGE_BUSY);
+  unlist(arena, first, 0);
 }
 
 RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
@@ -243,8 +238,7 @@ RESIDENT void arena_insert(struct arena *arena, size_t first, size_t granules,
   head->info.stamp_ms = merged.record.info.stamp_ms;
   head->was_moved = merged.record.was_moved;
   head->info.is_closed = merged.record.info.is_closed;
-  list_behind(arena, merged.first, merged.record.info.granules, kind, merged.older);
-  count_granules(arena, kind, granules);
+  list_behind(arena, merged.first, merged.record.info.granules, kind, merged.older, granules);
 }
 
 RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_count,
@@ -266,17 +260,17 @@ static uint32_t take_purged(uint32_t *purged, size_t granules) {
 }
 
 RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules) {
-  unlist(arena, whole);
   const struct range extracted = *range_record(whole);
   enum range_kind kind = extracted.kind;
   size_t end = whole + extracted.info.granules;
   ASSERT(range_may_cut(whole, first) && range_may_cut(whole, first + granules));
+  unlist(arena, whole, granules);
   uint32_t older = extracted.older, purged = kind == RANGE_DIRTY ? 0 : extracted.info.purged;
   uint32_t again = take_purged(&purged, granules);
   if (again) fetch_add_relaxed(&totals.refaulted_bytes, again * GRANULE_BYTES);
   if (first > whole) {
     range_record(whole)->info.purged = take_purged(&purged, first - whole);
-    list_behind(arena, whole, first - whole, kind, older);
+    list_behind(arena, whole, first - whole, kind, older, 0);
     older = (uint32_t)whole;
   }
   struct range *rest = first + granules < end ? range_record(first + granules) : NULL;
@@ -285,12 +279,11 @@ RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t 
     rest->info.stamp_ms = extracted.info.stamp_ms;
     rest->was_moved = extracted.was_moved;
     rest->info.is_closed = extracted.info.is_closed;
-    list_behind(arena, first + granules, end - first - granules, kind, older);
+    list_behind(arena, first + granules, end - first - granules, kind, older, 0);
   }
   range_record(first)->was_moved = extracted.was_moved;
   range_record(first)->info.is_closed = extracted.info.is_closed;
   range_set_boundaries(first, granules, RANGE_LIVE);
-  count_granules(arena, kind, (uint64_t)0 - granules);
 }
 
 /* In front of `at`; false when more spare records are wanted. */

@@ -12,7 +12,7 @@
 #include "pool/range_pages.h"
 
 /* Takes the free range at `granule`, or its beginning, into the live one that begins at `first`. */
-RESIDENT static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
+static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t wanted) {
   struct range *head = range_record(first), *next = range_record(granule);
   size_t total = next->info.granules, taken = wanted < total ? wanted : total;
   head->was_moved |= next->was_moved;

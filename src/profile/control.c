@@ -39,6 +39,8 @@ static void begin(uint64_t now_ms) {
   store_relaxed(&adapting.processor_ms, os_processor_ms());
   store_relaxed(&adapting.credit_ns, FIRST_CREDIT_NS);
   store_relaxed(&profile_state.period_bytes, PROFILE_PERIOD_FIRST);
+  store_relaxed(&profile_state.period_bytes,
+                profile_period_bytes()); /* another one if it is fixed */
   store_relaxed(&profile_state.began_ms, now_ms);
   fetch_add_relaxed(&profile_state.sessions, 1);
 }
@@ -78,6 +80,26 @@ void profile_start(void) {
                 options.profile);
   else if (period_bytes)
     turn_on(period_bytes == 1 ? 0 : period_bytes);
+}
+
+/* What a tool does with bytes.  A tracer's semaphores lie in the same word. */
+static void announce(void) {
+  uint64_t word = load_relaxed(&profile_control.word);
+  struct profile_word next;
+  do {
+    next = profile_word_parts(word);
+    next.generation = next.generation == UINT8_MAX ? 1 : (uint8_t)(next.generation + 1);
+    /* release: the rest of the record; pairs with divert_look. */
+  } while (!cas_weak_acq_rel(&profile_control.word, &word, profile_word_of(next)));
+}
+
+bool profile_ask(bool is_on, uint64_t period_bytes) {
+  if (load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED) return false;
+  if (is_on) store_relaxed(&profile_control.period_bytes, period_bytes);
+  store_relaxed(&profile_control.lease_ms, 0);
+  store_relaxed(&profile_control.flags, is_on ? PROFILE_ON : 0);
+  announce();
+  return true;
 }
 
 void profile_keep(void) {

@@ -11,6 +11,10 @@ void profile_start(void);
  * programs), and in a forked child, which has memory of its own. */
 void profile_keep(void);
 
+/* As the program itself asks for: on with this R (0: it adapts) and without an end, or off.  False where profiles are refused.
+ * Any thread; the others are to be told (cache/divert.h). */
+bool profile_ask(bool is_on, uint64_t period_bytes);
+
 /* Whether samples are to be taken now; and what changed since the last look of any thread is noted. */
 bool profile_look(uint64_t now_ms);
 

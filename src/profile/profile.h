@@ -46,6 +46,13 @@ INLINE struct profile_word profile_word_parts(uint64_t word) {
   } both = {word};
   return both.parts;
 }
+INLINE uint64_t profile_word_of(struct profile_word parts) {
+  union {
+    struct profile_word parts;
+    uint64_t word;
+  } both = {parts};
+  return both.word;
+}
 INLINE uint8_t profile_generation_of(uint64_t word) { return profile_word_parts(word).generation; }
 
 enum {

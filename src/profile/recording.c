@@ -47,14 +47,12 @@ bool recording_add(struct sampler *sampler, const struct recorded_block *recorde
   fetch_add_relaxed(&profile_state.samples, 1);
   fetch_add_relaxed(&profile_state.sampling_ns, cost_ns(began_ns));
   profile_adapt(os_now_coarse_ms());
-  sampler_draw(sampler);
   return is_kept;
 }
 
-void recording_lose(struct sampler *sampler) {
+void recording_lose(void) {
   fetch_add_relaxed(&profile_state.samples, 1);
   fetch_add_relaxed(&profile_state.lost_samples, 1);
-  sampler_draw(sampler);
 }
 
 void recording_remove(uintptr_t address, const void *block) {

@@ -13,11 +13,11 @@ struct recorded_block {
   int coins; /* as samples_throw_coins says */
 };
 
-/* Of a live block that is a sample; the next distance is drawn.  False when it could not be kept: it is free of it then.  Any
+/* Of a live block that is a sample.  False when it could not be kept: it is free of it then.  Any
  * thread, outside of all latches. */
 bool recording_add(struct sampler *sampler, const struct recorded_block *recorded);
 /* The same of a block that will not be found when it is freed. */
-void recording_lose(struct sampler *sampler);
+void recording_lose(void);
 
 /* A block is about to be freed; nothing happens if it is no sample. */
 void recording_remove(uintptr_t address, const void *block);

@@ -4,14 +4,6 @@
 #include "profile/control.h"
 #include "profile/poisson.h"
 
-/* At the end of a piece the thread looks at the clock. */
-enum { PIECE_BYTES = 512 << 10 };
-
-static void begin_piece(struct sampler *sampler, int64_t distance) {
-  sampler->countdown = distance < PIECE_BYTES ? distance : PIECE_BYTES;
-  sampler->reserve = distance - sampler->countdown;
-}
-
 /* A forked child draws others than its parent, and than its siblings.  The kernel may not be asked whose child a process is that is
  * confined; a thread's number is known without it, and that of a child's only thread is another than all of its parent's. */
 static void need_stream(struct sampler *sampler) {
@@ -21,22 +13,33 @@ static void need_stream(struct sampler *sampler) {
   sampler->drawer = drawer;
 }
 
-void sampler_draw(struct sampler *sampler) {
+static void draw(struct sampler *sampler) {
   need_stream(sampler);
-  sampler->period_bytes = profile_period_bytes();
-  begin_piece(sampler, poisson_distance(sampler->period_bytes, &sampler->random));
+  sampler->countdown = (uint64_t)poisson_distance(sampler->period_bytes, &sampler->random);
 }
 
-void sampler_stop(struct sampler *sampler) { sampler->countdown = sampler->reserve = 0; }
+void sampler_draw(struct sampler *sampler) {
+  sampler->period_bytes = profile_period_bytes();
+  draw(sampler);
+}
 
-bool sampler_crosses(struct sampler *sampler, uint64_t bytes) {
-  int64_t distance = sampler->countdown + sampler->reserve;
-  if (distance <= (int64_t)bytes) return true;
-  begin_piece(sampler, distance - (int64_t)bytes);
-  return false;
+void sampler_stop(struct sampler *sampler) { sampler->countdown = 0; }
+
+struct sampler_lot sampler_count(struct sampler *sampler, uint64_t block_bytes, unsigned most) {
+  uint64_t bytes = most * block_bytes, distance = sampler->countdown;
+  /* All of the lot, wherever its sample is. */
+  sampler->unlooked -= bytes < sampler->unlooked ? bytes : sampler->unlooked;
+  if (bytes < distance) {
+    sampler->countdown -= bytes;
+    return (struct sampler_lot){most, false};
+  }
+  draw(sampler);
+  return (struct sampler_lot){(unsigned)((distance + block_bytes - 1) / block_bytes), true};
 }
 
 /* R has changed: what is left of the distance is as good as a new one. */
-void sampler_follow(struct sampler *sampler) {
-  if (sampler->period_bytes != profile_period_bytes()) sampler_draw(sampler);
+bool sampler_follow(struct sampler *sampler) {
+  if (sampler->period_bytes == profile_period_bytes()) return false;
+  sampler_draw(sampler);
+  return true;
 }

@@ -199,7 +199,7 @@ static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_m
   return slabs_max;
 }
 
-RESIDENT size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
+LONG_LIVED size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1) {
     for (struct slab *slab; slabs_max; slabs_max--) {
       if (!(slab = pending_next(owner, lowest_bit(ready)))) break;
@@ -222,7 +222,7 @@ LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max
   return owner_drain_all(owner, slabs_max);
 }
 
-RESIDENT void owner_collect_all(struct owner *owner) {
+LONG_LIVED void owner_collect_all(struct owner *owner) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct bin *bin = &owner->bins[class];
     pending_drain_class(owner, class, UINT64_MAX);
@@ -279,7 +279,7 @@ bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *purge) {
   return true;
 }
 
-RESIDENT void owners_collect_ended(void) {
+LONG_LIVED void owners_collect_ended(void) {
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
     if (load_relaxed(&owner->state) != OWNER_PARKED || !latch_try(owner)) continue;
     owner_collect_all(owner);

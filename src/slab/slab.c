@@ -150,13 +150,17 @@ static bool has_enough_free(const struct bin *bin) {
 RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   struct bin *bin = &owner->bins[slab->class];
-  bool is_free = slab->free_local == slab->capacity;
-  if (slab == bin->current || (slab->is_listed && !is_free)) return;
+  if (slab == bin->current) return;
+  if (slab->free_local != slab->capacity) {
+    if (!slab->is_listed) slab_list(slab, owner);
+    return;
+  }
+  bool has_enough = has_enough_free(bin);
   if (slab->is_listed) { /* to the end of the list, if it stays */
     bin->free_count++;
     slab_unlist(slab, owner);
   }
-  if (!is_free || !has_enough_free(bin) || !slab_try_release(slab, owner)) slab_list(slab, owner);
+  if (!has_enough || !slab_try_release(slab, owner)) slab_list(slab, owner);
 }
 
 /* Sets the bits of the first of blocks[0] … that are this slab's.  What does not change is kept in registers, and
@@ -223,24 +227,35 @@ RESIDENT unsigned slab_count_remote(const struct slab *slab) {
 
 RESIDENT void slab_list(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
-  struct slab *first = bin->partial;
-  bool is_free = slab->free_local == slab->capacity, is_last = is_free && first;
+  struct slab *first = bin->partial, *last = slab;
   ASSERT(!slab->is_listed && slab != bin->current && slab->free_local);
-  slab->next = is_free ? NULL : first;
-  slab->previous = first ? first->previous : slab;
-  if (first) first->previous = slab;
-  *(is_last ? &slab->previous->next : &bin->partial) = slab;
-  bin->partial_count++;
-  bin->free_count += is_free;
+  if (first) {
+    last = first->previous;
+    first->previous = slab;
+  }
+  slab->previous = last;
+  slab->next = first;
   slab->is_listed = true;
+  bin->partial_count++;
+  if (slab->free_local != slab->capacity) {
+    bin->partial = slab;
+    return;
+  }
+  bin->free_count++;
+  if (first) slab->next = NULL;
+  *(first ? &last->next : &bin->partial) = slab;
 }
 
 RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
   struct bin *bin = &owner->bins[slab->class];
   ASSERT(slab->is_listed);
-  *(slab == bin->partial ? &bin->partial : &slab->previous->next) = slab->next;
-  struct slab *next = slab->next ? slab->next : bin->partial;
-  if (next) next->previous = slab->previous;
+  struct slab *next = slab->next, *previous = slab->previous;
+  if (slab == bin->partial)
+    bin->partial = next;
+  else
+    previous->next = next;
+  if (!next) next = bin->partial; /* the first knows the last */
+  if (next) next->previous = previous;
   if (UNLIKELY(owner->page_cursor == slab)) owner->page_cursor = slab->next;
   bin->partial_count--;
   bin->free_count -= slab->free_local == slab->capacity;

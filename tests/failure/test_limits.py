@@ -13,8 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Result
 
-pytestmark = pytest.mark.alone
-
 HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
 
@@ -70,7 +68,7 @@ def test_a_wrong_limit_is_told(soft: str, hard: str, says: str, preload: Callabl
     assert "hold" in result.stderr.rpartition("; ")[2]
 
 
-@pytest.mark.parametrize("what", ["pass", "above"])
+@pytest.mark.parametrize("what", ["pass", pytest.param("above", marks=pytest.mark.alone)])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_soft_limit(mode: str, what: str, run_program: Run) -> None:
     environment = BY_AGE_NEVER | {"HAKMEM_LIMIT_SOFT": "24M"}

@@ -17,8 +17,6 @@ from kernels import programs
 from kernels.kernels import KERNELS, CannotFetchError, Kernel, fetch
 from kernels.machine import Outcome, run_jobs
 
-pytestmark = pytest.mark.alone
-
 IS_FULL = os.environ.get("KERNELS") == "all"
 USUAL = "bookworm"
 TIMEOUT_S = 3600 if IS_FULL else 600

@@ -1,39 +1,23 @@
 /* src/pool/range_cut.c: a range inside of which chunks have no records is cut by threads that want parts of it, or have
  * neighbours of it. */
-#include "map/metadata.h"
-#include "model.h"
 #include "os/os.h"
-#include "pool/arena.h"
-#include "pool/range.h"
 #include "pool/range_cut.h"
 #include "pool/range_fresh.h"
+#include "ranges.h"
 
 enum { CHUNKS = 5, WHOLE = CHUNKS * (int)GRANULES_PER_CHUNK, PART = 70 };
 
-static struct counters strays[MODEL_THREADS_MAX];
 static size_t left, whole;
 static struct arena *home;
-/* What each thread took: a row for each, so that two who have the same range show as a race. */
-static size_t taken[MODEL_THREADS_MAX];
 static bool is_extended, is_shrunk;
 
-static struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
-
-static size_t take_fresh(size_t granules) {
-  struct range_request request = {granules, 1, 0, FROM_ANY};
-  size_t granule = range_take_fresh(&request, mine());
-  MODEL_REQUIRE(granule != NO_GRANULE);
-  return granule;
-}
-
 static void set_up(void) {
-  MODEL_REQUIRE(window_init(UINT64_C(64) << 20) && metadata_allocate(1));
+  ranges_set_up();
   left = take_fresh(2 * GRANULES_PER_CHUNK);
   whole = take_fresh(WHOLE);
   MODEL_REQUIRE(whole == left + 2 * GRANULES_PER_CHUNK);
   MODEL_REQUIRE(!range_record_if_any(whole + 2 * GRANULES_PER_CHUNK));
   home = arena_of(whole);
-  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
   is_extended = is_shrunk = false;
 }
 
@@ -81,17 +65,6 @@ static size_t taken_granules(void) {
   return granules;
 }
 
-static size_t dirty_granules(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.dirty_bytes >> GRANULE_SHIFT;
-}
-
-static void require_laws(void) {
-  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
-    MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
-}
-
 /* While one prepares the cut, another finds the whole: else it might be told that there is no memory. */
 static void check_taken(void) {
   require_laws();
@@ -110,10 +83,6 @@ static void check_shrunk(void) {
   MODEL_REQUIRE(is_shrunk && range_is_valid(whole) && range_info(whole)->granules == PART);
   MODEL_REQUIRE(taken_granules() + dirty_granules() == WHOLE - PART);
 }
-
-/* Threads that wait sleep at once. */
-static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
-                                                {0}};
 
 static const struct model_mutant mutants[] = {
     {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},

@@ -189,7 +189,8 @@ static void end_the_first(void) {
 
 /* Allocates, frees the other thread's block and its own. */
 static void live(void) {
-  int *block = heap_malloc_slow(STEPPED_MAX_BYTES);
+  int *block = heap_malloc_slow(STEPPED_MAX_BYTES,
+                                heap_place(heap_of_thread, class_of_size(STEPPED_MAX_BYTES)));
   MODEL_REQUIRE(block && block != blocks[0]);
   *block = 2; /* nobody else has it */
   heap_free_slow(blocks[0]);

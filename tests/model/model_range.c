@@ -4,40 +4,26 @@
 #include "large/big.h"
 #include "large/large.h"
 #include "large/range_cache.h"
-#include "map/metadata.h"
-#include "model.h"
 #include "os.h"
 #include "os/os.h"
+#include "ranges.h"
 
 enum { GRANULES = 3, SITE = 7 };
 
-static struct counters strays[MODEL_THREADS_MAX];
 /* Neighbours, live when the threads begin. */
 static size_t left, right;
 static bool is_right_free;
-/* What each thread took: a row for each, so that two who have the same range show as a race. */
-static size_t taken[MODEL_THREADS_MAX];
-
-static struct counters *mine(void) { return &strays[model_self() < 0 ? 0 : model_self()]; }
 
 static struct range_request request_of(size_t granules) {
   return (struct range_request){granules, 1, 0, FROM_ANY};
 }
 
-static size_t take_live(size_t granules) {
-  struct range_request request = request_of(granules);
-  size_t granule = range_take_fresh(&request, mine());
-  MODEL_REQUIRE(granule != NO_GRANULE && range_info(granule)->granules == granules);
-  return granule;
-}
-
 static void set_up(void) {
-  MODEL_REQUIRE(window_init(UINT64_C(64) << 20) && metadata_allocate(1));
+  ranges_set_up();
   options.big_cache_bytes = UINT64_C(1) << 30;
-  left = take_live(GRANULES);
-  right = take_live(GRANULES);
+  left = take_fresh(GRANULES);
+  right = take_fresh(GRANULES);
   MODEL_REQUIRE(right == left + GRANULES);
-  for (unsigned thread = 0; thread < MODEL_THREADS_MAX; thread++) taken[thread] = NO_GRANULE;
   is_right_free = false;
 }
 
@@ -59,28 +45,12 @@ static unsigned holders_of(size_t granule) {
   return holders;
 }
 
-static uint64_t dirty_granules(void) {
-  struct range_sizes sizes;
-  range_measure(&sizes);
-  return sizes.dirty_bytes >> GRANULE_SHIFT;
-}
-
-/* No thread is at work any more. */
-static void require_laws(void) {
-  for (struct arena *arena = arenas; arena < arenas + ARENA_COUNT; arena++)
-    MODEL_REQUIRE(arena_is_valid(arena, EVERY_RANGE));
-}
-
 /* What is free can be had, whole where free neighbours merged. */
 static void require_dirty(size_t granule, size_t granules) {
   struct range_request request = request_of(granules);
   MODEL_REQUIRE(dirty_granules() == granules);
   if (granules) MODEL_REQUIRE(range_take_used(&request, mine()) == granule);
 }
-
-/* Threads that wait sleep at once. */
-static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
-                                                {0}};
 
 static const struct model_mutant lock_mutants[] = {
     {"the lock in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from preload import preload_environment
 from switch.outside import Outside, outside, probability
+from switch.spoken import spoken_to
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,19 +182,8 @@ class Program:
 
 @contextmanager
 def running(program: Path, library: Path, pattern: Pattern) -> Iterator[Program]:
-    environment = preload_environment(library, "") | {"HAKMEM_PROFILE": str(pattern.period[0])}
-    with subprocess.Popen(
-        [program, pattern.name],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield Program(process)
-        finally:
-            process.kill()
+    with spoken_to([program, pattern.name], library, {"HAKMEM_PROFILE": str(pattern.period[0])}) as process:
+        yield Program(process)
 
 
 def run(program: Path, library: Path, pattern: Pattern, samples: int) -> Found:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,18 +22,18 @@ from hakmem.profile.watch import Names, SiteWatch
 from hakmem.target.process import Process
 from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import Target, open_process
-from tool.conftest import compiled
+from tool.conftest import compiled, sites_program
 from tool.processes import running, wait_until
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "sites_program"]
 
 SAMPLES_OF_EACH = 500
 
 
 @pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
     """It samples from its first malloc on."""
-    with running([compiled("sites", "-g")], lib, {"HAKMEM_PROFILE": "1"}) as process:
+    with running([sites_program], lib, {"HAKMEM_PROFILE": "1"}) as process:
         yield process
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from preload import preload_environment
 from switch.outside import Outside, outside, wait_for
+from switch.spoken import spoken_to
 
 HERE = Path(__file__).parent
 PLUGIN = HERE.parent / "concurrency" / "plugin.c"
@@ -55,18 +55,8 @@ class Storm:
 
 @contextmanager
 def storming(program: Path, plugin: Path, library: Path, env: dict[str, str]) -> Iterator[Storm]:
-    with subprocess.Popen(
-        [program, plugin],
-        env=preload_environment(library, "") | env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield Storm(process)
-        finally:
-            process.kill()
+    with spoken_to([program, plugin], library, env) as process:
+        yield Storm(process)
 
 
 class Switcher:

@@ -5,6 +5,7 @@
 `stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
 `on_hakmem(command)`     any other program on hakmem, ended with the test
 `compiled(name, *flags)` a program of programs/
+`sites`                  a program with a site that keeps what it allocates, and one that frees it
 `busy`, `run`            a program that allocates all the time, and a short recording of it
 `program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
 """
@@ -170,6 +171,19 @@ def on_hakmem(lib: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="session")
+def sites_program(compiled: Callable[..., Path]) -> Path:
+    """Two sites: one keeps what it allocates, the other frees it."""
+    return compiled("sites", "-g")
+
+
+@pytest.fixture
+def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
+    """It runs all the time."""
+    with running([sites_program], lib) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")

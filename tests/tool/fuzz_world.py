@@ -1,6 +1,6 @@
 """What the fuzz tests of the tool share: processes, files and words that commands are pointed at.
 
-FUZZ_TOOL_SECONDS (5; `make soak` gives more) for each kind of input; FUZZ_TOOL_SEED for other cases."""
+FUZZ_TOOL_SECONDS (2; `make soak` gives more) for each kind of input; FUZZ_TOOL_SEED for other cases."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tool.dumps import HAS_GCORE, dumped
 from tool.processes import hakmem, running
 
-SECONDS = float(os.environ.get("FUZZ_TOOL_SECONDS", "5"))
+SECONDS = float(os.environ.get("FUZZ_TOOL_SECONDS", "2"))
 SEED = os.environ.get("FUZZ_TOOL_SEED", "1")
 PROGRAMS = Path(__file__).parent / "programs"
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
@@ -121,15 +122,12 @@ def made(process: subprocess.Popen[str], lib: Path, tmp_path_factory: pytest.Tem
     run = folder / "run.json"
     hakmem("record", process.pid, "--for", "300ms", "--every", "100ms", "-o", run)
     core = None
-    if shutil.which("gcore"):
+    if HAS_GCORE:
         with running(["sh", "-c", "echo ready; sleep 60; true"], lib) as other:
-            words = ["gcore", "-o", str(folder / "core"), str(other.pid)]
-            subprocess.run(words, capture_output=True, check=True, timeout=60)
-            core = folder / "core.small"
+            whole, core = dumped(other.pid, folder), folder / "core.small"
             # Dumps are mostly holes, which gdb fills.
-            words = ["cp", "--sparse=always", str(folder / f"core.{other.pid}"), str(core)]
-            subprocess.run(words, check=True)
-            (folder / f"core.{other.pid}").unlink()
+            subprocess.run(["cp", "--sparse=always", str(whole), str(core)], check=True)
+            whole.unlink()
     return World(folder, process.pid, run, core, random.Random(SEED))
 
 

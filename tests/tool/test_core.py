@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from tool.conftest import Stepper, Tool
+from tool.dumps import dumped, needs_gcore
 
 PATTERN = Path("/proc/sys/kernel/core_pattern")
-NO_GCORE = "gcore is missing (Debian's package gdb)"
 # What a dump cannot know, or says differently.
 OF_THE_MOMENT = {"time_s", "monotonic_s", "process", "command", "threads"}
 
@@ -41,9 +41,7 @@ def dumped_by_kernel(program: Stepper, folder: Path) -> Path:
 
 
 def dumped_by_gdb(program: Stepper, folder: Path) -> Path:
-    words = ["gcore", "-o", str(folder / "core"), str(program.pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=60)
-    return folder / f"core.{program.pid}"
+    return dumped(program.pid, folder)
 
 
 def can_kernel() -> bool:
@@ -60,11 +58,7 @@ DUMPERS = [
             not can_kernel(), reason=f"{PATTERN} sends dumps elsewhere than into the process's folder"
         ),
     ),
-    pytest.param(
-        dumped_by_gdb,
-        id="gdb",
-        marks=pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE),
-    ),
+    pytest.param(dumped_by_gdb, id="gdb", marks=needs_gcore),
 ]
 
 
@@ -101,7 +95,7 @@ def test_same_figures_as_of_the_process(
     assert f"PID {before['pid']}" in shown.stdout
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+@needs_gcore
 def test_files_that_have_moved_are_named(
     tool: Tool,
     lib: Path,
@@ -115,8 +109,7 @@ def test_files_that_have_moved_are_named(
     process = on_hakmem(["sleep", "60"], library=moved)
     while "libhakmem" not in Path(f"/proc/{process.pid}/maps").read_text():
         os.sched_yield()
-    subprocess.run(["gcore", "-o", str(tmp_path / "core"), str(process.pid)], capture_output=True, check=True)
-    core = tmp_path / f"core.{process.pid}"
+    core = dumped(process.pid, tmp_path)
     before = json.loads(tool.inside("core", core, "--json").stdout)
     shutil.copy(lib, tmp_path / "libhakmem.so")
     moved.unlink()

@@ -5,33 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from hakmem.profile.live import read_profile
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
 from tool.conftest import Tool
+from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, running, wait_until
-from tool.test_core import NO_GCORE
 
-pytestmark = pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+pytestmark = needs_gcore
 
 KEEPS = "keeps (sites.c:"
 SAMPLES_MIN = 50
-
-
-@pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
-        yield process
-
-
-def dumped(pid: int, folder: Path) -> Path:
-    words = ["gcore", "-o", str(folder / "core"), str(pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=120)
-    return folder / f"core.{pid}"
 
 
 def sampled(pid: int) -> None:
@@ -61,13 +47,11 @@ def test_without_a_profile_there_is_none(tool: Tool, sites: subprocess.Popen[str
     assert "profile" not in json.loads(tool("core", core, "--json").stdout)
 
 
-def test_names_of_files_that_have_moved(
-    tool: Tool, compiled: Callable[..., Path], lib: Path, tmp_path: Path
-) -> None:
+def test_names_of_files_that_have_moved(tool: Tool, sites_program: Path, lib: Path, tmp_path: Path) -> None:
     """--executable is where the names are read, too."""
     moved = tmp_path / "there" / "sites"
     moved.parent.mkdir()
-    shutil.copy(compiled("sites", "-g"), moved)
+    shutil.copy(sites_program, moved)
     with running([moved], lib) as process:
         sampled(process.pid)
         core = dumped(process.pid, tmp_path)

@@ -25,7 +25,7 @@ def guarded(function: str, **variables: str) -> subprocess.CompletedProcess[str]
     environment = tool_environment() | variables
     encoding = variables.get("PYTHONIOENCODING", "utf-8")
     return subprocess.run(
-        words, env=environment, capture_output=True, encoding=encoding, check=False, timeout=30
+        words, env=environment, capture_output=True, encoding=encoding, check=False, timeout=60
     )
 
 
@@ -90,7 +90,7 @@ def test_programs_get_the_locale_that_the_user_has(variables: dict[str, str], to
     """Python sets LC_CTYPE where there is none (PEP 538): `hakmem run` handed it on."""
     environment = {"PATH": os.environ["PATH"], "HAKMEM_LIBRARY": str(tool.library), **variables}
     words = [tool.path, "run", "--", "env"]
-    step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
     names = {line.partition("=")[0] for line in step.stdout.splitlines()}
     assert names & {"LC_CTYPE", "LC_ALL", "LANG", "HAKMEM_LIBRARY"} == set(variables)
 
@@ -129,7 +129,7 @@ main([])
 def test_the_report_of_run_is_no_standard_output(tool: Tool, tmp_path: Path) -> None:
     """It made a file that is called "-"."""
     words = [str(tool.path), "run", "--json", "-", "--", "true"]
-    step = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30)
+    step = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert step.returncode == 2
     assert "HAKMEM_STATS=json" in step.stderr
     assert list(tmp_path.iterdir()) == []

@@ -28,12 +28,6 @@ KEEPS = "keeps"
 PATIENCE_S = 60.0
 
 
-@pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
-        yield process
-
-
 @contextmanager
 def exporting(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """An exporter, and where it listens."""
@@ -147,8 +141,8 @@ def test_textfile_has_the_names_at_once(
     assert (step.returncode, step.stderr) == (0, "")
 
 
-def test_a_process_that_refuses(compiled: Callable[..., Path], lib: Path) -> None:
-    with running([compiled("sites")], lib, {"HAKMEM_PROFILE": "never"}) as process:
+def test_a_process_that_refuses(sites_program: Path, lib: Path) -> None:
+    with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         with exporting("--profile") as (_, address):
             found = families(get(address)[1])
         assert value(found, "hakmem_profile_on", process) == 0

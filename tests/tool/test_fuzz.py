@@ -260,7 +260,7 @@ def test_ctrl_c_at_any_moment(world: World, tool: Tool, tally: Callable[[int, st
                 begun = wait_for_entry(process)
                 time.sleep(world.chance.random() * 0.5)
                 process.send_signal(signal.SIGINT)
-                _, said = process.communicate(timeout=30)
+                _, said = process.communicate(timeout=60)
             if begun:
                 assert process.returncode in (-signal.SIGINT, 0, 1, 4), (arguments, process.returncode, said)
                 for word in (*NEVER, "KeyboardInterrupt", "Aborted"):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tool.dumps import NO_GCORE
 from tool.forked import forked, is_clean
 from tool.fuzz_world import SECONDS, World, counted, made, process, world
 
@@ -112,7 +113,7 @@ def headers_of(core: bytes) -> list[int]:
 def core(world: World) -> Path:
     """A copy that may be damaged."""
     if world.core is None:
-        pytest.skip("gcore is missing (Debian's package gdb)")
+        pytest.skip(NO_GCORE)
     path = world.folder / "core"
     subprocess.run(["cp", "--sparse=always", str(world.core), str(path)], check=True)
     return path

@@ -26,10 +26,10 @@ from hakmem.target.pages import SWAPPED
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
 from tool.conftest import Stepper, Tool
+from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
-NO_GCORE = "gcore is missing (Debian's package gdb)"
 SEED = 5
 MIB = 1 << 20
 SLOW_S = 200.0  # six scans of a program that keeps a loaded machine busy
@@ -124,11 +124,9 @@ def test_as_text(lost: subprocess.Popen[str]) -> None:
         assert words in text, words
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+@needs_gcore
 def test_a_core(lost: subprocess.Popen[str], tmp_path: Path) -> None:
-    words = ["gcore", "-o", str(tmp_path / "core"), str(lost.pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=60)
-    answer = unreached(tmp_path / f"core.{lost.pid}")
+    answer = unreached(dumped(lost.pid, tmp_path))
     known = known_of(lost)
     # What epoll keeps for the program is not in a dump.
     assert answer["definite"]["blocks"] == sum(count for _, count in known.values()) + 1

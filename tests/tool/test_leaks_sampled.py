@@ -3,7 +3,6 @@ and know where they were asked for."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,10 +17,10 @@ from hakmem.census.census import count
 from hakmem.census.reading import read_full
 from hakmem.profile.live import read_profile
 from hakmem.target.target import open_core, open_process
+from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, running
 
 PROGRAMS = Path(__file__).parent / "programs"
-NO_GCORE = "gcore is missing (Debian's package gdb)"
 ALL = {"HAKMEM_PROFILE": "64"}  # the smallest R: nearly all blocks are samples
 MODES = [
     pytest.param({}, id="default"),
@@ -146,11 +145,9 @@ def test_as_text(asked: subprocess.Popen[str]) -> None:
         assert "for the samples of a profile" in hakmem("what", asked.pid, hex(at)).stdout
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+@needs_gcore
 def test_in_a_core(asked: subprocess.Popen[str], tmp_path: Path) -> None:
-    words = ["gcore", "-o", str(tmp_path / "core"), str(asked.pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=60)
-    core = tmp_path / f"core.{asked.pid}"
+    core = dumped(asked.pid, tmp_path, has_closed=True)
     for name in ("tiny", "large", "big", "grown"):
         at, size = places(asked)[name]
         check_asked(what_is(open_core(core), at).to_json(), name, size)

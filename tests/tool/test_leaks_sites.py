@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,38 @@ from hakmem.base.errors import ExitCode
 from hakmem.profile.session import is_on
 from hakmem.target.target import open_process
 from tool.conftest import Tool
+from tool.dumps import dumped, needs_gcore
 from tool.processes import running, wait_until
 
-NO_GCORE = "gcore is missing (Debian's package gdb)"
 RATE = 64 << 10
 PATIENCE_S = 60.0  # so soon a leak has to be named
 # With R as it adapts a loaded machine gives fewer samples; with a given one the test knows how many come.
 WATCH = ("--for", "12s", "--period", "8192", "--wait", "100ms")
+
+
+LOSE_IN_PYTHON = """
+import ctypes, json, time
+take = ctypes.pythonapi.Py_IncRef
+take.argtypes = [ctypes.py_object]
+RATE, SIZE, TRAFFIC = 65536, 3000, 50
+
+def lose():
+    lost = bytes(SIZE)
+    take(lost)
+
+def answer():
+    return json.dumps({"a": "x" * 900})
+
+print("ready", flush=True)
+began_s, done = time.monotonic(), 0
+while True:
+    while done < (time.monotonic() - began_s) * RATE:
+        lose()
+        for _ in range(TRAFFIC * SIZE // 1000):
+            answer()
+        done += SIZE
+    time.sleep(0.001)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +81,35 @@ def leaks(tool: Tool, *words: object) -> Any:  # noqa: ANN401 - what it printed
 
 
 @pytest.fixture(scope="module")
-def answer(tool: Tool, leaky_program: Path, lib: Path) -> Any:  # noqa: ANN401
-    with running([leaky_program], lib) as process:
-        found = leaks(tool, process.pid, *WATCH)
-        assert not is_on(open_process(process.pid)), "it is off afterwards"
-    return found
+def watched(tool: Tool, leaky_program: Path, lib: Path) -> dict[str, str]:
+    """What was said of several processes, watched at once: who watches mostly sleeps."""
+    hardened = {"HAKMEM_HARDEN": "1"}
+    programs: dict[str, tuple[list[str | Path], dict[str, str]]] = {
+        "lost": ([leaky_program], {}),
+        "collected": ([leaky_program, "collect"], {}),
+        "hardened": ([leaky_program], hardened),
+        "python": (["/usr/bin/python3", "-c", LOSE_IN_PYTHON], {}),
+        "text": ([leaky_program], {}),
+    }
+
+    def watch(name: str, process: subprocess.Popen[str]) -> str:
+        ended = tool("leaks", process.pid, *WATCH, *([] if name == "text" else ["--json"]))
+        assert ended.status == 0, ended.stderr
+        return ended.stdout
+
+    with ExitStack() as stack, ThreadPoolExecutor(len(programs)) as pool:
+        started = {
+            name: stack.enter_context(running(words, lib, variables))
+            for name, (words, variables) in programs.items()
+        }
+        said = dict(zip(started, pool.map(watch, started, started.values()), strict=True))
+        assert not any(is_on(open_process(process.pid)) for process in started.values()), "off afterwards"
+    return said
+
+
+@pytest.fixture(scope="module")
+def answer(watched: dict[str, str]) -> Any:  # noqa: ANN401
+    return json.loads(watched["lost"])
 
 
 def test_what_is_lost_is_named(answer: Any) -> None:  # noqa: ANN401
@@ -88,27 +138,24 @@ def test_sessions_that_replace_older_ones_are_not_named(answer: Any) -> None:  #
     assert freed["points"][-1]["share"] < 0.01
 
 
-def test_a_collection_that_only_grows(tool: Tool, leaky_program: Path, lib: Path) -> None:
+def test_a_collection_that_only_grows(watched: dict[str, str]) -> None:
     """It is a leak to its users, though the program knows each block."""
-    with running([leaky_program, "collect"], lib) as process:
-        answer = leaks(tool, process.pid, *WATCH)
+    answer = json.loads(watched["collected"])
     assert keeping(answer) == ["collect"]
     assert "the program still reaches all of them" in answer["verdict"]
     assert answer["definite"]["blocks"] == 0
 
 
-def test_in_hardened_mode(tool: Tool, leaky_program: Path, lib: Path) -> None:
+def test_in_hardened_mode(watched: dict[str, str]) -> None:
     """Blocks have trailers there, and are in larger classes for it."""
-    with running([leaky_program], lib, {"HAKMEM_HARDEN": "1"}) as process:
-        answer = leaks(tool, process.pid, *WATCH)
+    answer = json.loads(watched["hardened"])
     assert keeping(answer) == ["leak"], answer["verdict"]
     assert site_of(answer, "leak")["growth"]["is_certain"]
     assert not site_of(answer, "session")["growth"]["is_certain"]
 
 
-def test_as_text(tool: Tool, leaky: subprocess.Popen[str]) -> None:
-    text = tool("leaks", leaky.pid, *WATCH).stdout
-    verdict, rest = text.split("\n\n", 2)[1:]
+def test_as_text(watched: dict[str, str]) -> None:
+    verdict, rest = watched["text"].split("\n\n", 2)[1:]
     assert "keeps" in " ".join(verdict.split())
     for words in ("Growth by site", "for certain", "Blocks that live longer than", "Unreachable blocks"):
         assert words in rest, words
@@ -135,18 +182,16 @@ def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: s
     assert any("stays on" in note for note in answer["notes"])
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+@needs_gcore
 def test_a_core(tool: Tool, leaky: subprocess.Popen[str], tmp_path: Path) -> None:
     assert tool("profile", leaky.pid, "--on").status == 0
-    wait_until(
-        lambda: "leak" in keeping(leaks(tool, leaky.pid, "--no-profile", "--wait", "50ms")),
-        "it is not named",
-        PATIENCE_S,
-    )
-    words = ["gcore", "-o", str(tmp_path / "core"), str(leaky.pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=60)
-    answer = leaks(tool, tmp_path / f"core.{leaky.pid}")
-    assert "leak" in keeping(answer)
+
+    def named() -> Any:  # noqa: ANN401
+        """One reading may take another site for the one that keeps, while there are few samples."""
+        answer = leaks(tool, dumped(leaky.pid, tmp_path))
+        return answer if "leak" in keeping(answer) else None
+
+    answer = wait_until(named, "it is not named", PATIENCE_S)
     assert answer["growth"]["seconds"] > 0.5, "by its youngest sample"
     assert site_of(answer, "leak")["survival"]["oldest_seconds"] > 0.3
     assert "are unreachable" in answer["verdict"]
@@ -222,35 +267,9 @@ def test_wrong_words(tool: Tool, leaky: subprocess.Popen[str]) -> None:
         assert said in " ".join(ended.stderr.split()), words
 
 
-LOSE_IN_PYTHON = """
-import ctypes, json, time
-take = ctypes.pythonapi.Py_IncRef
-take.argtypes = [ctypes.py_object]
-RATE, SIZE, TRAFFIC = 65536, 3000, 50
-
-def lose():
-    lost = bytes(SIZE)
-    take(lost)
-
-def answer():
-    return json.dumps({"a": "x" * 900})
-
-print("ready", flush=True)
-began_s, done = time.monotonic(), 0
-while True:
-    while done < (time.monotonic() - began_s) * RATE:
-        lose()
-        for _ in range(TRAFFIC * SIZE // 1000):
-            answer()
-        done += SIZE
-    time.sleep(0.001)
-"""
-
-
-def test_a_leak_in_cpython_is_named(tool: Tool, lib: Path) -> None:
+def test_a_leak_in_cpython_is_named(watched: dict[str, str]) -> None:
     """By its function in C: a reference too many, as faulty extensions take them."""
-    with running(["/usr/bin/python3", "-c", LOSE_IN_PYTHON], lib) as process:
-        answer = leaks(tool, process.pid, *WATCH)
+    answer = json.loads(watched["python"])
     (site,) = (site for site in answer["sites"] if site["keeps"])
     growth = site["growth"]
     assert growth["bytes_low"] / answer["growth"]["seconds"] <= RATE * 1.1

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,15 +13,17 @@ from pathlib import Path
 import pytest
 from hakmem.base.sizes import counted
 from hakmem.target import access
+from hakmem.target.process import Process
 from hakmem.views.recording import Recording
 from hakmem.views.screen import one_line, table
 from rich.cells import cell_len
 from rich.console import Console
 from tool.forked import forked
-from tool.processes import hakmem, running
+from tool.processes import hakmem, running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 WIDE = 400
+WORKED_S = 0.3
 WHOLE_FROM_COLUMNS = 33
 NARROW = (20, 25, 33, 45, 60, 80)
 
@@ -31,9 +32,10 @@ NARROW = (20, 25, 33, 45, 60, 80)
 def still(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
     """One that has worked, and is stopped."""
     with running([compile_c(PROGRAMS / "busy.c"), "300"], lib) as process:
-        time.sleep(0.5)
+        shown = Process(process.pid)
+        wait_until(lambda: shown.figures().cpu_s > WORKED_S, "it does not work")
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)
+        wait_until(lambda: shown.state == "T", "it does not stop")
         yield process
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,6 @@ from tool.processes import running, wait_until
 
 KEEPS, PASSES = "keeps", "passes"
 PATIENCE_S = 40.0  # longer than the lease of the tool
-
-
-@pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
-        yield process
 
 
 def shares(answer: str) -> dict[str, float]:
@@ -104,9 +98,9 @@ def test_ctrl_c_ends_it_early(tool: Tool, sites: subprocess.Popen[str]) -> None:
     assert "Live blocks by site" in said
 
 
-def test_a_process_that_ends_in_the_middle(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+def test_a_process_that_ends_in_the_middle(tool: Tool, sites_program: Path, lib: Path) -> None:
     """What was gathered so far is shown."""
-    with running([compiled("sites", "-g"), "6000"], lib) as process:
+    with running([sites_program, "6000"], lib) as process:
         ended = tool("profile", process.pid, "--for", "50s")
     assert ended.status == 0, ended.stderr
     assert KEEPS in ended.stdout
@@ -121,8 +115,8 @@ def test_a_stopped_process(tool: Tool, sites: subprocess.Popen[str]) -> None:
     assert "is stopped" in ended.stderr
 
 
-def test_never(tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
-    with running([compiled("sites")], lib, {"HAKMEM_PROFILE": "never"}) as process:
+def test_never(tool: Tool, sites_program: Path, lib: Path) -> None:
+    with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         ended = tool("profile", process.pid)
         assert ended.status == ExitCode.FAILED
         assert "refuses heap profiles: it was started with HAKMEM_PROFILE=never" in ended.stderr

@@ -45,9 +45,9 @@ CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--mount", "--fork
 
 
 @pytest.mark.parametrize("clock", [[], ["--time", "--monotonic", "100000"]], ids=["", "own clock"])
-def test_in_a_container(clock: list[str], tool: Tool, compiled: Callable[..., Path], lib: Path) -> None:
+def test_in_a_container(clock: list[str], tool: Tool, sites_program: Path, lib: Path) -> None:
     """Its PID is another one inside, its file lies where nobody sees it, its lease ends by its own clock."""
-    with in_namespaces([*CONTAINER, *clock], compiled("sites", "-g"), lib) as pid:
+    with in_namespaces([*CONTAINER, *clock], sites_program, lib) as pid:
         ended = tool("profile", pid, "--for", "2s", "--json")
         assert ended.status == 0, ended.stderr
         assert first_functions(ended.stdout)[KEEPS] > 0

@@ -33,7 +33,7 @@ def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None
         wait_until(lambda: lines_of(path) > 5, "the recorder does not begin")
         seen = lines_of(path)
         process.send_signal(number)
-        said, errors = process.communicate(timeout=20)
+        said, errors = process.communicate(timeout=60)
     assert process.returncode == (0 if number == signal.SIGINT else -number)
     assert errors == ""
     assert (ENDED_BY_USER in said) == (number == signal.SIGINT)
@@ -66,7 +66,7 @@ def test_nothing_is_replaced_before_there_is_a_sample(tmp_path: Path) -> None:
 
 def is_kept(process: subprocess.Popen[str], path: Path) -> None:
     """The recorder said that there is no room, and all samples before can be read."""
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.startswith(f"hakmem: cannot write {path}: ")
     assert len(errors.splitlines()) == 1
@@ -103,7 +103,7 @@ def test_a_reader_that_leaves_ends_it(busy: subprocess.Popen[str]) -> None:
         env=tool_environment(),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=True,
     )
     assert step.stdout.splitlines()[-1] == str(128 + signal.SIGPIPE)

@@ -23,6 +23,7 @@ from hakmem.views.recording import Recording
 from hakmem.views.recording_sites import KEY, SiteHistory, SiteReading, SiteRow
 from hakmem.views.report import render
 from tool.conftest import Tool
+from tool.leases import ends_by_itself
 from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
 
 KEEPS = "keeps"
@@ -31,8 +32,9 @@ PIECES = ("0", "-1", "1", "0.5", "1e15", "18446744073709551616", "null", "true",
 
 
 @pytest.fixture(scope="module")
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
+def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
+    """One for the whole module."""
+    with running([sites_program], lib) as process:
         yield process
 
 
@@ -115,11 +117,11 @@ def test_killed_it_keeps_what_it_had(sites: subprocess.Popen[str], tmp_path: Pat
         recorder.wait()
     assert held_by(path, KEEPS)
     hakmem("report", path)
-    wait_until(lambda: not is_on(open_process(sites.pid)), "its lease does not end", 40.0)
+    assert ends_by_itself(sites.pid)
 
 
-def test_a_profile_that_was_on_stays_on(compiled: Callable[..., Path], lib: Path, tmp_path: Path) -> None:
-    with running([compiled("sites", "-g")], lib) as process:
+def test_a_profile_that_was_on_stays_on(sites_program: Path, lib: Path, tmp_path: Path) -> None:
+    with running([sites_program], lib) as process:
         hakmem("profile", process.pid, "--on")
         wait_until(lambda: is_on(open_process(process.pid)), "it does not go on")
         step = hakmem("record", process.pid, "--profile", "--for", "300ms", "-o", tmp_path / "run.json")
@@ -133,9 +135,9 @@ def recording(pid: int, path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(words, env=tool_environment(), stdout=pipe, stderr=pipe, text=True)
 
 
-def test_a_process_that_ends(compiled: Callable[..., Path], lib: Path, tmp_path: Path) -> None:
+def test_a_process_that_ends(sites_program: Path, lib: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with running([compiled("sites", "-g")], lib) as process, recording(process.pid, path) as recorder:
+    with running([sites_program], lib) as process, recording(process.pid, path) as recorder:
         wait_until(lambda: path.exists() and bool(held_by(path, KEEPS)), "no reading", 60.0)
         process.kill()
         said, complained = recorder.communicate(timeout=60)
@@ -145,12 +147,10 @@ def test_a_process_that_ends(compiled: Callable[..., Path], lib: Path, tmp_path:
     assert held_by(path, KEEPS)
 
 
-def test_refusals_are_told_before_anything_is_written(
-    compiled: Callable[..., Path], lib: Path, tmp_path: Path
-) -> None:
+def test_refusals_are_told_before_anything_is_written(sites_program: Path, lib: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("an old recording")
-    with running([compiled("sites")], lib, {"HAKMEM_PROFILE": "never"}) as process:
+    with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         step = hakmem("record", process.pid, "--profile", "-o", path, status=ExitCode.FAILED)
     assert "refuses heap profiles" in step.stderr
     assert len(step.stderr.splitlines()) == 1

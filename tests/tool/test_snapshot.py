@@ -105,7 +105,7 @@ def test_behind_the_memory_of_others(compiled: Callable[..., Path], stepper: Cal
     check_shadow(program)
     begin = time.monotonic()
     snapshot_of(program.pid)
-    assert time.monotonic() - begin < 10  # what lies between is not read
+    assert time.monotonic() - begin < 60  # what lies between is not read
 
 
 @pytest.mark.parametrize("who", ["same thread", "other thread"])

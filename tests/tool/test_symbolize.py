@@ -205,5 +205,5 @@ def test_lines_come_as_they_are_written(tool: Tool) -> None:
     process.stdin.flush()
     assert os.read(process.stdout.fileno(), 100) == b"hakmem: first\n"
     process.stdin.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=60) == 0
     process.stdout.close()

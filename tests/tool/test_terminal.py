@@ -19,11 +19,9 @@ from hakmem.views.top import ChooseProcess, TopApp
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.processes import TOOL, running, tool_environment, wait_until
-from tool.test_top import Terminal, until
+from tool.terminals import Terminal, terminal, until
 
-pytestmark = pytest.mark.alone
-
-PATIENCE_S = 90.0
+__all__ = ["terminal"]
 
 
 @pytest.fixture(scope="module")
@@ -33,40 +31,17 @@ def small(lib: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-class Patient(Terminal):
-    """On a machine that others use, too, it takes long to look into every process."""
-
-    def wait_for(self, *texts: str) -> str:
-        wait_until(lambda: self.shows(texts), f"the terminal never shows {texts!r}", PATIENCE_S)
-        return self.screen()
-
-    def shows(self, texts: tuple[str, ...]) -> bool:
-        screen = self.screen()
-        return all(text in screen for text in texts)
-
-
-@pytest.fixture
-def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
-    """terminal("top", …, columns=60, rows=30): the tool in a terminal; ended with the test."""
-    program("tmux")
-    opened: list[Terminal] = []
-
-    def start(*arguments: object, columns: int = 100, rows: int = 30) -> Terminal:
-        opened.append(Patient([*TOOL, *map(str, arguments)], columns, rows))
-        return opened[-1]
-
-    yield start
-    for one in opened:
-        subprocess.run(["tmux", "-L", one.socket, "kill-server"], capture_output=True, check=False)
-
-
 # ---- the choice of a process ------------------------------------------------------------------------
+
+
+every_process = pytest.mark.alone  # the list has every process on hakmem
 
 
 def offered(screen: str) -> list[str]:
     return re.findall(r"▊ +(\d+) +(?:[\d.]+ \S*B|ended) ", screen)
 
 
+@every_process
 def test_the_choice_is_sorted_by_rss(
     busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
 ) -> None:
@@ -82,6 +57,7 @@ def is_alive(pid: str) -> bool:
     return Path(f"/proc/{pid}/statm").exists()
 
 
+@every_process
 def test_back_to_the_choice_and_on(
     busy: subprocess.Popen[str], small: subprocess.Popen[str], terminal: Callable[..., Terminal]
 ) -> None:
@@ -103,6 +79,7 @@ def test_back_to_the_choice_and_on(
     shown.wait_for("status 0")
 
 
+@every_process
 def test_another_process_after_one_has_ended(
     busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
 ) -> None:
@@ -229,12 +206,6 @@ def test_half_a_terminal_gets_plain_tables(busy: subprocess.Popen[str], plain: i
     assert (b"remote frees" in drawn) == (plain != 1)
 
 
-def child_of(shown: Terminal) -> int:
-    """The tool's PID: the terminal's shell has one child."""
-    shell = shown.tmux("list-panes", "-F", "#{pane_pid}").strip()
-    return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
-
-
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_leave_the_terminal_as_it_was(
     busy: subprocess.Popen[str], terminal: Callable[..., Terminal], name: str
@@ -242,7 +213,7 @@ def test_signals_leave_the_terminal_as_it_was(
     number = signal.Signals[name]
     shown = terminal("top", busy.pid)
     shown.wait_for("remote frees", "tiny")
-    os.kill(child_of(shown), number)
+    os.kill(shown.child(), number)
     if number != signal.SIGINT:  # after that sh ends, too
         text = shown.wait_for(f"status {128 + number}")
         assert "remote frees" not in text, "the screen that was there before is back"
@@ -253,7 +224,7 @@ def test_signals_leave_the_terminal_as_it_was(
 def test_a_terminal_that_disappears(busy: subprocess.Popen[str], terminal: Callable[..., Terminal]) -> None:
     shown = terminal("top", busy.pid)
     shown.wait_for("remote frees")
-    pid = child_of(shown)
+    pid = shown.child()
     shown.tmux("kill-server")
     wait_until(lambda: not is_alive(str(pid)), "top lives on without its terminal")
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 import subprocess
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,67 +14,10 @@ from hakmem.views.top import ChooseProcess, TopApp
 from hakmem.views.watching import VIEWS
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
-from tool.processes import TOOL, hakmem, running, tool_environment, wait_until
+from tool.processes import hakmem, running
+from tool.terminals import COLUMNS, ROWS, Terminal, terminal, until
 
-pytestmark = pytest.mark.alone
-
-COLUMNS, ROWS = 100, 30
-
-
-class Terminal:
-    """A command in a terminal of its own."""
-
-    def __init__(self, command: list[str], columns: int = COLUMNS, rows: int = ROWS) -> None:
-        self.socket = f"hakmem-{uuid.uuid4().hex[:8]}"
-        line = f"{shlex.join(command)}; echo status $?; sleep 60"
-        environment = tool_environment() | {"TERM": "xterm-256color"}
-        environment.pop("COLUMNS")  # the terminal knows its width itself
-        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), line, environment=environment)
-
-    def tmux(self, *words: str, environment: dict[str, str] | None = None) -> str:
-        """One command of tmux."""
-        step = subprocess.run(
-            ["tmux", "-L", self.socket, "-f", "/dev/null", *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return step.stdout
-
-    def screen(self) -> str:
-        """What it shows now."""
-        return self.tmux("capture-pane", "-p")
-
-    def press(self, *keys: str) -> None:
-        """As a user does."""
-        self.tmux("send-keys", *keys)
-
-    def wait_for(self, *texts: str) -> str:
-        """The screen as soon as it shows all of these."""
-        shown = [""]
-
-        def is_there() -> bool:
-            shown[0] = self.screen()
-            return all(text in shown[0] for text in texts)
-
-        wait_until(is_there, f"the terminal never shows {texts!r}")
-        return shown[0]
-
-
-@pytest.fixture
-def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
-    """terminal("top", …): the tool in a terminal; ended with the test."""
-    program("tmux")
-    opened: list[Terminal] = []
-
-    def start(*arguments: object) -> Terminal:
-        opened.append(Terminal([*TOOL, *map(str, arguments)]))
-        return opened[-1]
-
-    yield start
-    for one in opened:
-        one.tmux("kill-server")
+__all__ = ["terminal"]
 
 
 # ---- in a terminal ----------------------------------------------------------------------------------
@@ -111,6 +52,7 @@ def test_process_that_ends(lib: Path, busy_program: Path, terminal: Callable[...
     shown.wait_for("status 0")
 
 
+@pytest.mark.alone  # the list has every process on hakmem
 def test_choice_among_processes(
     busy: subprocess.Popen[str], lib: Path, busy_program: Path, terminal: Callable[..., Terminal]
 ) -> None:
@@ -148,15 +90,6 @@ def by_pilot(pids: list[int], act: Callable[[TopApp, Pilot[None]], object]) -> N
             await act(app, pilot)  # type: ignore[misc]
 
     asyncio.run(run())
-
-
-async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
-    """Waits for what the app does by itself."""
-    for _ in range(200):
-        if is_so():
-            return
-        await pilot.pause(0.05)
-    pytest.fail("the app did not come so far")
 
 
 def column(app: TopApp, place: int) -> list[str]:

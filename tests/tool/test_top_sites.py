@@ -8,7 +8,8 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,54 +21,21 @@ from hakmem.views.top import TABS, TopApp
 from hakmem.views.top_sites import SITES
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
-from tool.processes import TOOL, hakmem, running, wait_until
-from tool.test_top import Terminal, until
+from tool.leases import ends_by_itself
+from tool.processes import hakmem, running, wait_until
+from tool.terminals import Terminal, terminal, until
 
-pytestmark = pytest.mark.alone
+__all__ = ["terminal"]
 
 KEEPS = "keeps (sites.c:"
-PATIENCE_S = 90.0
 UNNAMED = re.compile(r"sites\S*\+0x")
-LEASE_PATIENCE_S = 40.0  # longer than the lease
 TAB = str(TABS.index(SITES) + 1)
 
 
-class Patient(Terminal):
-    """On a machine that others use, too."""
-
-    def wait_for(self, *texts: str) -> str:
-        shown = [""]
-
-        def is_there() -> bool:
-            shown[0] = self.screen()
-            words = " ".join(shown[0].split())
-            return all(text in words for text in texts)
-
-        try:
-            wait_until(is_there, "", PATIENCE_S)
-        except pytest.fail.Exception:
-            pytest.fail(f"the terminal never shows {texts!r}, but\n{shown[0]}")
-        return " ".join(shown[0].split())
-
-
 @pytest.fixture
-def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Patient]]:
-    program("tmux")
-    opened: list[Patient] = []
-
-    def start(*arguments: object, columns: int = 130, rows: int = 30, variable: str = "A=1") -> Patient:
-        opened.append(Patient(["env", variable, *TOOL, *map(str, arguments)], columns, rows))
-        return opened[-1]
-
-    yield start
-    for one in opened:
-        subprocess.run(["tmux", "-L", one.socket, "kill-server"], capture_output=True, check=False)
-
-
-@pytest.fixture
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
-        yield process
+def wide(terminal: Callable[..., Terminal]) -> Callable[..., Terminal]:
+    """Call stacks are long."""
+    return partial(terminal, columns=130)
 
 
 def has_profile(pid: int) -> bool:
@@ -79,9 +47,9 @@ def has_profile(pid: int) -> bool:
 
 @pytest.mark.parametrize("variable", ["A=1", "NO_COLOR=1"])
 def test_switched_on_shown_and_switched_off(
-    sites: subprocess.Popen[str], terminal: Callable[..., Patient], variable: str
+    sites: subprocess.Popen[str], wide: Callable[..., Terminal], variable: str
 ) -> None:
-    shown = terminal("top", sites.pid, "--interval", "200ms", variable=variable)
+    shown = wide("top", sites.pid, "--interval", "200ms", variable=variable)
     shown.wait_for("tiny", f"{TAB} sites", "o profile")
     shown.press(TAB)
     shown.wait_for("No heap profile is on", "o switches one on", "off again when you leave top")
@@ -89,15 +57,15 @@ def test_switched_on_shown_and_switched_off(
     shown.press("o")
     shown.wait_for(KEEPS, "95 % interval", "A heap profile is on", "so does leaving top", "one in")
     row = re.compile(r"[\d.]+ [KM]iB +\+[\d.]+ [KM]iB +keeps \(sites.c:\d+\) ← main")
-    wait_until(lambda: row.search(shown.screen()), "it does not grow", PATIENCE_S)
+    wait_until(lambda: row.search(shown.screen()), "it does not grow")
     assert has_profile(sites.pid)
     shown.press("q")
     shown.wait_for("status 0")
     wait_until(lambda: not has_profile(sites.pid), "it stays on")
 
 
-def test_switched_off_by_the_key(sites: subprocess.Popen[str], terminal: Callable[..., Patient]) -> None:
-    shown = terminal("top", sites.pid, "--interval", "200ms")
+def test_switched_off_by_the_key(sites: subprocess.Popen[str], wide: Callable[..., Terminal]) -> None:
+    shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
     shown.press("o")  # from another table: only shows this one
     shown.wait_for("No heap profile is on")
@@ -108,11 +76,9 @@ def test_switched_off_by_the_key(sites: subprocess.Popen[str], terminal: Callabl
     assert not has_profile(sites.pid)
 
 
-def test_a_profile_that_was_on_stays_on(
-    sites: subprocess.Popen[str], terminal: Callable[..., Patient]
-) -> None:
+def test_a_profile_that_was_on_stays_on(sites: subprocess.Popen[str], wide: Callable[..., Terminal]) -> None:
     hakmem("profile", sites.pid, "--on")
-    shown = terminal("top", sites.pid, "--interval", "200ms")
+    shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
     shown.press(TAB)
     shown.wait_for(KEEPS, "It was on already, and stays on.")
@@ -121,10 +87,11 @@ def test_a_profile_that_was_on_stays_on(
     assert has_profile(sites.pid)
 
 
+@pytest.mark.alone  # the list has every process on hakmem
 def test_the_other_process_is_left_as_it_was(
-    sites: subprocess.Popen[str], busy: subprocess.Popen[str], terminal: Callable[..., Patient]
+    sites: subprocess.Popen[str], busy: subprocess.Popen[str], wide: Callable[..., Terminal]
 ) -> None:
-    shown = terminal("top", sites.pid, "--interval", "200ms", rows=70)
+    shown = wide("top", sites.pid, "--interval", "200ms", rows=70)
     shown.wait_for("tiny")
     shown.press(TAB, "o")
     shown.wait_for(KEEPS)
@@ -139,25 +106,25 @@ def test_the_other_process_is_left_as_it_was(
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_whatever_ends_top_ends_the_profile(
-    sites: subprocess.Popen[str], terminal: Callable[..., Patient], name: str
+    sites: subprocess.Popen[str], wide: Callable[..., Terminal], name: str
 ) -> None:
     """Killed, it cannot; then the lease does."""
-    shown = terminal("top", sites.pid, "--interval", "200ms")
+    shown = wide("top", sites.pid, "--interval", "200ms")
     shown.wait_for("tiny")
     shown.press(TAB, "o")
     shown.wait_for(KEEPS)
-    os.kill(child_of(shown), signal.Signals[name])
-    wait_until(lambda: not has_profile(sites.pid), "it stays on", LEASE_PATIENCE_S)
+    child = shown.child()
+    os.kill(child, signal.Signals[name])
+    wait_until(lambda: not Path(f"/proc/{child}/statm").exists(), "top goes on")
+    if name == "SIGKILL":
+        assert ends_by_itself(sites.pid)
+    else:
+        wait_until(lambda: not has_profile(sites.pid), "it stays on")
 
 
-def child_of(shown: Terminal) -> int:
-    shell = shown.tmux("list-panes", "-F", "#{pane_pid}").strip()
-    return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
-
-
-def test_refusal(compiled: Callable[..., Path], lib: Path, terminal: Callable[..., Patient]) -> None:
-    with running([compiled("sites")], lib, {"HAKMEM_PROFILE": "never"}) as process:
-        shown = terminal("top", process.pid, "--interval", "200ms")
+def test_refusal(sites_program: Path, lib: Path, wide: Callable[..., Terminal]) -> None:
+    with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
+        shown = wide("top", process.pid, "--interval", "200ms")
         shown.wait_for("tiny")
         shown.press(TAB, "o")
         shown.wait_for("refuses heap profiles: it was started with HAKMEM_PROFILE=never")
@@ -166,9 +133,9 @@ def test_refusal(compiled: Callable[..., Path], lib: Path, terminal: Callable[..
 
 
 @pytest.mark.parametrize("columns", [80, 60, 40, 24])
-def test_narrow(sites: subprocess.Popen[str], terminal: Callable[..., Patient], columns: int) -> None:
+def test_narrow(sites: subprocess.Popen[str], wide: Callable[..., Terminal], columns: int) -> None:
     """What does not fit can be scrolled to; the bytes stay."""
-    shown = terminal("top", sites.pid, "--interval", "200ms", columns=columns, rows=45)
+    shown = wide("top", sites.pid, "--interval", "200ms", columns=columns, rows=45)
     shown.wait_for("tiny"[:2], str(sites.pid))
     shown.press(TAB, "o")
     shown.wait_for("A heap profile is on", "bytes", "MiB")
@@ -178,7 +145,7 @@ def test_narrow(sites: subprocess.Popen[str], terminal: Callable[..., Patient], 
         shown.press("Right")
         return "share" in shown.screen()
 
-    wait_until(is_at_the_end, "the last column never comes", PATIENCE_S)
+    wait_until(is_at_the_end, "the last column never comes")
     shown.wait_for("bytes", "share", "%")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -28,13 +27,12 @@ from hakmem.layout.memory import Memory
 from hakmem.target.demangle import cxx_name
 from hakmem.target.target import Target, open_process
 from tool.conftest import Stepper, Tool
+from tool.dumps import dumped, needs_gcore
+from tool.fuzz_world import SECONDS, SEED
 from tool.processes import hakmem, hakmem_json, running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 PID_MAX = int(Path("/proc/sys/kernel/pid_max").read_text())
-NO_GCORE = "gcore is missing (Debian's package gdb)"
-SECONDS = float(os.environ.get("FUZZ_TOOL_SECONDS", "5"))
-SEED = os.environ.get("FUZZ_TOOL_SEED", "1")
 SCAN = ("--no-profile",)
 COMMANDS = (["what"], ["leaks", *SCAN, "--wait", "50ms"], ["leaks", *SCAN, "--freeze"], ["what", "0x1000"])
 
@@ -55,7 +53,9 @@ def known_of(process: subprocess.Popen[str]) -> dict[str, tuple[str, int]]:
 
 def blocks_of(answer: dict[str, Any], kind: str, name: str = "") -> tuple[float, float, float]:
     """How many blocks of this content there are, and the ends of the interval."""
-    (row,) = (row for row in answer["contents"] if (row["kind"], row["name"]) == (kind, name))
+    rows = {(row["kind"], row["name"]): row for row in answer["contents"]}
+    assert (kind, name) in rows, (sorted(rows), answer["notes"])
+    row = rows[kind, name]
     whole = answer["live_blocks"]
     share = row["blocks_share"]
     return share["share"] * whole, share["low"] * whole, share["high"] * whole
@@ -133,11 +133,9 @@ def test_python_objects(lib: Path) -> None:
     assert {"str", "dict", "tuple", "function", "code", "type"} <= names.keys()
 
 
-@pytest.mark.skipif(not shutil.which("gcore"), reason=NO_GCORE)
+@needs_gcore
 def test_a_core_says_the_same(contents: subprocess.Popen[str], tmp_path: Path) -> None:
-    words = ["gcore", "-o", str(tmp_path / "core"), str(contents.pid)]
-    subprocess.run(words, capture_output=True, check=True, timeout=60)
-    core = tmp_path / f"core.{contents.pid}"
+    core = dumped(contents.pid, tmp_path)
     alive, dead = (hakmem_json("what", one, "--draws", "1000000") for one in (contents.pid, core))
     assert dead["is_core"]
     assert dead["live_blocks"] == alive["live_blocks"]

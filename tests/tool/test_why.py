@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import Mapping
+from tool.dumps import dumped, needs_gcore
 from tool.processes import hakmem, hakmem_json, redis_load, running, running_redis, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -265,15 +265,13 @@ def test_statically_linked(static_lib: Path, lib: Path, compile_c: Callable[...,
     assert of_blocks(answer, "live data", 64)["bytes"] == pytest.approx(6400000, abs=2 * PAGE)
 
 
+@needs_gcore
 def test_core(lib: Path, compile_c: Callable[..., Path], tmp_path: Path) -> None:
     """The same parts out of a dump of the same process, all of them estimates."""
-    if shutil.which("gcore") is None:
-        pytest.skip("gcore is missing (Debian's package gdb)")
     with running([compile_c(PROGRAMS / "known.c")], lib, NEVER_PURGED) as process:
         alive = hakmem_json("why", process.pid)
-        words = ["gcore", "-o", str(tmp_path / "core"), str(process.pid)]
-        subprocess.run(words, capture_output=True, check=True, timeout=60)
-    dead = hakmem_json("why", tmp_path / f"core.{process.pid}")
+        core = dumped(process.pid, tmp_path)
+    dead = hakmem_json("why", core)
     assert dead["is_core"]
     assert not [item for item in dead["lines"] if item["exact"]]
     assert {item["name"] for item in dead["lines"]} < {item["name"] for item in alive["lines"]}

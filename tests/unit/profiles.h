@@ -24,6 +24,18 @@ static inline void switch_off(void) {
   publish();
 }
 
+/* Blocks of the class that were handed out while a profile was on. */
+static inline uint64_t profiled(unsigned class) {
+  uint64_t blocks = 0;
+  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
+    const struct heap *heap = heap_of_owner(owner);
+    const struct class_counters *counters = load_relaxed(&heap->class_counters);
+    if (counters) blocks += load_relaxed(&counters[class].profiled_blocks);
+    if (class < SLAB_CLASS_COUNT) blocks -= heap->magazines[class].passes;
+  }
+  return blocks;
+}
+
 /* Sums over live samples of blocks of so many bytes (0: of all): what they stand for. */
 struct estimate {
   double bytes, blocks;

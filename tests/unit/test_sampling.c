@@ -67,15 +67,6 @@ static int miss_only(const void *unused) {
   return 0;
 }
 
-static uint64_t profiled(unsigned class) {
-  uint64_t blocks = 0;
-  for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
-    const struct class_counters *counters = load_relaxed(&heap_of_owner(owner)->class_counters);
-    if (counters) blocks += load_relaxed(&counters[class].profiled_blocks);
-  }
-  return blocks;
-}
-
 /* Sizes around R, from 8 bytes to Large ones: of each class the estimate comes near the exact count. */
 static int all_sizes(const void *unused) {
   enum { ROUNDS = 1500000 };

@@ -7,23 +7,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "frame_pointer.h"
 #include "stack/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { FRAMES_MAX = 200, ROUNDS = 20000, PAGE = 4096, STACK_PAGES = 8 };
-
-/* Code that no table describes, with any number in the frame pointer: as in a function that computes with it. */
-void call_with_frame_pointer(unsigned long value, void (*function)(void));
-__asm__(
-    ".text\n"
-    "call_with_frame_pointer:\n"
-    "  push %rbp\n"
-    "  mov %rdi, %rbp\n"
-    "  call *%rsi\n"
-    "  pop %rbp\n"
-    "  ret\n");
 
 static unsigned long seen, complete;
 

@@ -9,21 +9,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "frame_pointer.h"
 #include "stack/unwind.h"
 
 enum { PAGE = 4096, STACK_BYTES = 32 * PAGE, MADE_BYTES = 16 * PAGE, FRAMES_MAX = 100 };
 enum { NO_PLACE = 77 };
-
-/* Code that no table describes, with any number in the frame pointer: as in a function that computes with it. */
-void call_with_frame_pointer(unsigned long value, void (*function)(void));
-__asm__(
-    ".text\n"
-    "call_with_frame_pointer:\n"
-    "  push %rbp\n"
-    "  mov %rdi, %rbp\n"
-    "  call *%rsi\n"
-    "  pop %rbp\n"
-    "  ret\n");
 
 static unsigned long seen;
 

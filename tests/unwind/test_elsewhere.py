@@ -58,7 +58,7 @@ LINKS = ["", "-Wl,--eh-frame-hdr", "-static", "-static -Wl,--eh-frame-hdr"]
 def test_musl(link: str, tmp_path: Path) -> None:
     """Without a loader that tells of modules at any time, with tables and without an index of them.
 
-    The C library has none: a stack that reaches its start is complete, one that ends on the way through is not."""
+    The C library has none: a stack that reaches its start is complete, one that ends inside is not."""
     headers = tmp_path / "kernel"
     headers.mkdir()
     triplet = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout

@@ -193,6 +193,12 @@ class MemrayAttached(Memray):
         return self.read(folder)
 
 
+def collapsed(reader: str, program: Program, folder: Path) -> list[str]:
+    """The last heap that was written there: both tools are readers of gperftools' format."""
+    file = max(folder.glob("heap.*.heap"), key=lambda path: path.stat().st_mtime)
+    return output_of(reader, "--collapsed", "--inuse_space", program.words[0], file).splitlines()
+
+
 class Jemalloc(Tool):
     name = "jemalloc + jeprof"
     needs = "MALLOC_CONF=prof:true at its start"
@@ -209,11 +215,10 @@ class Jemalloc(Tool):
         return self.start(program, "prof:true,prof_active:false")
 
     def on(self, program: Program, folder: Path) -> Start:
-        return self.start(program, f"prof:true,prof_final:true,prof_prefix:{folder}/jeprof")
+        return self.start(program, f"prof:true,prof_final:true,prof_prefix:{folder}/heap")
 
     def report(self, program: Program, folder: Path) -> Iterable[str]:
-        file = max(folder.glob("jeprof.*.heap"), key=lambda path: path.stat().st_mtime)
-        return output_of("jeprof", "--collapsed", "--inuse_space", program.words[0], file).splitlines()
+        return collapsed("jeprof", program, folder)
 
 
 class Gperftools(Tool):
@@ -234,8 +239,7 @@ class Gperftools(Tool):
         return Start(start.words, start.environment | {"HEAPPROFILE": str(folder / "heap")})
 
     def report(self, program: Program, folder: Path) -> Iterable[str]:
-        file = max(folder.glob("heap.*.heap"), key=lambda path: path.stat().st_mtime)
-        return output_of("google-pprof", "--collapsed", "--inuse_space", program.words[0], file).splitlines()
+        return collapsed("google-pprof", program, folder)
 
 
 class Dhat(Tool):

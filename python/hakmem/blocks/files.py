@@ -23,6 +23,7 @@ class Files:
         self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self.mappings]
         self._opened: dict[str, tuple[ElfFile, int] | None] = {}
+        self.missing: set[str] = set()  # of a core: names of files that were asked for symbols in vain
 
     def mapping_at(self, address: int) -> Mapping | None:
         row = bisect_right(self._starts, address) - 1
@@ -112,6 +113,8 @@ class Files:
             file = file_of(self._target.process, mapping)
         else:
             file = memory.file_of(mapping) if isinstance(memory, CoreMemory) else None
+        if isinstance(memory, CoreMemory) and memory.is_missing(mapping):
+            self.missing.add(mapping.file_name)
         if file is None or not file.is_ours:
             return None
         try:

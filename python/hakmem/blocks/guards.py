@@ -24,7 +24,7 @@ FAULTS = ("read", "write", "access")  # their stacks begin at an instruction, al
 
 @dataclass(frozen=True)
 class GuardStack:
-    """Of what was done by whom; frames with names, inlined calls first."""
+    """What each thread did; frames with names, inlined calls first."""
 
     what: str
     thread_id: int

@@ -120,8 +120,8 @@ def _what_lives(
     blocks = block_map.live_blocks()
     if block_bytes is not None:
         blocks = of_class(block_map, blocks, block_bytes)
-    contents = Contents(block_map, Files(target, mappings_of(target)))
-    rows, classes = describe(block_map, contents, blocks, draws, examples)
+    files = Files(target, mappings_of(target))
+    rows, classes = describe(block_map, Contents(block_map, files), blocks, draws, examples)
     return What(
         **Whose.head_of(target),
         live_blocks=len(blocks),
@@ -130,7 +130,7 @@ def _what_lives(
         seconds=round(time.monotonic() - began_s, 3),
         rows=rows,
         classes=classes,
-        notes=notes_of(rows),
+        notes=notes_of(rows, files),
     )
 
 
@@ -186,9 +186,14 @@ def content_row(block_map: BlockMap, row: Row[Key], known: dict[int, Content], e
     )
 
 
-def notes_of(rows: Sequence[ContentRow]) -> list[str]:
+def notes_of(rows: Sequence[ContentRow], files: Files) -> list[str]:
     """What may be misunderstood."""
-    untouched = [row for row in rows if row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01]
-    if not untouched:
-        return []
-    return ["blocks that are not resident were never touched, or are swapped out: they are not read"]
+    notes = []
+    if any(row.kind is Kind.UNTOUCHED and row.of_bytes.share > 0.01 for row in rows):
+        notes.append("blocks that are not resident were never touched, or are swapped out: they are not read")
+    if files.missing:
+        notes.append(
+            f"no names of {', '.join(sorted(files.missing))}: not found where the core says, or another "
+            "build by now; name copies with --executable or --library"
+        )
+    return notes

@@ -349,10 +349,14 @@ def hardened(library: Path, level: int) -> list[Path]:
 
 
 def preload_list(libraries: list[Path], present: str) -> str:
-    """hakmem first, then the libraries of LD_PRELOAD."""
-    ours = {path.name for path in libraries}
-    others = [name for name in present.replace(":", " ").split() if Path(name).name not in ours]
+    """hakmem first, then the libraries of LD_PRELOAD, without other versions of hakmem (libhakmem.so.0)."""
+    ours = {_stem(path) for path in libraries}
+    others = [name for name in present.replace(":", " ").split() if _stem(Path(name)) not in ours]
     return ":".join([*map(str, libraries), *others])
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".so")[0]
 
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:

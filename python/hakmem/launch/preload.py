@@ -60,9 +60,11 @@ class Examined:
 
 
 def fortify_beside(library: Path) -> Path | None:
-    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
-    path = library.with_name(FORTIFY)
-    return path if path.is_file() else None
+    """The library that checks bounds in the C library's functions; None if it was not built (musl).
+
+    It lies beside the other where they are built, and in a folder of its own where they are installed."""
+    places = (library.with_name(FORTIFY), library.parent / "hakmem" / FORTIFY)
+    return next((path for path in places if path.is_file()), None)
 
 
 def resolve(word: str) -> Path:

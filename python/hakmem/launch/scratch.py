@@ -3,7 +3,7 @@
     hakmem-run-XXXXXXXX/owner        locked by the process that made it, and by those that inherit the lock
 
 A process that is killed cannot clean up; its lock ends with it, in whatever namespace of PIDs it was.  So
-whoever makes a folder first removes those of this user whose owner is locked by nobody."""
+each process that makes a folder first removes those of this user whose owner file no process has locked."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Scratch:
         while True:
             path = Path(tempfile.mkdtemp(prefix=PREFIX))
             lock = os.open(path / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with suppress(OSError):  # file systems without locks: then nobody removes it either
+            with suppress(OSError):  # file systems without locks: then no process removes it either
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if os.fstat(lock).st_nlink:
                 return cls(path, lock)
             os.close(lock)  # it looked like one without an owner
 
     def remove(self) -> None:
-        """By its owner, or by whom it has left it to."""
+        """By its owner, or by the process that inherited its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 

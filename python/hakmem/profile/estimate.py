@@ -184,7 +184,7 @@ def _unseen_share(whole: Estimate) -> float:
 
 
 def unseen_beside(part: Estimate) -> float:
-    """What others may hold of whom there is no sample, by the weight of these: 97.5 % have less."""
+    """What sites without a sample may hold, by the weight of these samples: 97.5 % have less."""
     return -math.log(TAIL) * part.variance / part.value if part.value > 0 else 0.0
 
 

@@ -22,9 +22,9 @@ from elftools.elf.segments import NoteSegment
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
-from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.elf import ElfFile, elf_of, open_elf
 from hakmem.target.elf_format import is_parser_error, parsing
-from hakmem.target.process import Mapping
+from hakmem.target.process import DELETED, Mapping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class CoreMemory(Memory):
         self.path = path
         self._executable = executable
         self._libraries = list(libraries)
+        self._paths: dict[str, Path | None] = {}
         self._data = _mapped(path)
         core = _core(path, self._data)
         with parsing(str(path)):
@@ -117,8 +118,8 @@ class CoreMemory(Memory):
         path = self._path_of(mapping)
         if path is None:
             raise HakmemError(
-                f"the core dump omits the contents of {mapping.path}, which was not found; "
-                f"name its copy with --library or --executable"
+                f"the core dump omits the contents of {mapping.path}, which was not found, or is another "
+                f"build by now; name its copy with --library or --executable"
             )
         data = _mapped(path)
         start = mapping.offset + address - mapping.start
@@ -131,15 +132,37 @@ class CoreMemory(Memory):
         path = self._path_of(mapping)
         return open_elf(path) if path else None
 
+    def is_missing(self, mapping: Mapping) -> bool:
+        """Neither the core nor this machine has the contents of the file."""
+        return mapping.is_file and self._path_of(mapping) is None
+
     def _path_of(self, mapping: Mapping) -> Path | None:
+        if mapping.path not in self._paths:
+            self._paths[mapping.path] = self._found_path(mapping)
+        return self._paths[mapping.path]
+
+    def _found_path(self, mapping: Mapping) -> Path | None:
         if self._executable is not None and mapping.path == self.executable_path:
             return self._executable
         for given in self._libraries:
             path = given / mapping.file_name if given.is_dir() else given
             if path.name == mapping.file_name and path.is_file():
                 return path
-        path = Path(mapping.path)
-        return path if path.is_file() else None
+        path = Path(mapping.path.removesuffix(DELETED))
+        return path if path.is_file() and self._is_same(path, mapping) else None
+
+    def _is_same(self, path: Path, mapping: Mapping) -> bool:
+        """By its build ID: programs are built and installed again while they run."""
+        was, now = _build_id(self._dumped_head(mapping)), _build_id(open_elf(path))
+        return was == now if was and now else not mapping.is_deleted
+
+    def _dumped_head(self, mapping: Mapping) -> ElfFile | None:
+        """The file's first pages, which have its headers and its build ID: dumped of all files."""
+        first = next((f.start for f in self._files if f.path == mapping.path and not f.offset), None)
+        piece = next((piece for piece in self._segments if piece.start == first), None)
+        if piece is None:
+            return None
+        return elf_of(self._data[piece.offset : piece.offset + piece.file_bytes], mapping.path)
 
     def _guess_executable(self) -> str:
         """The file that has the command's name; else the first one that is mapped."""
@@ -182,6 +205,13 @@ def _mapped(path: Path) -> mmap.mmap:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is empty"
         raise HakmemError(f"cannot read {path}: {reason}") from None
+
+
+def _build_id(file: ElfFile | None) -> str | None:
+    try:
+        return file.build_id if file is not None else None
+    except DamagedFileError:
+        return None
 
 
 def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has no types

@@ -192,10 +192,14 @@ class ElfFile:
 
     @cached_property
     def build_id(self) -> str | None:
+        """Headers only, which a core has: pyelftools would read sections to construct other segments."""
         with parsing(self.name):
-            for segment in self._elf.iter_segments():
-                if segment["p_type"] == "PT_NOTE":
-                    for note in segment.iter_notes():
+            from elftools.elf.segments import NoteSegment
+
+            for number in range(self._elf.num_segments()):
+                header = self._elf._get_segment_header(number)
+                if header["p_type"] == "PT_NOTE":
+                    for note in NoteSegment(header, self._elf.stream, self._elf).iter_notes():
                         if note["n_type"] == "NT_GNU_BUILD_ID":
                             return str(note["n_desc"])
         return None

@@ -12,6 +12,8 @@ from pathlib import Path
 from hakmem.base.errors import HakmemError
 
 NAME = "libhakmem.so"
+# Where it is installed: the loader's name, which stays through upgrades, then the linker's (libhakmem-dev).
+NAMES = (f"{NAME}.0", NAME)
 VARIABLE = "HAKMEM_LIBRARY"
 
 
@@ -26,7 +28,7 @@ def find_library() -> Path:
         return path
     for path in candidates():
         if path.is_file():
-            return path.resolve()
+            return path.parent.resolve() / path.name  # not the version's file: it goes with an upgrade
     raise HakmemError(
         f"{NAME} not found; build it (make), install it (sudo make install), "
         f"or set {VARIABLE}=/path/{NAME}"
@@ -43,7 +45,7 @@ def candidates() -> Iterator[Path]:
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     for root in (prefix, Path("/usr/local"), Path("/usr")):
         for folder in ("lib", f"lib/{multiarch}", "lib64"):
-            yield root / folder / NAME
+            yield from (root / folder / name for name in NAMES)
     yield from _known_to_loader()
 
 
@@ -52,6 +54,6 @@ def _known_to_loader() -> Iterator[Path]:
         if Path(ldconfig).exists():
             step = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
             for line in step.stdout.splitlines():
-                if line.strip().startswith(f"{NAME} "):
+                if line.strip().startswith(tuple(f"{name} " for name in NAMES)):
                     yield Path(line.rpartition("=> ")[2])
             return

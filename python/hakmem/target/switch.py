@@ -19,14 +19,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.layout.heaps import FIRST_HEAP_NUMBER, heap_addresses, heap_column
 from hakmem.layout.schema import MAGIC
-from hakmem.layout.structures import heap_addresses, read_heaps
+from hakmem.layout.structures import Words
 from hakmem.target.access import gone, refused
 from hakmem.target.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CONTROL, STATE = "profile_control", "profile_state"
 NS_PER_MS, MS_PER_S = 1_000_000, 1000
@@ -131,12 +136,17 @@ class Switch:
 
     def followed(self) -> Followed:
         """Which running threads have seen the last change."""
-        schema, memory = self.target.schema, self.target.memory
-        heaps = read_heaps(memory, schema, self.target.pid)
-        # The starter heap has no thread, and never follows.
-        is_running = (heaps["owner"]["state"] == schema.constant("owner_running")) & (heaps["thread_id"] != 0)
-        seen = heaps["profile_generation"] == self._record()["generation"]
+        heaps = heap_addresses(self.target.memory, self.target.schema)
+        # The starter heap has no thread, and never follows; the first thread's number is not asked for.
+        has_thread = self._column(heaps, "thread_id") != 0
+        has_thread |= self._column(heaps, "owner", "number") == FIRST_HEAP_NUMBER
+        state = self._column(heaps, "owner", "state")
+        is_running = (state == self.target.schema.constant("owner_running")) & has_thread
+        seen = self._column(heaps, "profile_generation") == self._record()["generation"]
         return Followed(int(is_running.sum()), int((is_running & seen).sum()))
+
+    def _column(self, heaps: Words, *path: str) -> NDArray[Any]:
+        return heap_column(self.target.memory, self.target.schema, heaps, *path)
 
     def wait_followed(self, patience_s: float = PATIENCE_S) -> Followed:
         """Until all running threads have, or for so long: a thread that does not allocate follows later.
@@ -175,10 +185,9 @@ class Switch:
         schema.need("heap", "poke")
         place, value = schema.records["heap"].fields["poke"], schema.constant("heap_poke")
         addresses = heap_addresses(self.target.memory, schema)
-        states = self.target.memory.records(addresses, schema.dtype("heap"))["owner"]["state"]
         running = [schema.constant("owner_running"), schema.constant("owner_dormant")]
-        for address in addresses[np.isin(states, running)].tolist():
-            self._write(address + place.offset, bytes([value]))
+        wanted = addresses[np.isin(self._column(addresses, "owner", "state"), running)]
+        self._write(bytes([value]), *(wanted + np.uint64(place.offset)).tolist())
 
     def _record(self) -> np.void:
         found: np.void = self.target.memory.array(self._address, self.target.schema.dtype(CONTROL), 1)[0]
@@ -188,16 +197,17 @@ class Switch:
         field = self._fields[name]
         if field.meta.role != "writable":
             raise HakmemError(f"hakmem in process {self.target.pid} does not permit writing {name}")
-        self._write(self._address + field.offset, value.to_bytes(field.element_bytes, sys.byteorder))
+        self._write(value.to_bytes(field.element_bytes, sys.byteorder), self._address + field.offset)
 
-    def _write(self, address: int, data: bytes) -> None:
+    def _write(self, data: bytes, *addresses: int) -> None:
         """Into the memory that the descriptor was opened for, where the library's block still is."""
         try:
-            if os.pread(self._file, len(MAGIC), self.target.address) != MAGIC:
+            is_there = os.pread(self._file, len(MAGIC), self.target.address) == MAGIC
+            # Of memory that is gone each call ends at once, with nothing.
+            if not is_there or not all(os.pwrite(self._file, data, address) for address in addresses):
                 raise ProcessGoneError(
                     f"process {self.target.pid} ended, or runs another program now: nothing was written"
                 )
-            os.pwrite(self._file, data, address)
         except OSError as error:
             self.target.check_same()
             if error.errno in (errno.EPERM, errno.EACCES):

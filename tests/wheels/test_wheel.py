@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from hakmem import __version__
-from packages.conftest import Environment, built, make_environment
 from preload import preload_environment, served
 from tool.processes import running
+from wheels.conftest import Environment, built, make_environment
 
 GLIBC_MAX = (2, 28)
 LIBRARIES = {"hakmem/lib/libhakmem.so", "hakmem/lib/libhakmem-fortify.so"}

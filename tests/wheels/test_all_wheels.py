@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from hakmem import __version__
-from packages.conftest import Environment, built, make_environment
 from preload import clean_environment, served
+from wheels.conftest import Environment, built, make_environment
 
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = TESTS / "concurrency" / "blocks_outlive_thread.c"

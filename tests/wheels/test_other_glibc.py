@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from kernels.kernels import CannotFetchError
 from kernels.programs import PROGRAMS, Program
-from packages.glibcs import GLIBCS, Glibc, Root, fetch
 from preload import clean_environment, served
+from wheels.glibcs import GLIBCS, Glibc, Root, fetch
 
 TESTS = Path(__file__).resolve().parents[1]
 IS_FULL = os.environ.get("GLIBCS") == "all"

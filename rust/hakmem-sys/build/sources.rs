@@ -1,0 +1,75 @@
+//! Which C sources there are: the rules of cmake/sources.cmake (tests/packages/test_crate.py compares the outcome).
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Not for a program that hakmem is linked into: a library of its own, and what only libhakmem.so has.
+const NEVER: [&str; 3] = [
+    "src/fortify/",
+    "src/api/override_threads.c",
+    "src/api/override_prctl.c",
+];
+/// The C library's names.
+const OVERRIDE: &str = "src/api/override";
+/// Large static arrays, which come last.
+const LARGE_ARRAYS: [&str; 8] = [
+    "options",
+    "arena",
+    "large",
+    "big",
+    "cgroup",
+    "guarded",
+    "unwind_cache",
+    "unwind_index",
+];
+
+/// Where `src`, `include` and `cmake` are: beside this in the packed crate, else in the tree above.
+pub fn tree() -> PathBuf {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let packed = here.join("c");
+    if packed.is_dir() {
+        packed
+    } else {
+        here.join("../..")
+    }
+}
+
+/// In the linker's order.
+pub fn all(tree: &Path, with_override: bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    add_folder(&tree.join("src"), &mut found);
+    found.sort();
+    found.retain(|path| {
+        let name = name_in(tree, path);
+        let is_override = name.starts_with(OVERRIDE) && !with_override;
+        !is_override && !NEVER.iter().any(|left_out| name.starts_with(left_out))
+    });
+    let (last, mut first): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|path| has_large_array(path));
+    first.extend(last);
+    first
+}
+
+fn add_folder(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("hakmem-sys: cannot read {}: {error}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            add_folder(&path, found);
+        } else if path.extension().map_or(false, |ending| ending == "c") {
+            found.push(path);
+        }
+    }
+}
+
+fn name_in(tree: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(tree).expect("found there");
+    inside.to_string_lossy().into_owned()
+}
+
+fn has_large_array(path: &Path) -> bool {
+    path.file_stem()
+        .and_then(|stem| stem.to_str())
+        .map_or(false, |stem| LARGE_ARRAYS.contains(&stem))
+}

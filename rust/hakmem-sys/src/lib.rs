@@ -1,0 +1,101 @@
+//! hakmem's C functions, from `hakmem/hakmem.h`, whose sources this crate compiles and links.
+//!
+//! Rust programs use the crate [`hakmem`](https://docs.rs/hakmem), which is an allocator of Rust's over these.
+//!
+//! Rules that hold for every function here, unless it says otherwise: sizes and alignments are in bytes, and sizes above
+//! `isize::MAX` are refused; every function may be called from any thread at any time, but not from a signal handler; a
+//! block may be freed by any thread; on failure a function that allocates returns null and sets `errno` to ENOMEM, and
+//! the block that it was given stays valid and unchanged.
+//!
+//! # Features
+//!
+//! * `override` replaces the C library's `malloc`, `free` and their relatives, and C++'s `operator new` and `delete`, in
+//!   the whole program. Without it all names begin with `hak_`, and the C library's malloc serves C code as before.
+//! * `debug` compiles hakmem with its assertions: for tests.
+#![no_std]
+#![warn(missing_docs)]
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    target_endian = "little"
+)))]
+compile_error!(
+    "hakmem is for Linux on 64-bit little-endian processors (x86-64, aarch64): use it under \
+     [target.'cfg(all(target_os = \"linux\", target_pointer_width = \"64\"))'.dependencies], and the system's allocator \
+     elsewhere"
+);
+
+use core::ffi::c_void;
+
+/// C's `int`.
+#[allow(non_camel_case_types)]
+pub type c_int = i32;
+
+/// C's `char`, which has a sign on some processors.
+#[cfg(target_arch = "x86_64")]
+#[allow(non_camel_case_types)]
+pub type c_char = i8;
+/// C's `char`, which has a sign on some processors.
+#[cfg(not(target_arch = "x86_64"))]
+#[allow(non_camel_case_types)]
+pub type c_char = u8;
+
+include!(concat!(env!("OUT_DIR"), "/figures.rs"));
+
+// tests/packages/test_crate.py compares these with the header, and that all of it is here.
+extern "C" {
+    /// A block of at least `size` bytes, uninitialised, aligned to 16 (to 8 when `size` is 8 or less). Of 0 bytes it is
+    /// a unique block that must be freed.
+    pub fn hak_malloc(size: usize) -> *mut c_void;
+    /// A zeroed block for `count` objects of `size` bytes; null when their product overflows.
+    pub fn hak_calloc(count: usize, size: usize) -> *mut c_void;
+    /// Resizes a block, which may move. Of null it is `hak_malloc`; to 0 bytes it frees the block and returns null.
+    pub fn hak_realloc(block: *mut c_void, size: usize) -> *mut c_void;
+    /// As `hak_realloc` to `count * size` bytes; an overflowing product is refused.
+    pub fn hak_reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void;
+    /// Gives a block back; null is allowed, errno is preserved. An invalid or doubly freed pointer ends the program with
+    /// one line on standard error.
+    pub fn hak_free(block: *mut c_void);
+    /// As `hak_free`, of a block that was asked for, or last resized to, with this size; another size is reported.
+    pub fn hak_free_sized(block: *mut c_void, size: usize);
+    /// The same of one with an alignment.
+    pub fn hak_free_aligned_sized(block: *mut c_void, alignment: usize, size: usize);
+    /// A block whose address is a multiple of `alignment`; null and EINVAL unless that is a power of two.
+    pub fn hak_aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
+    /// The same, zeroed, for `count` objects of `size` bytes.
+    pub fn hak_aligned_calloc(alignment: usize, count: usize, size: usize) -> *mut c_void;
+    /// Stores an aligned block in `*out` and returns 0, or returns EINVAL or ENOMEM and leaves it alone.
+    pub fn hak_posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int;
+    /// As `hak_aligned_alloc`, but an alignment that is no power of two is rounded up to one.
+    pub fn hak_memalign(alignment: usize, size: usize) -> *mut c_void;
+    /// A block aligned to the page size.
+    pub fn hak_valloc(size: usize) -> *mut c_void;
+    /// The same, of whole pages.
+    pub fn hak_pvalloc(size: usize) -> *mut c_void;
+    /// Bytes that may be used at a block; 0 for null.
+    pub fn hak_malloc_usable_size(block: *const c_void) -> usize;
+    /// The usable size that `hak_malloc(size)` would give.
+    pub fn hak_good_size(size: usize) -> usize;
+    /// As `hak_realloc`, and every byte beyond the old usable size reads as zero.
+    pub fn hak_rezalloc(block: *mut c_void, size: usize) -> *mut c_void;
+    /// As `hak_malloc`, for a site of the caller's choice: Large and Big blocks are cached by it.
+    pub fn hak_malloc_site(size: usize, site: u32) -> *mut c_void;
+    /// Resizes a block without moving it, or returns null when that is impossible.
+    pub fn hak_expand(block: *mut c_void, size: usize) -> *mut c_void;
+    /// Gives free memory back to the system: what is old, or with `force` all; returns the bytes.
+    pub fn hak_purge(force: bool) -> usize;
+    /// Switches this process's heap profile on, with a sample in about `period_bytes` allocated bytes (0: adapts). False
+    /// when it was refused.
+    pub fn hak_profile_start(period_bytes: usize) -> bool;
+    /// Switches it off.
+    pub fn hak_profile_stop();
+    /// Whether a pointer lies in memory that hakmem uses for blocks.
+    pub fn hak_owns(pointer: *const c_void) -> bool;
+    /// "major.minor.patch", a constant.
+    pub fn hak_version() -> *const c_char;
+    /// Writes a report to a file descriptor.
+    pub fn hak_stats_print(fd: c_int);
+    /// Writes the same figures as JSON, NUL-terminated; returns the length that the whole text has without its NUL.
+    pub fn hak_stats_json(buffer: *mut c_char, buffer_bytes: usize) -> usize;
+}

@@ -1,0 +1,89 @@
+/* hak_profile_start and hak_profile_stop switch the process's heap profile: of this thread at once, of another when it next
+ * allocates; with HAKMEM_PROFILE=never it is refused. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "hakmem/hakmem.h"
+
+enum { BLOCKS = 1000, BYTES = 1000, TEXT_BYTES = 1 << 16 };
+
+/* Bytes in live samples, as the report has them. */
+static unsigned long sampled_bytes(void) {
+  static char text[TEXT_BYTES];
+  static const char name[] = "\"sampled_live_bytes\":";
+  CHECK(hak_stats_json(text, sizeof text) < sizeof text);
+  const char *at = strstr(text, name);
+  CHECK(at != NULL);
+  return strtoul(at + sizeof name - 1, NULL, 10);
+}
+
+static void *blocks[BLOCKS];
+
+static void take(void) {
+  for (size_t i = 0; i < BLOCKS; i++) {
+    blocks[i] = hak_malloc(BYTES);
+    CHECK(blocks[i] != NULL);
+  }
+}
+
+static void give(void) {
+  for (size_t i = 0; i < BLOCKS; i++) hak_free(blocks[i]);
+}
+
+static atomic_int step; /* of the other thread: what it shall do, and that it has */
+
+static void *other_thread(void *unused) {
+  for (int next = 1; next <= 3; next += 2) {
+    take();
+    give();
+    if (next == 3) take(); /* the profile is on now */
+    atomic_store(&step, next);
+    while (atomic_load(&step) != next + 1) sched_yield();
+  }
+  give();
+  return unused;
+}
+
+static void check_other_thread(void) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+  while (atomic_load(&step) != 1) sched_yield();
+  CHECK(sampled_bytes() == 0);
+  CHECK(hak_profile_start(64));
+  atomic_store(&step, 2);
+  while (atomic_load(&step) != 3) sched_yield();
+  CHECK(sampled_bytes() >= (BLOCKS - 10) * BYTES);
+  hak_profile_stop();
+  atomic_store(&step, 4);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(sampled_bytes() == 0);
+}
+
+int main(void) {
+  const char *option = getenv("HAKMEM_PROFILE");
+  if (option && strcmp(option, "never") == 0) {
+    CHECK(!hak_profile_start(64));
+    take();
+    CHECK(sampled_bytes() == 0);
+    hak_profile_stop();
+    return 0;
+  }
+  take();
+  give();
+  CHECK(hak_profile_start(64));
+  take();
+  CHECK(sampled_bytes() >= (BLOCKS - 10) * BYTES);
+  give();
+  hak_profile_stop();
+  take();
+  CHECK(sampled_bytes() == 0);
+  give();
+  check_other_thread();
+  CHECK(hak_profile_start(0)); /* again, at the rate that adapts */
+  hak_profile_stop();
+  return 0;
+}

@@ -1,0 +1,221 @@
+"""The Rust crates, as they would be uploaded: what is in them, how they compile, a program on them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packages.rust_crates import PATIENCE_S, ROOT, Packed, pack, packed
+from preload import clean_environment
+
+SYS = ROOT / "rust" / "hakmem-sys"
+# Rust's type in a declaration → C's.
+TYPES = {
+    "*mut c_void": "void *",
+    "*const c_void": "const void *",
+    "*mut *mut c_void": "void **",
+    "*mut c_char": "char *",
+    "*const c_char": "const char *",
+    "usize": "size_t",
+    "u32": "uint32_t",
+    "c_int": "int",
+    "bool": "bool",
+    "": "void",
+}
+# What a build says that is not a question of the code it makes: where files are, warnings, debug information.
+NOT_CODE = re.compile(r"-I|-W|-w$|-g|-M[DTF]")
+# What is so anyway, and is said or not.
+IMPLIED = {"-m64", "-march=x86-64", "-std=gnu17"}
+# Declared in the header under another project's names.
+OF_HARDENED_MALLOC = {"malloc_object_size", "malloc_object_size_fast"}
+SAMPLED_SHARE = 0.3  # of what a site holds that an estimate may be off: one sample in 4 KiB
+
+
+@pytest.fixture(scope="module")
+def crates() -> Packed:
+    return packed()
+
+
+# ---- what is in them -----------------------------------------------------------------------------------
+
+
+def names_in(file: Path) -> set[str]:
+    with tarfile.open(file) as archive:
+        return {name.split("/", 1)[1] for name in archive.getnames()}
+
+
+def test_they_hold_the_sources_of_the_tree(crates: Packed) -> None:
+    words = [
+        "git",
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "src",
+        "include",
+        "cmake/whole.ld",
+    ]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    names = names_in(crates.files["hakmem-sys"])
+    assert {name.removeprefix("c/") for name in names if name.startswith("c/")} == set(listed)
+    for name in listed:
+        assert (crates.unpacked("hakmem-sys") / "c" / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+@pytest.mark.parametrize("crate", ["hakmem-sys", "hakmem"])
+def test_they_hold_what_a_user_looks_for(crate: str, crates: Packed) -> None:
+    assert {"Cargo.toml", "LICENSE", "README.md", "src/lib.rs"} <= names_in(crates.files[crate])
+
+
+def test_the_same_tree_gives_the_same_bytes(crates: Packed, tmp_path: Path) -> None:
+    again = pack(tmp_path)
+    assert {name: file.read_bytes() for name, file in again.items()} == {
+        name: file.read_bytes() for name, file in crates.files.items()
+    }
+
+
+# ---- the declarations ----------------------------------------------------------------------------------
+
+
+def declarations() -> dict[str, str]:
+    """Name → how C would declare what src/lib.rs declares."""
+    text = (SYS / "src/lib.rs").read_text()
+    found = re.findall(r"pub fn (\w+)\(([^)]*)\)(?: -> ([^;]+))?;", text)
+    as_c = {}
+    for name, parameters, result in found:
+        types = [TYPES[one.split(": ", 1)[1].strip()] for one in filter(str.strip, parameters.split(","))]
+        as_c[name] = f"extern {TYPES[result.strip()]} {name}({', '.join(types) or 'void'});"
+    return as_c
+
+
+def test_declarations_are_those_of_the_header(cc: str) -> None:
+    """The compiler compares them: of two declarations of a name that differ it refuses the second."""
+    declared = declarations()
+    header = (ROOT / "include/hakmem/hakmem.h").read_text()
+    exported = set(re.findall(r"^HAK_EXPORT [^;]*?\b(\w+)\(", header, re.MULTILINE))
+    assert set(declared) == exported - OF_HARDENED_MALLOC
+    text = '#include "hakmem/hakmem.h"\n' + "\n".join(declared.values()) + "\n"
+    words = [cc, "-std=c17", "-Werror", "-Iinclude", "-x", "c", "-fsyntax-only", "-"]
+    step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    assert step.returncode == 0, step.stderr
+
+
+# ---- how it compiles -----------------------------------------------------------------------------------
+
+
+def flags(words: list[str]) -> set[str]:
+    """Of one compilation, what decides about the code."""
+    rest = iter(words)
+    kept = set()
+    for word in rest:
+        if word in ("-o", "-I", "-isystem", "-MF", "-MT"):
+            next(rest)
+        elif word.startswith("-") and word != "-c" and not NOT_CODE.match(word):
+            kept.add(word)
+    return kept - IMPLIED
+
+
+def source(words: list[str]) -> str:
+    (path,) = (word for word in words if word.endswith(".c") and "/src/" in word)
+    return path.rsplit("/src/", 1)[1]
+
+
+def compiled_by_cmake() -> list[list[str]]:
+    """What is in libhakmem.a, but for the C library's names; in the linker's order."""
+    commands = json.loads((ROOT / "build/compile_commands.json").read_text())
+    objects = [shlex.split(one["command"])[1:] for one in commands if "hakmem_objects.dir" in one["command"]]
+    assert objects, "build/compile_commands.json knows no hakmem_objects"
+    return [words for words in objects if not source(words).startswith("api/override")]
+
+
+def test_it_is_compiled_as_cmake_does(crates: Packed, lib: Path) -> None:
+    """The same sources, by the same flags, in the same order."""
+    assert lib.exists()
+    crates.build("consumer")
+    by_cmake = {source(words): flags(words) for words in compiled_by_cmake()}
+    by_cargo = {source(words): flags(words) for words in crates.compilations}
+    assert by_cargo == by_cmake
+    assert crates.linked == [Path(name).stem for name in by_cmake]
+
+
+# ---- a program -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def consumer(*command: str | Path, **variables: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The program in the state that it waits in, and what it has found by then."""
+    with subprocess.Popen(
+        command, env=clean_environment() | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = {}
+        for line in process.stdout:
+            name, value = line.split()
+            found[name] = value
+            if name == "ready":
+                break
+        try:
+            yield process.pid, found
+        finally:
+            process.communicate("\n", timeout=60)
+    assert process.returncode == 0
+
+
+def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
+    """Rust's blocks are hakmem's, C's are not; the tool finds the process, and names who holds its memory."""
+    # Without a package index `make` leaves the tool out, and says so.
+    pytest.importorskip("hakmem", reason="the tool is not installed: no Python package index within reach")
+    processes = import_module("tool.processes")
+    with consumer(crates.build("consumer").program) as (pid, found):
+        version = crates.files["hakmem"].name.removesuffix(".crate").rsplit("-", 1)[1]
+        assert (found["version"], found["rust"], found["c"]) == (version, "true", "false")
+        assert (found["children"], found["profile"], found["ready"]) == ("true", "true", str(pid))
+        assert int(found["refills"]) > 0
+        assert int(found["purged"]) >= 32 << 20
+        assert str(pid) in processes.hakmem("ps", timeout_s=PATIENCE_S).stdout
+        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+    sites = sites_of(json.loads(said))
+    for function, bytes_kept in (
+        ("consumer::keep_orders", 3000 * 4096),
+        ("consumer::keep_names", 2000 * 1000),
+    ):
+        assert abs(sites[function] - bytes_kept) <= SAMPLED_SHARE * bytes_kept, sites
+
+
+def sites_of(profile: dict[str, Any]) -> dict[str, int]:
+    """Where each site begins, as the tool shows it → bytes."""
+    model, wrappers = (import_module(f"hakmem.profile.{name}") for name in ("model", "wrappers"))
+    sums: dict[str, int] = {}
+    for site in profile["sites"]:
+        frames = [model.Frame(frame["function"]) for frame in site["stack"]]
+        function = wrappers.program_frames(frames)[0].function
+        sums[function] = sums.get(function, 0) + site["bytes"]
+    return sums
+
+
+def test_a_wrong_layout_is_told(crates: Packed) -> None:
+    program = crates.build("mismatch").program
+    step = subprocess.run(
+        [program], env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert step.returncode != 0
+    assert "said to have 1000 bytes, a block of 64" in step.stderr
+
+
+def test_names_are_its_own(crates: Packed) -> None:
+    """In a program there may be any other malloc: no name of this one is in its way."""
+    archive = crates.build("consumer").out / "libhakmem.a"
+    words = ["nm", "--extern-only", "--defined-only", archive]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = {line.split()[-1] for line in lines if len(line.split()) == 3}
+    assert "hak_malloc" in names
+    assert not [name for name in names if not name.startswith("hak_")]

@@ -1,0 +1,236 @@
+"""What `make test-packages` asks of the Rust crates beyond test_crate.py: their own tests in every form,
+linters, the oldest compiler that they promise, other targets, other allocators in the same process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packages.rust_crates import ROOT, TARGET, Packed, cargo, done, packed
+from packages.test_crate import consumer
+
+RUST = ROOT / "rust"
+# Debian 12's own: `cargo` and `rustc`, with what they need of Debian beyond a usual machine.
+OLDEST = (
+    "cargo rustc libstd-rust-1.63 libstd-rust-dev libgit2-1.5 libhttp-parser2.9 libmbedcrypto7 libmbedtls14 "
+    "libmbedx509-1 libssh2-1"
+).split()
+# The last cc that says that it is for that compiler, and cargo's of that time choose the newest.
+CC_FOR_OLDEST = "1.2.34"
+
+pytestmark = [
+    pytest.mark.skipif(
+        os.environ.get("PACKAGES") != "all", reason="minutes of compilation: make test-packages runs them"
+    ),
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture(scope="module")
+def crates() -> Packed:
+    return packed()
+
+
+# ---- their own tests, and linters ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", ["", "override", "debug", "override,debug"])
+def test_their_own_tests(features: str) -> None:
+    packed()
+    words = [
+        "test",
+        "--workspace",
+        "--features",
+        ",".join(f"hakmem/{one}" for one in features.split(",") if one),
+    ]
+    said = done(cargo(*words, cwd=RUST))
+    assert "test result: ok" in said
+    assert "test blocks_change_threads ... ok" in said
+
+
+def test_their_own_tests_optimised() -> None:
+    packed()
+    done(cargo("test", "--workspace", "--release", cwd=RUST, env={"SHADOW_STEPS": "200000"}))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["clippy", "--workspace", "--all-targets", "--features", "hakmem/override", "--", "-D", "warnings"],
+        ["doc", "--workspace", "--no-deps"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_nothing_to_say(words: list[str]) -> None:
+    packed()
+    if words[0] == "clippy" and shutil.which("cargo-clippy") is None:
+        pytest.skip("cargo-clippy is not installed")
+    done(cargo(*words, cwd=RUST, env={"RUSTDOCFLAGS": "-D warnings"}))
+
+
+def test_layout_is_rustfmts() -> None:
+    packed()
+    if shutil.which("cargo-fmt") is None:
+        pytest.skip("cargo-fmt is not installed")
+    step = subprocess.run(["cargo", "fmt", "--check"], cwd=RUST, capture_output=True, text=True, check=False)
+    assert step.returncode == 0, step.stdout
+
+
+def test_their_own_tests_under_the_address_sanitizer() -> None:
+    """Of the C code alone: Rust's own needs a nightly compiler, whose std is compiled with it."""
+    packed()
+    environment = {
+        "CFLAGS": "-fsanitize=address -fno-omit-frame-pointer",
+        "RUSTFLAGS": "-C linker=gcc -C link-arg=-fsanitize=address",
+        "CARGO_TARGET_DIR": str(TARGET / "asan"),
+        "SHADOW_STEPS": "5000",
+    }
+    words = ["test", "--workspace", "--tests", "--target", host()]
+    done(cargo(*words, cwd=RUST, env=environment))
+
+
+# ---- programs ------------------------------------------------------------------------------------------
+
+
+def host() -> str:
+    said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    return next(line.split()[1] for line in said.splitlines() if line.startswith("host:"))
+
+
+def test_override_serves_c_as_well(crates: Packed) -> None:
+    with consumer(crates.build("consumer", "override").program) as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")
+
+
+def test_two_hakmems_in_a_process(crates: Packed, lib: Path) -> None:
+    """The preloaded one serves C, the program's own serves Rust; each frees what it has allocated."""
+    program = crates.build("consumer").program
+    with consumer(program, LD_PRELOAD=str(lib)) as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
+
+
+@pytest.mark.parametrize("peer", ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_beside_another_allocator(peer: str, crates: Packed) -> None:
+    found_peers = sorted(Path("/usr/lib").glob(f"*/{peer}*"))
+    if not found_peers:
+        pytest.skip(f"{peer} is not installed (scripts/install-tools bench)")
+    with consumer(crates.build("consumer").program, LD_PRELOAD=str(found_peers[0])) as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
+
+
+@pytest.mark.parametrize("guard", ["HAKMEM_HARDEN=2", "HAKMEM_GUARD=1"])
+def test_it_obeys_options(guard: str, crates: Packed) -> None:
+    name, value = guard.split("=")
+    with consumer(crates.build("consumer").program, **{name: value}) as (_, found):
+        assert (found["rust"], found["children"]) == ("true", "true")
+
+
+# ---- other compilers and targets -----------------------------------------------------------------------
+
+
+def use(crates: Packed, folder: Path) -> Path:
+    """A package like test_crate.py's, in a folder of its own."""
+    crates.build("consumer")
+    shutil.copytree(crates.folder / "consumer", folder)
+    return folder
+
+
+def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
+    """Debian 12's own cargo and rustc build a program that depends on the packed crates."""
+    root = tmp_path / "root"
+    fetched = subprocess.run(
+        ["apt-get", "download", *OLDEST], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if fetched.returncode != 0:
+        pytest.skip(f"Debian 12's rustc cannot be downloaded: {fetched.stderr.strip().splitlines()[-1]}")
+    for package in tmp_path.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", package, root], check=True)
+    package = use(crates, tmp_path / "consumer")
+    # The registry's format is younger than this cargo: what it needs lies beside, as `cargo vendor` puts it.
+    done(cargo("update", "-p", "cc", "--precise", CC_FOR_OLDEST, cwd=package))
+    config = done(cargo("vendor", "--quiet", "vendor", cwd=package))
+    (package / ".cargo").mkdir()
+    (package / ".cargo" / "config.toml").write_text(config)
+    lock = package / "Cargo.lock"
+    lock.write_text(lock.read_text().replace("\nversion = 4\n", "\nversion = 3\n"))
+    step = subprocess.run(
+        [root / "usr/bin/cargo", "build", "--release", "--offline", "--locked"],
+        cwd=package,
+        env=os.environ
+        | {
+            "LD_LIBRARY_PATH": f"{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib",
+            "PATH": f"{root}/usr/bin:{os.environ['PATH']}",
+            "CARGO_TARGET_DIR": str(tmp_path / "target"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    done(step)
+    with consumer(tmp_path / "target/release/consumer") as (_, found):
+        assert (found["rust"], found["c"], found["profile"]) == ("true", "false", "true")
+
+
+@pytest.fixture
+def need_target() -> Callable[[str], None]:
+    def need(target: str) -> None:
+        where = ["rustc", "--print", "target-libdir", "--target", target]
+        libdir = subprocess.run(where, capture_output=True, text=True, check=False).stdout.strip()
+        if not any(Path(libdir).glob("libstd-*")):
+            pytest.skip(f"Rust's library for {target} is not installed (rustup target add {target})")
+
+    return need
+
+
+def test_musl(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]) -> None:
+    """A fully static program."""
+    target = "x86_64-unknown-linux-musl"
+    need_target(target)
+    if shutil.which("musl-gcc") is None:
+        pytest.skip("musl-gcc is not installed (scripts/install-tools test)")
+    package = use(crates, tmp_path / "consumer")
+    done(cargo("build", "--release", "--target", target, cwd=package))
+    with consumer(TARGET / target / "release/consumer") as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
+
+
+def test_aarch64(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]) -> None:
+    target, prefix = "aarch64-unknown-linux-gnu", "aarch64-linux-gnu"
+    need_target(target)
+    emulator = shutil.which("qemu-aarch64-static")
+    if emulator is None or shutil.which(f"{prefix}-gcc") is None:
+        pytest.skip("no compiler or emulator for aarch64 (scripts/install-tools test)")
+    package = use(crates, tmp_path / "consumer")
+    linker = {"CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": f"{prefix}-gcc"}
+    done(cargo("build", "--release", "--target", target, cwd=package, env=linker))
+    program = [emulator, "-L", f"/usr/{prefix}", str(TARGET / target / "release/consumer")]
+    with consumer(*program) as (_, found):
+        assert (found["rust"], found["c"]) == ("true", "false")
+
+
+def test_a_target_that_is_not_served_is_named(
+    crates: Packed, tmp_path: Path, need_target: Callable[[str], None]
+) -> None:
+    target = "i686-unknown-linux-gnu"
+    need_target(target)
+    step = cargo("check", "--target", target, cwd=use(crates, tmp_path / "consumer"))
+    assert step.returncode != 0
+    assert "hakmem is for Linux on 64-bit little-endian processors" in step.stderr
+
+
+def test_a_missing_compiler_is_named(crates: Packed, tmp_path: Path) -> None:
+    package = use(crates, tmp_path / "consumer")
+    step = cargo("build", "--release", cwd=package, env={"CC": "/nonexistent/cc"})
+    assert step.returncode != 0
+    for words in (
+        "hakmem is written in C",
+        "/nonexistent/cc",
+        "apt install gcc",
+        "dnf install gcc",
+        "apk add gcc",
+    ):
+        assert words in step.stderr, step.stderr

@@ -1,0 +1,93 @@
+"""The tool in a terminal of its own (tmux), and by textual's own pilot.
+
+`terminal("top", …)`     a fixture; its `press` and `wait_for` are a user's hands and eyes"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from tool.processes import TOOL, tool_environment, wait_until
+
+COLUMNS, ROWS = 100, 30
+
+
+class Terminal:
+    """A command in a terminal."""
+
+    def __init__(self, command: list[str], columns: int = COLUMNS, rows: int = ROWS) -> None:
+        self.socket = f"hakmem-{uuid.uuid4().hex[:8]}"
+        line = f"{shlex.join(command)}; echo status $?; sleep 60"
+        environment = tool_environment() | {"TERM": "xterm-256color"}
+        environment.pop("COLUMNS")  # the terminal knows its width itself
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), line, environment=environment)
+
+    def tmux(self, *words: str, environment: dict[str, str] | None = None) -> str:
+        """One command of tmux."""
+        step = subprocess.run(
+            ["tmux", "-L", self.socket, "-f", "/dev/null", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return step.stdout
+
+    def screen(self) -> str:
+        """What it shows now."""
+        return self.tmux("capture-pane", "-p")
+
+    def press(self, *keys: str) -> None:
+        """As a user does."""
+        self.tmux("send-keys", *keys)
+
+    def wait_for(self, *texts: str) -> str:
+        """The screen as soon as it shows all of these, in one line or wrapped."""
+        shown = [""]
+
+        def is_there() -> bool:
+            shown[0] = self.screen()
+            seen = shown[0] + " ".join(shown[0].split())
+            return all(text in seen for text in texts)
+
+        try:
+            wait_until(is_there, "")
+        except pytest.fail.Exception:
+            pytest.fail(f"the terminal never shows {texts!r}, but\n{shown[0]}")
+        return shown[0]
+
+    def child(self) -> int:
+        """The tool's PID: the terminal's shell has one child."""
+        shell = self.tmux("list-panes", "-F", "#{pane_pid}").strip()
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+
+
+@pytest.fixture
+def terminal(program: Callable[[str], Path]) -> Iterator[Callable[..., Terminal]]:
+    """terminal("top", …, columns=60, rows=30, variable="A=1") -> Terminal, ended with the test."""
+    program("tmux")
+    opened: list[Terminal] = []
+
+    def start(
+        *arguments: object, columns: int = COLUMNS, rows: int = ROWS, variable: str = "A=1"
+    ) -> Terminal:
+        opened.append(Terminal(["env", variable, *TOOL, *map(str, arguments)], columns, rows))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        subprocess.run(["tmux", "-L", one.socket, "kill-server"], capture_output=True, check=False)
+
+
+async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
+    """Waits for what the app does by itself."""
+    for _ in range(1200):
+        if is_so():
+            return
+        await pilot.pause(0.05)
+    pytest.fail("the app did not come so far")

@@ -1,0 +1,79 @@
+"""Cores of programs whose files have been replaced: names are right, or it is said that they are missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tool.conftest import Tool
+from tool.dumps import dumped, needs_gcore
+from tool.processes import running
+
+PROGRAMS = Path(__file__).parent / "programs"
+# gdb dumps all of a deleted file, so that classes have names there; symbols have none.
+DEVICE = ("structure", "with &disk_operations")
+pytestmark = needs_gcore
+
+
+@dataclass
+class Dump:
+    """A core, what the program was, and where it was."""
+
+    core: Path
+    copy: Path
+    place: Path
+
+
+@pytest.fixture(scope="module", params=["there", "deleted"])
+def dump(
+    request: pytest.FixtureRequest,
+    lib: Path,
+    compile_c: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Dump]:
+    """The program's file is still there, or was deleted, when it was dumped."""
+    folder = tmp_path_factory.mktemp("replaced")
+    program = compile_c(PROGRAMS / "contents.cc", "-rdynamic", "-Wl,--build-id")
+    place = folder / "shop"
+    shutil.copy(program, place)
+    with running([place], lib) as process:
+        if request.param == "deleted":
+            place.unlink()
+        yield Dump(dumped(process.pid, folder), program, place)
+
+
+def contents_of(tool: Tool, dump: Dump, *words: str | Path) -> tuple[set[tuple[str, str]], str]:
+    """Kinds and names, and the notes."""
+    ended = tool.inside("what", dump.core, *words, "--json")
+    assert ended.status == 0, ended.stderr
+    answer: dict[str, Any] = json.loads(ended.stdout)
+    return {(row["kind"], row["name"]) for row in answer["contents"]}, " ".join(answer["notes"])
+
+
+def test_the_same_build_has_the_names(tool: Tool, dump: Dump) -> None:
+    """Installed again, or compiled again: another file, the same program."""
+    dump.place.unlink(missing_ok=True)
+    shutil.copy(dump.copy, dump.place)
+    rows, notes = contents_of(tool, dump)
+    assert DEVICE in rows
+    assert "no names" not in notes
+
+
+@pytest.mark.parametrize("now", ["another build", "nothing"])
+def test_what_is_missing_is_told(tool: Tool, dump: Dump, compile_c: Callable[..., Path], now: str) -> None:
+    """Names of another build would be wrong ones."""
+    dump.place.unlink(missing_ok=True)
+    if now != "nothing":
+        shutil.copy(compile_c(PROGRAMS / "contents.cc", "-rdynamic", "-Wl,--build-id", "-O1"), dump.place)
+    rows, notes = contents_of(tool, dump)
+    assert DEVICE not in rows
+    assert "no names of shop" in notes
+    assert "--executable" in notes
+    rows, notes = contents_of(tool, dump, "--executable", dump.copy)
+    assert DEVICE in rows
+    assert "no names" not in notes
