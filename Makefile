@@ -7,8 +7,9 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool crate run test test-kernels test-packages fuzz soak bench lab fresh install uninstall deb \
-        format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root
+.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+        deb format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
+        tools-wheels
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +34,14 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
 	@scripts/install-tools $*
 
 crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
 	@scripts/pack-crates
+
+wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (NAME=all: for every platform, and the source distribution)
+	@$(VENV)/bin/python scripts/wheel $(NAME)
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
@@ -49,6 +53,9 @@ test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all test
 
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
+
+test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
+	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
 
 fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz

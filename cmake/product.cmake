@@ -48,4 +48,5 @@ target_link_options(hakmem PRIVATE
   LINKER:--as-needed)
 
 include(cmake/fortify.cmake)
+include(cmake/oldest_glibc.cmake)
 include(cmake/install.cmake)

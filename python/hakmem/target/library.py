@@ -18,7 +18,8 @@ VARIABLE = "HAKMEM_LIBRARY"
 
 
 def find_library() -> Path:
-    """The first of: $HAKMEM_LIBRARY, the build tree beside this package, the usual directories, ldconfig."""
+    """The first of: $HAKMEM_LIBRARY, the wheel's own, the build tree beside this package, the usual
+    directories, ldconfig."""
     named = os.environ.get(VARIABLE)
     if named:
         path = Path(named).absolute()
@@ -35,7 +36,9 @@ def find_library() -> Path:
 
 
 def candidates() -> Iterator[Path]:
-    checkout = Path(__file__).resolve().parents[3]
+    package = Path(__file__).resolve().parents[1]
+    yield package / "lib" / NAME  # a wheel's
+    checkout = package.parents[1]
     prefix = Path(sys.prefix)
     yield checkout / "build" / NAME
     yield prefix.parent / NAME  # build/venv lies beside the library
