@@ -7,8 +7,9 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool crate run test test-kernels test-packages fuzz soak bench lab fresh install format lint clean \
-        tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench
+.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+        deb format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
+        tools-wheels
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +34,14 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
 	@scripts/install-tools $*
 
 crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
 	@scripts/pack-crates
+
+wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (NAME=all: for every platform, and the source distribution)
+	@$(VENV)/bin/python scripts/wheel $(NAME)
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
@@ -50,8 +54,8 @@ test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all test
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
-test-packages: build $(VENV)/ready | tools-test tools-rust ## what users install, in all its forms (10 minutes)
-	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
+test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
+	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
 
 fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz
@@ -75,11 +79,20 @@ lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: 
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run
 
-install: release ## into PREFIX (/usr/local), below DESTDIR if that is set
-	@cmake --install build --prefix $(PREFIX)
+install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
+	@DESTDIR='$(DESTDIR)' scripts/install build '$(PREFIX)'
+
+uninstall: ## removes what `make install` put into PREFIX
+	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
+	@scripts/deb
+
+test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
-	@git ls-files '*.c' '*.cc' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
 	@$(VENV)/bin/ruff format -q
 
 # With assertions: what they say is then known.

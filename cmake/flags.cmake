@@ -1,9 +1,12 @@
 # hakmem_flags: what every object of hakmem is compiled with, in every variant.
 find_package(Threads REQUIRED)
 
+# Our own business: a project that contains hakmem is not shown them.
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Wcast-align
              -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes -Wvla)
-if(HAK_WERROR)
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(warnings -w)
+elseif(HAK_WERROR)
   list(APPEND warnings -Werror)
 endif()
 
@@ -13,7 +16,7 @@ list(TRANSFORM not_builtin PREPEND "-fno-builtin-")
 
 add_library(hakmem_flags INTERFACE)
 target_include_directories(hakmem_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<IF:$<CONFIG:Debug>,1,0>)
+target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<BOOL:${HAKMEM_ASSERTIONS}>)
 target_compile_options(hakmem_flags INTERFACE
   ${warnings}
   ${not_builtin}
@@ -21,8 +24,14 @@ target_compile_options(hakmem_flags INTERFACE
   -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS
   -fno-semantic-interposition     # our own calls of our own exported functions stay direct
   -fno-plt                        # with -z now the indirection through the PLT buys nothing
+  -fno-lto                        # places in the library are said for each object (cmake/first.ld, cmake/whole.ld)
   -ffunction-sections -fdata-sections) # the texts of RESIDENT functions lie with them (cmake/first.ld)
 target_link_libraries(hakmem_flags INTERFACE Threads::Threads)
+
+# Whatever the configuration of a project that contains hakmem, or none: it is not made without.
+if(NOT HAKMEM_ASSERTIONS)
+  target_compile_options(hakmem_flags INTERFACE -O2)
+endif()
 
 if(HAK_SANITIZE)
   set(sanitize -fsanitize=${HAK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

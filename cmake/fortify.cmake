@@ -20,5 +20,3 @@ target_link_options(hakmem_fortify PRIVATE
   LINKER:-z,now LINKER:-z,relro
   LINKER:-z,nodelete
   LINKER:--as-needed)
-
-install(TARGETS hakmem_fortify LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,6 +1,11 @@
-# libhakmem.so and libhakmem.a, from the same objects but for one, and their installation.
-include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
+# libhakmem.so and libhakmem.a, from the same objects but for one.
+#   hakmem::hakmem   the shared library
+#   hakmem::static   the archive
+# Both names are those that find_package(hakmem) gives, too (cmake/install.cmake).
+
+# The number of the binary interface, as in libhakmem.so.0.  It rises when programs that are linked with the library have to
+# be linked anew (tests/shape/test_abi.py); what is only added raises the version.
+set(hakmem_soversion 0)
 
 set(version_script ${PROJECT_SOURCE_DIR}/src/api/hakmem.map)
 set(first_script ${PROJECT_SOURCE_DIR}/cmake/first.ld)
@@ -22,11 +27,16 @@ add_library(hakmem_static STATIC ${whole_object})
 set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static LINKER_LANGUAGE C)
 
 foreach(library hakmem hakmem_static)
-  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 endforeach()
-target_link_libraries(hakmem_static INTERFACE Threads::Threads)
+target_link_libraries(hakmem_static INTERFACE -pthread)
+add_library(hakmem::hakmem ALIAS hakmem)
+add_library(hakmem::static ALIAS hakmem_static)
 
-set_target_properties(hakmem PROPERTIES LINK_DEPENDS "${version_script};${first_script}")
+set_target_properties(hakmem PROPERTIES
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${hakmem_soversion}
+  LINK_DEPENDS "${version_script};${first_script}")
 target_link_options(hakmem PRIVATE
   LINKER:--version-script=${version_script}
   LINKER:-T,${first_script}
@@ -38,21 +48,5 @@ target_link_options(hakmem PRIVATE
   LINKER:--as-needed)
 
 include(cmake/fortify.cmake)
-
-install(TARGETS hakmem hakmem_static EXPORT hakmem
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-
-set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-file(RELATIVE_PATH pkgconfig_to_prefix /${pkgconfig_dir} /)
-configure_file(cmake/hakmem.pc.in hakmem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${pkgconfig_dir})
-
-set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
-configure_package_config_file(cmake/hakmem-config.cmake.in hakmem-config.cmake INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(hakmem-config-version.cmake COMPATIBILITY SameMajorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/hakmem-config.cmake ${PROJECT_BINARY_DIR}/hakmem-config-version.cmake
-  DESTINATION ${package_dir})
-install(EXPORT hakmem NAMESPACE hakmem:: FILE hakmem-targets.cmake DESTINATION ${package_dir})
+include(cmake/oldest_glibc.cmake)
+include(cmake/install.cmake)

@@ -27,6 +27,7 @@ COMMANDS = {
     "doctor": "Check a machine, a process or a program for what hinders hakmem.",
     "symbolize": "Resolve the call stacks of a report to functions and lines.",
     "core": "Print the snapshot in a core dump.",
+    "library": "Print where libhakmem.so is, for LD_PRELOAD.",
     "completion": "Print the completion script for a shell.",
 }
 

@@ -44,7 +44,7 @@ RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
-static void *malloc_roomy(size_t size, uint32_t site) {
+NOINLINE static void *malloc_roomy(size_t size, uint32_t site) {
   struct allocation allocation = {.size = size, .alignment = 1, .site = site, .is_growing = true};
   return heap_allocate(&allocation);
 }

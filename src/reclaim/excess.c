@@ -99,7 +99,7 @@ static void begin(uint64_t live, bool at_rest) {
 
 /* It is waited for the end of its frees, as it may take as much again at once: so many slow paths, most of them one free each of
  * so many bytes at least.  One that swings is not waited for for ever, each free the slow way. */
-enum { WAIT_MIN = 256, WAIT_DIVISOR = 1024, LEAST_FREE_BYTES = 8, WAITS_MAX = 32 };
+enum { WAIT_MIN = 64, WAIT_DIVISOR = 4096, LEAST_FREE_BYTES = 8, WAITS_MAX = 32 };
 static ATOMIC(uint64_t) seen_live_bytes;
 static ATOMIC(uint32_t) waits_left;
 

@@ -41,7 +41,7 @@ class CannotFetchError(Exception):
     """The mirror, or apt, does not give the kernel."""
 
 
-def _run(*words: str | Path, cwd: Path | None = None) -> str:
+def run(*words: str | Path, cwd: Path | None = None) -> str:
     command = [str(word) for word in words]
     try:
         step = subprocess.run(
@@ -56,7 +56,7 @@ def _run(*words: str | Path, cwd: Path | None = None) -> str:
 
 def _mirror() -> str:
     """Where the machine's Debian packages come from."""
-    listed = _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)")
+    listed = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)")
     for line in listed.splitlines():
         address, _, of = line.partition(" ")
         if of == "Debian Debian":
@@ -64,7 +64,7 @@ def _mirror() -> str:
     raise CannotFetchError("apt knows no mirror of Debian (apt-get update helps)")
 
 
-def _apt_options(suite: str, folder: Path) -> list[str]:
+def apt_options(suite: str, folder: Path) -> list[str]:
     """An apt that knows this suite alone."""
     for name in ("state/lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -92,16 +92,16 @@ def fetch(kernel: Kernel) -> Path:
     folder = STORE / kernel.suite
     if image := _image_in(folder):
         return image
-    options = _apt_options(kernel.suite, folder)
-    _run("apt-get", *options, "-qq", "--error-on=any", "update")
+    options = apt_options(kernel.suite, folder)
+    run("apt-get", *options, "-qq", "--error-on=any", "update")
     relations = [f"--no-{kind}" for kind in OTHER_RELATIONS]
-    depended = _run("apt-cache", *options, "depends", "--recurse", *relations, ANY_KERNEL)
+    depended = run("apt-cache", *options, "depends", "--recurse", *relations, ANY_KERNEL)
     wanted = IMAGE_PACKAGES.findall(depended)
     if not wanted:
         raise CannotFetchError(f"{kernel.suite} has no {ANY_KERNEL}")
-    _run("apt-get", *options, "-q", "download", *wanted, cwd=folder)
+    run("apt-get", *options, "-q", "download", *wanted, cwd=folder)
     for package in folder.glob("*.deb"):
-        _run("dpkg-deb", "-x", package, folder / "root")
+        run("dpkg-deb", "-x", package, folder / "root")
         package.unlink()
     if image := _image_in(folder):
         return image

@@ -109,3 +109,10 @@ def test_the_table_folds_them_and_shows_them_on_request(capsys: pytest.CaptureFi
     assert "std::" not in folded
     show_profile(profile_of_calls(*CALLS), with_internals=True)
     assert "operator new ← std::vector<int>::_M_realloc_insert" in capsys.readouterr().out
+
+
+def test_a_long_name_is_looked_at_once() -> None:
+    """A pattern with a repetition inside another took 2^n steps for n letters."""
+    assert not is_internal(f"<{'a' * 5000}::Item as core::clone::Clone>::clone")
+    assert not is_internal(f"<&mut {'a' * 5000}")
+    assert is_internal("<&&mut [u8] as core::fmt::Debug>::fmt")

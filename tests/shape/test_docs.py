@@ -28,7 +28,12 @@ HISTORY = {"CHANGELOG.md", "PERFORMANCE.md"}
 # Where a page's `folder/file.c` may begin.
 ROOTS = ("", "src", "python", "python/hakmem", "tests", "tests/unit", "bench", "include", "scripts")
 README_LINES_MAX = 150
-OPTIONS_OF_OTHERS = {"HAKMEM_TOOL_DEBUG", "HAKMEM_FLAG"}  # the tool's; a placeholder
+OPTIONS_OF_OTHERS = {
+    "HAKMEM_TOOL_DEBUG",
+    "HAKMEM_FLAG",
+    "HAKMEM_INSTALL",
+    "HAKMEM_ASSERTIONS",
+}  # the tool's; a placeholder; CMake's
 
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY and page.parent.name != "decisions"]
 # MEMORY_ORDER.md has a test of its own.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from hakmem.layout.structures import read_class_counters, read_heaps
+from hakmem.layout.heaps import read_class_counters, read_heaps
 from hakmem.target.target import Target, open_process
 
 if TYPE_CHECKING:

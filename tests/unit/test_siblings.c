@@ -16,7 +16,7 @@ static struct draws draw(void) {
   struct draws draws;
   for (unsigned at = 0; at < DRAWS; at++) {
     sampler_draw(&sampler);
-    draws.distances[at] = sampler.countdown + sampler.reserve;
+    draws.distances[at] = (int64_t)sampler.countdown;
   }
   return draws;
 }

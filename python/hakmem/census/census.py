@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
-from hakmem.layout.occupancy import clip_to_capacity
+from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges
 
@@ -164,8 +164,8 @@ class Census:
                 local, remote = walk.superslabs.bitmaps(memory, schema, rows)
                 capacity = int(walk.superslabs.slabs["capacity"][rows].max())
                 local, remote = clip_to_capacity(local, capacity), clip_to_capacity(remote, capacity)
-                item.free_blocks += int(np.bitwise_count(local & ~remote).sum())
-                item.remote_blocks += int(np.bitwise_count(remote).sum())
+                item.free_blocks += int(count_bits(local & ~remote).sum())
+                item.remote_blocks += int(count_bits(remote).sum())
                 if visit is not None:
                     visit(item, rows, local, remote)
 

@@ -13,22 +13,18 @@ import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.census.figures import TIERS
-from hakmem.layout.occupancy import bits_of
-from hakmem.layout.schema import Schema
-from hakmem.layout.structures import (
-    Ranges,
+from hakmem.layout.heaps import (
     RemoteBufferWords,
-    Superslabs,
-    Window,
     magazine_blocks,
     magazine_counts,
     read_class_counters,
     read_heaps,
     read_quarantines,
-    read_ranges,
     read_remote_buffer_words,
-    read_superslabs,
 )
+from hakmem.layout.occupancy import bits_of
+from hakmem.layout.schema import Schema
+from hakmem.layout.structures import Ranges, Superslabs, Window, read_ranges, read_superslabs
 from hakmem.target.target import Target
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from hakmem.census.figures import (
 from hakmem.census.limits import limit_figures, read_limits
 from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
 from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
-from hakmem.layout.structures import range_magazine_bytes
+from hakmem.layout.heaps import range_magazine_bytes
 from hakmem.target.process import Process
 from hakmem.target.target import Target, making_sense, open_core, open_process
 

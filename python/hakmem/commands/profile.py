@@ -109,6 +109,7 @@ def command(
     """
     from hakmem.base.errors import ExitCode
     from hakmem.base.files import check_writable
+    from hakmem.doctor.runtimes import hidden_in
     from hakmem.profile.model import Mode
     from hakmem.profile.push import place_of
     from hakmem.profile.session import is_on, last_profile
@@ -139,7 +140,8 @@ def command(
         gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
     name_unless_stopped(opened, gathered)
     is_saved = saved(gathered.profile, writers)
-    for note in gathered.notes:
+    hidden = hidden_in(opened.process) if opened.process is not None else None
+    for note in [*gathered.notes, *([hidden] if hidden else [])]:
         click.echo(f"hakmem: {note}", err=True)
     advice = ADVICE if opened.process is not None else ""
     show_profile(

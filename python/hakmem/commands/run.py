@@ -15,13 +15,16 @@ import click
 from hakmem.commands.arguments import one_of
 
 if TYPE_CHECKING:
+    from hakmem.doctor.runtimes import Runtime
     from hakmem.launch.condition import Condition
+    from hakmem.launch.preload import Examined
     from hakmem.launch.results import Results
     from hakmem.profile.model import Profile
 
 STATS_VARIABLE = "HAKMEM_STATS"
 HARDEN_VARIABLE = "HAKMEM_HARDEN"
 HARDEN = "--harden"
+PYTHON = "--python"
 # Options whose value may be the next argument.
 WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
@@ -85,6 +88,12 @@ class Run(click.Command):
     help="Hardened mode (docs/SAFETY.md), with bounds checks in C library functions; LEVEL is 1 or 2.",
 )
 @click.option(
+    PYTHON,
+    "is_python",
+    is_flag=True,
+    help="For CPython: each of its objects is a block of hakmem's (PYTHONMALLOC=malloc).",
+)
+@click.option(
     "--env",
     "settings",
     multiple=True,
@@ -130,6 +139,7 @@ def command(
     stats: bool,
     json_file: str | None,
     harden: int | None,
+    is_python: bool,
     settings: dict[str, str],
     is_profiled: bool,
     outputs: tuple[Path, ...],
@@ -155,6 +165,7 @@ def command(
       hakmem run -- ./server --port 80
       hakmem run --stats -- python3 script.py
       hakmem run --harden -- ./server --port 80
+      hakmem run --python --profile -o x.html -- python3 app.py
       hakmem run --profile -o x.pb.gz --when 'rss>80%' -- ./server
       hakmem run --json /tmp/%p.json --env HAKMEM_DECAY_MS=100 -- make -j8
 
@@ -183,7 +194,7 @@ def command(
     if examined.fatal is not None:
         message = f"cannot run it on hakmem: {examined.fatal.what}. To fix: {examined.fatal.advice}"
         raise CommandError(message, CommandError.NOT_EXECUTABLE)
-    environment = os.environ | settings
+    environment = os.environ | (python_settings(examined, settings) if is_python else settings)
     for name in (VARIABLE, DEBUG_VARIABLE):  # the tool's own, not options of the library
         environment.pop(name, None)
     libraries = [library]
@@ -202,6 +213,8 @@ def command(
 
     if profiling is None:
         execute()
+    if hidden := hidden_objects(examined, environment):
+        say(hidden)
     environment[PROFILE_VARIABLE] = str(period_bytes or 1)
     run_profiled(execute, environment, profiling, mode, period_bytes or 0, conditions)
 
@@ -209,6 +222,43 @@ def command(
 def say(text: str) -> None:
     """The program has standard output."""
     click.echo(f"hakmem: {text}", err=True)
+
+
+def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
+    """With that of --python, which children inherit: the program may be a shell that starts Python."""
+    from hakmem.base.errors import CommandError
+    from hakmem.doctor.runtimes import CPYTHON, FREE_THREADED, PYPY, PYTHON_SWITCH, ignores_environment
+
+    variable, value = PYTHON_SWITCH
+    if settings.get(variable, value) != value:
+        raise click.UsageError(
+            f"{PYTHON} sets {variable} itself: leave out --env {variable}={settings[variable]}"
+        )
+    found = runtime_named(examined)
+    # The one would not start, the other ignores it.
+    if found is not None and found.name in (FREE_THREADED, PYPY):
+        raise CommandError(
+            f"{examined.program} is {found.name}: {found.serves}. {PYTHON} is not for it; run it without",
+            CommandError.NOT_EXECUTABLE,
+        )
+    if found is not None and found.name == CPYTHON and (option := ignores_environment(examined.words)):
+        raise click.UsageError(
+            f"{examined.program} {option} ignores {variable}, which {PYTHON} sets: leave out one of them"
+        )
+    return settings | {variable: value}
+
+
+def runtime_named(examined: Examined) -> Runtime | None:
+    from hakmem.doctor.runtimes import runtime_of
+
+    return runtime_of(examined.program.resolve().name, (path.name for path in examined.libraries))
+
+
+def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | None:
+    """What a profile of this program would not see."""
+    from hakmem.doctor.runtimes import hidden
+
+    return hidden(runtime_named(examined), environment, examined.words)
 
 
 def prepared(outputs: tuple[Path, ...], settings: dict[str, str]) -> Results:
@@ -299,10 +349,14 @@ def hardened(library: Path, level: int) -> list[Path]:
 
 
 def preload_list(libraries: list[Path], present: str) -> str:
-    """hakmem first, then the libraries of LD_PRELOAD."""
-    ours = {path.name for path in libraries}
-    others = [name for name in present.replace(":", " ").split() if Path(name).name not in ours]
+    """hakmem first, then the libraries of LD_PRELOAD, without other versions of hakmem (libhakmem.so.0)."""
+    ours = {_stem(path) for path in libraries}
+    others = [name for name in present.replace(":", " ").split() if _stem(Path(name)) not in ours]
     return ":".join([*map(str, libraries), *others])
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".so")[0]
 
 
 def launch(words: tuple[str, ...], environment: dict[str, str]) -> NoReturn:

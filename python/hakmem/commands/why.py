@@ -24,6 +24,7 @@ def command(target: str, as_json: bool, everything: bool) -> None:
       hakmem why core.1234
     """
     from hakmem.census.why import explain
+    from hakmem.doctor.runtimes import hidden_in
     from hakmem.target.target import making_sense
     from hakmem.views.screen import console, print_json
     from hakmem.views.why_text import print_explanation
@@ -31,6 +32,8 @@ def command(target: str, as_json: bool, everything: bool) -> None:
     opened = open_target(target)
     with making_sense(opened):
         explanation = explain(opened)
+        if opened.process is not None and (hidden := hidden_in(opened.process)):
+            explanation.notes.append(hidden)
     if as_json:
         print_json(explanation.to_json())
     else:

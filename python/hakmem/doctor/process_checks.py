@@ -12,10 +12,10 @@ from hakmem.census.limits import NEAR_SHARE, limit_mark, limit_notes
 from hakmem.census.snapshot import open_process, take
 from hakmem.doctor.findings import Finding, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
-from hakmem.doctor.runtimes import GO, runtime_finding, runtime_of
+from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
 from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
 from hakmem.target.cgroup import cgroup_limits
-from hakmem.target.process import DELETED, Mapping, Process
+from hakmem.target.process import Mapping, Process
 
 MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
 UNLIMITED = "unlimited"
@@ -89,11 +89,7 @@ def _changed_by_itself(snapshot: Snapshot | None) -> Iterator[Finding]:
 def _runtime(
     allocator: Allocator, process: Process, maps: list[Mapping], environment: dict[str, str]
 ) -> Iterator[Finding]:
-    try:
-        executable = process.path("exe").readlink().name.removesuffix(DELETED)
-    except OSError:
-        executable = process.name
-    found = runtime_of(executable, (m.file_name for m in maps if m.is_file))
+    found = runtime_of(executable_name(process), (m.file_name for m in maps if m.is_file))
     if found is None and allocator.name == GO.name:
         found = GO
     if found is not None:

@@ -1,14 +1,19 @@
-"""Language runtimes with their own allocator on top of malloc: what hakmem serves of their memory."""
+"""Language runtimes with their own allocator on top of malloc: what hakmem serves of their memory, and what
+it does not see."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hakmem.base.errors import HakmemError
 from hakmem.doctor.findings import Finding, advice, ok
+from hakmem.target.process import DELETED, Process
 
 NAME = "own allocator"
+CPYTHON, FREE_THREADED, PYPY = "CPython", "free-threaded CPython", "PyPy"
+PYTHON_SWITCH = ("PYTHONMALLOC", "malloc")
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,23 @@ def runtime(
 
 RUNTIMES = (
     runtime(
-        "CPython", r"(python|pypy)\d?(\.\d+)?t?d?$", r"libpython\d",
+        PYPY, r"pypy\d?(\.\d+)?$", r"libpypy\d",
+        "objects are in the garbage collector's own heap; hakmem serves extensions, and what that heap "
+        "requests with malloc",
+        "PYPY_GC_MAX limits that heap",
+    ),
+    runtime(
+        FREE_THREADED, r"python\d\.\d+td?$", r"libpython\d\.\d+td?\.so",
+        "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves what "
+        "extensions and the C library request",
+        "a build with the global lock uses hakmem with PYTHONMALLOC=malloc",
+    ),
+    runtime(
+        CPYTHON, r"python\d?(\.\d+)?d?$", r"libpython\d",
         "objects of up to 512 bytes come from CPython's own arenas, which bypass malloc; hakmem serves "
         "larger ones and extensions",
-        "PYTHONMALLOC=malloc makes all of them use hakmem",
-        ("PYTHONMALLOC", "malloc"),
+        "hakmem run --python, or PYTHONMALLOC=malloc, makes all of them use hakmem",
+        PYTHON_SWITCH,
     ),
     runtime(
         "Node.js", r"(node|nodejs|electron|deno|chrome)$", r"libnode\.so|libv8",
@@ -87,9 +104,60 @@ def runtime_of(program: str, files: Iterable[str]) -> Runtime | None:
     )
 
 
+def is_switched(found: Runtime, environment: Mapping[str, str]) -> bool:
+    """Does it use malloc for its objects, because it was told to?"""
+    return found.switch is not None and (
+        environment.get(found.switch[0], "").removesuffix("_debug") == found.switch[1]
+    )
+
+
+def ignores_environment(words: Sequence[str]) -> str | None:
+    """Of a command line of CPython: the option that makes it ignore PYTHONMALLOC, -E or -I."""
+    skip = False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif not word.startswith("-") or word in ("-", "--"):
+            return None
+        elif match := re.match(r"-([^-cmWXEI]*)([cmWXEI])(.*)", word):
+            if match[2] in "EI":
+                return f"-{match[2]}"
+            if match[2] in "cm":
+                return None
+            skip = not match[3]  # the value is the next word
+    return None
+
+
+def hidden(found: Runtime | None, environment: Mapping[str, str], words: Sequence[str] = ()) -> str | None:
+    """One sentence, if it could use malloc but does not: figures by class or site are without its objects."""
+    if found is None or found.switch is None:
+        return None
+    is_ignored = found.name == CPYTHON and ignores_environment(words)
+    if is_switched(found, environment) and not is_ignored:
+        return None
+    return f"hakmem does not see all of {found.name}'s objects: {found.serves}; {found.advice}."
+
+
+def hidden_in(process: Process) -> str | None:
+    """The same of a running process; None, too, where its environment cannot be read."""
+    try:
+        files = {mapping.file_name for mapping in process.maps() if mapping.is_file}
+        return hidden(runtime_of(executable_name(process), files), process.environment(), process.command)
+    except HakmemError:
+        return None
+
+
+def executable_name(process: Process) -> str:
+    """Its file's name; what it calls itself where that cannot be read."""
+    try:
+        return process.path("exe").readlink().name.removesuffix(DELETED)
+    except OSError:
+        return process.name
+
+
 def runtime_finding(found: Runtime, environment: Mapping[str, str]) -> Finding:
     """What hakmem serves of the program's memory."""
-    if found.switch and environment.get(found.switch[0], "").removesuffix("_debug") == found.switch[1]:
+    if found.switch and is_switched(found, environment):
         name, value = found.switch[0], environment[found.switch[0]]
         return ok(NAME, f"{found.name}, with {name}={value}: all of its objects use malloc")
     return advice(NAME, f"{found.name}: {found.serves}", found.advice)

@@ -43,6 +43,7 @@ class Examined:
     """A command as the kernel would run it."""
 
     program: Path  # what is finally executed: of a script, its interpreter
+    words: Sequence[str]  # its command line; of a script nothing is known
     scripts: list[Path]  # on the way there
     libraries: list[Path]
     traps: list[Trap]
@@ -59,9 +60,11 @@ class Examined:
 
 
 def fortify_beside(library: Path) -> Path | None:
-    """The library that checks bounds in the C library's functions; None if it was not built (musl)."""
-    path = library.with_name(FORTIFY)
-    return path if path.is_file() else None
+    """The library that checks bounds in the C library's functions; None if it was not built (musl).
+
+    It lies beside the other where they are built, and in a folder of its own where they are installed."""
+    places = (library.with_name(FORTIFY), library.parent / "hakmem" / FORTIFY)
+    return next((path for path in places if path.is_file()), None)
 
 
 def resolve(word: str) -> Path:
@@ -86,7 +89,7 @@ def examine(words: Sequence[str], library: Path | None) -> Examined:
     file = open_elf(program)
     libraries = _libraries(program) if file is not None and not file.is_static else []
     traps = list(_traps(program, file, library, libraries))
-    return Examined(program, scripts, libraries, traps)
+    return Examined(program, () if scripts else words, scripts, libraries, traps)
 
 
 def _interpreter_of(path: Path) -> str | None:
@@ -199,8 +202,9 @@ def _machine(file: ElfFile) -> str:
 
 
 def _c_library(file: ElfFile) -> str:
-    names = " ".join([file.interpreter or "", *file.dynamic["needed"]])
-    return "musl" if "musl" in names else "glibc"
+    """By its loader; a library by what it needs: musl calls itself libc.so, on Alpine libc.musl-*.so.1."""
+    names = [file.interpreter or "", *file.dynamic["needed"]]
+    return "musl" if "libc.so" in names or any("musl" in name for name in names) else "glibc"
 
 
 def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Trap]:

@@ -16,10 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
+from hakmem.base.lazy import Lazy
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = Lazy("numpy")
 
 Bytes: TypeAlias = "NDArray[np.uint8]"
 Addresses: TypeAlias = "NDArray[np.uint64]"

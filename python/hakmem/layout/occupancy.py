@@ -10,7 +10,8 @@ that span pages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,15 +25,34 @@ ONE = np.uint64(1)
 BITS_PER_WORD = 64
 
 
+def count_bits(words: NDArray[np.uint64]) -> NDArray[Any]:
+    """Per word, how many bits are set; numpy 1, which Debian 12 has, does not know."""
+    if hasattr(np, "bitwise_count"):
+        counts: NDArray[Any] = np.bitwise_count(words)
+        return counts
+    quarters = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
+    found: NDArray[Any] = _set_bits()[quarters].sum(axis=-1, dtype=np.uint8)
+    return found
+
+
+@cache
+def _set_bits() -> NDArray[np.uint8]:
+    """Of each number of 16 bits."""
+    numbers = np.arange(1 << 16, dtype=np.uint32)
+    bits = (numbers[:, None] >> np.arange(16, dtype=np.uint32)) & 1
+    counts: NDArray[np.uint8] = bits.sum(axis=1, dtype=np.uint8)
+    return counts
+
+
 def bits_before(words: Words, positions: Counts) -> Counts:
     """Per slab (row) and position (column): the number of set bits below the position."""
     slab_count, word_count = words.shape
     whole = np.zeros((slab_count, word_count + 1), np.int64)
-    np.cumsum(np.bitwise_count(words), axis=1, dtype=np.int64, out=whole[:, 1:])
+    np.cumsum(count_bits(words), axis=1, dtype=np.int64, out=whole[:, 1:])
     word, bit = np.divmod(positions, BITS_PER_WORD)
     masks = (ONE << bit.astype(np.uint64)) - ONE
     cut = words[:, np.minimum(word, word_count - 1)] & np.where(word < word_count, masks, np.uint64(0))
-    before: Counts = whole[:, word] + np.bitwise_count(cut)
+    before: Counts = whole[:, word] + count_bits(cut)
     return before
 
 

@@ -11,40 +11,37 @@ looked up by name, so that an older or newer library is understood as far as bot
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from hakmem import __version__
 from hakmem.base.errors import NotHakmemError, VersionError
+from hakmem.base.lazy import Lazy
 from hakmem.layout.memory import PAGE_BYTES, Memory
 
 if TYPE_CHECKING:
-    pass
+    import numpy as np
+else:
+    np = Lazy("numpy")
 
 MAGIC = b"hakmem-stats".ljust(16, b"\0")
 FORMAT = 1
 HEAD = struct.Struct("=16sIIIIQIIQQQ16s")
-ENTRY = np.dtype(
-    [
-        ("text", "u4"),  # offset in the texts: name, unit and meaning, each terminated by a 0
-        ("record_text", "u4"),  # likewise, of the record that it belongs to
-        ("kind", "S1"),  # r record, f field, c constant
-        ("role", "S1"),  # of ROLES
-        ("type", "S1"),  # u unsigned, i signed, d double, p address, t address of a text, r record
-        ("padding", "S1"),
-        ("value", "u4"),  # of a field its offset, of a record its size, of a constant what it is
-        ("element_bytes", "u4"),
-        ("element_count", "u4"),
-    ]
-)
-ROOT = np.dtype([("name", "S24"), ("address", "u8")])
+# text           offset in the texts: name, unit and meaning, each terminated by a 0
+# record_text    likewise, of the record that it belongs to
+# kind           r record, f field, c constant
+# role           of ROLES
+# type           u unsigned, i signed, d double, p address, t address of a text, r record
+# value          of a field its offset, of a record its size, of a constant what it is
+# element_bytes, element_count
+ENTRY = struct.Struct("=IIcccxIII")
+ROOT = struct.Struct("=24sQ")  # name, address
 FORMATS_MAX, HEAD_BYTES_MIN = 1000, 24  # of any format, now or later
 # A head that claims more than this is invalid.
 ROWS_MAX, ROW_BYTES_MAX, TEXT_BYTES_MAX = 1 << 16, 1 << 12, 1 << 24
+LIBRARIES_KEPT = 8
 
 
 class Head(NamedTuple):
@@ -92,7 +89,7 @@ class Head(NamedTuple):
                 f"the program uses hakmem {version}, whose statistics have format {self.format}; this tool "
                 f"({__version__}) reads format {FORMAT}: use the tool that came with that library"
             )
-        rows = (self.entry_bytes, ENTRY), (self.root_bytes, ROOT)
+        rows = (self.entry_bytes, ENTRY.size), (self.root_bytes, ROOT.size)
         if not (self._has_sane_texts and all(self._is_sane(*row) for row in rows)):
             raise VersionError(f"the statistics of hakmem {version} are not valid format {FORMAT}")
 
@@ -100,9 +97,9 @@ class Head(NamedTuple):
     def _has_sane_texts(self) -> bool:
         return 0 < self.text_bytes <= TEXT_BYTES_MAX
 
-    def _is_sane(self, row_bytes: int, row: np.dtype[Any]) -> bool:
+    def _is_sane(self, row_bytes: int, known_bytes: int) -> bool:
         count = max(self.entry_count, self.root_count)
-        return row.itemsize <= row_bytes <= ROW_BYTES_MAX and count <= ROWS_MAX
+        return known_bytes <= row_bytes <= ROW_BYTES_MAX and count <= ROWS_MAX
 
 
 class Texts:
@@ -137,12 +134,12 @@ class Entry(NamedTuple):
     element_count: int
 
     @classmethod
-    def of(cls, row: np.void, texts: Texts) -> Entry:
-        (record,) = texts.at(int(row["record_text"]), 1)
-        name, unit, meaning = texts.at(int(row["text"]), 3)
-        kind, role, letter = (_text(row[key]) for key in ("kind", "role", "type"))
-        numbers = (int(row[key]) for key in ("value", "element_bytes", "element_count"))
-        return cls(record, name, unit, meaning, kind, role, letter, *numbers)
+    def of(cls, row: tuple[Any, ...], texts: Texts) -> Entry:
+        text, record_text, *letters, value, element_bytes, element_count = row
+        (record,) = texts.at(record_text, 1)
+        name, unit, meaning = texts.at(text, 3)
+        kind, role, letter = map(_text, letters)
+        return cls(record, name, unit, meaning, kind, role, letter, value, element_bytes, element_count)
 
 
 def read_head(memory: Memory, address: int) -> Head:
@@ -216,11 +213,11 @@ class Schema:
     def read(cls, memory: Memory, address: int) -> Schema:
         """The schema of the library whose block is at `address`; VersionError if this tool cannot read it."""
         head = read_head(memory, address)
-        entries = memory.array(head.entries, _widened(ENTRY, head.entry_bytes), head.entry_count)
-        texts = Texts(memory.read(head.texts, head.text_bytes))
-        roots = memory.array(head.roots, _widened(ROOT, head.root_bytes), head.root_count)
-        addresses = {_text(row["name"]): int(row["address"]) for row in roots}
-        return cls(head.version_text, head.format, [Entry.of(row, texts) for row in entries], addresses)
+        entries = memory.read(head.entries, head.entry_bytes * head.entry_count)
+        roots = memory.read(head.roots, head.root_bytes * head.root_count)
+        known = _entries(entries, head.entry_bytes, memory.read(head.texts, head.text_bytes))
+        addresses = {_text(name): place for name, place in _rows(ROOT, roots, head.root_bytes)}
+        return cls(head.version_text, head.format, known, addresses)
 
     def _add(self, entry: Entry) -> None:
         if entry.kind == "c":
@@ -308,12 +305,17 @@ class Schema:
         )
 
 
-def _widened(dtype: np.dtype[Any], itemsize: int) -> np.dtype[Any]:
-    """The same fields in a longer row: a newer library may have appended some."""
-    names, fields = list(dtype.names or ()), dict[str, Any](dtype.fields or {})
-    formats, offsets = zip(*(fields[name][:2] for name in names), strict=True)
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+@lru_cache(LIBRARIES_KEPT)
+def _entries(data: bytes, row_bytes: int, texts: bytes) -> tuple[Entry, ...]:
+    """Kept: all processes of one library have the same."""
+    pool = Texts(texts)
+    return tuple(Entry.of(row, pool) for row in _rows(ENTRY, data, row_bytes))
 
 
-def _text(value: bytes | np.bytes_) -> str:
-    return bytes(value).split(b"\0")[0].decode(errors="replace")
+def _rows(kind: struct.Struct, data: bytes, row_bytes: int) -> Iterator[tuple[Any, ...]]:
+    """Rows may be longer than what is known of them: a newer library may have appended fields."""
+    return (kind.unpack_from(data, start) for start in range(0, len(data), row_bytes))
+
+
+def _text(value: bytes) -> str:
+    return value.split(b"\0")[0].decode(errors="replace")

@@ -1,6 +1,5 @@
-"""hakmem's structures as numpy arrays, read from a target.
+"""What the chunk map leads to as numpy arrays, read from a target; the heaps are in heaps.py.
 
-    owners ──▶ heaps           one record per heap: magazines, remote-free buffer, owner with its counters
     chunk map ──▶ superslabs   slabs in use and their bitmaps
               └─▶ ranges       Large, Big and free ranges
 
@@ -9,16 +8,13 @@ Everything here tolerates a running target: lists are bounded, torn records are 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hakmem.base.errors import HakmemError
 from hakmem.base.progress import Progress, no_progress
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import Schema
@@ -30,164 +26,8 @@ Records: TypeAlias = "NDArray[Any]"
 Words: TypeAlias = "NDArray[np.uint64]"
 
 POINTER = np.dtype("u8")
-FIRST_HEAP_NUMBER = 1
-MAGAZINE_ARMED = np.uint64(1 << 63)
-HEAPS_MAX = 1 << 20  # a longer list is damaged
 SUPERSLABS_AT_ONCE = 512
 RANGE_CHUNKS_AT_ONCE = 4096
-
-# ---- heaps -----------------------------------------------------------------------------------------
-
-
-def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
-    """All heaps, including those of ended threads.  `pid` becomes the thread number of the first heap: the
-    library does not ask the kernel for it while there is one thread."""
-    schema.need("heap", "magazines", "owner", "thread_id", "remote_buffer_bytes")
-    schema.need("owner", "next_of_all", "counters", "number", "state")
-    heaps = memory.records(heap_addresses(memory, schema), schema.dtype("heap"))
-    heaps["thread_id"][_is_first_threads(schema, heaps)] = pid
-    return heaps
-
-
-def heap_addresses(memory: Memory, schema: Schema) -> Words:
-    """Where the heaps are, in the order of `read_heaps`."""
-    owners = np.array(_owners(memory, schema), np.uint64)
-    return owners - np.uint64(schema.offset("heap", "owner"))
-
-
-def heap_column(memory: Memory, schema: Schema, addresses: Words, *path: str) -> NDArray[Any]:
-    """One field of each of these heaps, or of a record in it: a whole heap is a thousand times as much."""
-    dtype, offset = schema.dtype("heap"), 0
-    for name in path:
-        dtype, place = (dtype.fields or {})[name][:2]
-        offset += place
-    return memory.records(addresses + np.uint64(offset), dtype)
-
-
-def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
-    owner = heaps["owner"]
-    has_thread = np.isin(owner["state"], [schema.constant("owner_running"), schema.constant("owner_dormant")])
-    found: NDArray[np.bool_] = (owner["number"] == FIRST_HEAP_NUMBER) & (heaps["thread_id"] == 0) & has_thread
-    return found
-
-
-def _owners(memory: Memory, schema: Schema) -> list[int]:
-    """The addresses of all owners: only the links are read, one by one.  Owners join in front and never
-    leave, so the next walk ends where this one began."""
-    link = schema.offset("owner", "next_of_all")
-    known = _owners_found.get(memory, [0])
-    found: list[int] = []
-    owner = _pointer(memory, schema.root("owners"))
-    while owner not in (0, known[0]) and len(found) < HEAPS_MAX:
-        found.append(owner)
-        owner = _pointer(memory, owner + link)
-    if owner:
-        if owner != known[0]:
-            raise HakmemError("the target's list of heaps does not end: its memory is damaged")
-        found += known
-    if found:
-        _owners_found[memory] = found
-    return found
-
-
-# What the last walk found, newest first.
-_owners_found: WeakKeyDictionary[Memory, list[int]] = WeakKeyDictionary()
-
-
-def _pointer(memory: Memory, address: int) -> int:
-    return int.from_bytes(memory.read(address, POINTER.itemsize), sys.byteorder)
-
-
-def magazine_bases(heaps: Records) -> Words:
-    """Where the magazines begin: [heap, class].  Their highest bit says that a profile is on."""
-    magazines = heaps["magazines"]
-    if "tagged_base" in (magazines.dtype.names or ()):
-        return magazines["tagged_base"] & ~MAGAZINE_ARMED
-    return magazines["base"].astype(np.uint64)  # a library without profiles
-
-
-def magazine_counts(heaps: Records, class_count: int = 0) -> NDArray[np.int64]:
-    """Blocks in each magazine: [heap, class].  A magazine that is being moved counts as empty, and so do
-    classes without magazines, up to `class_count`."""
-    magazines = heaps["magazines"]
-    base, top, end = (
-        place.astype(np.int64) for place in (magazine_bases(heaps), magazines["top"], magazines["end"])
-    )
-    counts = np.where((base <= top) & (top <= end), (top - base) // POINTER.itemsize, 0)
-    return np.pad(counts, ((0, 0), (0, max(class_count - counts.shape[1], 0))))
-
-
-def magazine_blocks(memory: Memory, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
-    """The addresses of all blocks in magazines, and their classes."""
-    counts = magazine_counts(heaps)
-    heap, number = np.nonzero(counts)
-    sizes = counts[heap, number]
-    bases = magazine_bases(heaps)[heap, number]
-    blocks = memory.gather(bases, (sizes * POINTER.itemsize).astype(np.uint64)).view(np.uint64)
-    return blocks, np.repeat(number, sizes)
-
-
-def range_magazine_bytes(memory: Memory, schema: Schema, heaps: Records) -> int:
-    """Of freed Large blocks that threads keep; 0 if the library has no such magazines."""
-    if not schema.has("heap", "range_magazines") or not schema.has("range_magazines", "bytes"):
-        return 0
-    places = heaps["range_magazines"]
-    kept = memory.records(places[places != 0], schema.dtype("range_magazines"))["bytes"]
-    return int(kept.sum())
-
-
-def read_class_counters(memory: Memory, schema: Schema, heaps: Records) -> dict[str, NDArray[np.int64]]:
-    """Each class counter, summed over all heaps: name → [class].  Empty if the library has none."""
-    if not schema.has("class_counters") or not schema.has("heap", "class_counters"):
-        return {}
-    addresses = heaps["class_counters"][heaps["class_counters"] != 0]
-    dtype = schema.dtype("class_counters")
-    table = np.dtype((dtype, (schema.constant("class_count"),)))
-    records = memory.gather(addresses, np.full(len(addresses), table.itemsize, np.uint64)).view(dtype)
-    by_heap = records.reshape(len(addresses), schema.constant("class_count"))
-    sums = {name: by_heap[name].sum(axis=0, dtype=np.int64) for name in dtype.names or ()}
-    if "profiled_blocks" in sums and "passes" in (heaps["magazines"].dtype.names or ()):
-        passes = heaps["magazines"]["passes"].sum(axis=0, dtype=np.int64)
-        sums["profiled_blocks"][: len(passes)] -= passes  # counted, but not handed out yet
-    return sums
-
-
-@dataclass
-class RemoteBufferWords:
-    """The words of remote-free buffers that hold blocks: one row each."""
-
-    words: Records
-    heap_rows: NDArray[np.int64]
-
-
-def read_remote_buffer_words(memory: Memory, schema: Schema, heaps: Records) -> RemoteBufferWords:
-    """Of all heaps; empty if the library has no remote-free buffers."""
-    if not schema.has("remote_buffer_word", "slab", "word", "bits"):
-        nothing = np.empty(0, [("slab", "u8"), ("word", "u4"), ("bits", "u8")])
-        return RemoteBufferWords(nothing, np.empty(0, np.int64))
-    dtype, count = schema.dtype("remote_buffer_word"), schema.constant("remote_buffer_words")
-    rows = np.flatnonzero((heaps["remote_buffer"] != 0) & (heaps["remote_buffer_count"] != 0))
-    size = np.full(len(rows), dtype.itemsize * count, np.uint64)
-    words = memory.gather(heaps["remote_buffer"][rows], size).view(dtype)
-    is_used = (words["bits"] != 0) & (words["slab"] != 0)
-    return RemoteBufferWords(words[is_used], np.repeat(rows, count)[is_used])
-
-
-def read_quarantines(memory: Memory, schema: Schema, heaps: Records) -> tuple[Words, NDArray[np.int64]]:
-    """Hardened mode: the addresses of freed blocks in quarantine, and the rows of the heaps that hold them.
-    Empty if the library has no such mode, or is not in it."""
-    nothing = np.empty(0, np.uint64), np.empty(0, np.int64)
-    if not schema.has("heap", "quarantine") or not schema.has("quarantine", "blocks"):
-        return nothing
-    rows = np.flatnonzero(heaps["quarantine"])
-    if not len(rows):
-        return nothing
-    rings = memory.records(heaps["quarantine"][rows], schema.dtype("quarantine"))["blocks"]
-    row, place = np.nonzero(rings)
-    # Two blocks that change places may be read as one block twice.
-    blocks, first = np.unique(rings[row, place].astype(np.uint64), return_index=True)
-    return blocks, rows[row[first]]
-
 
 # ---- the window ------------------------------------------------------------------------------------
 

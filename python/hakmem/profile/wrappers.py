@@ -70,7 +70,8 @@ INTERNALS = {
     "Rust": (
         r"<?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections|convert|default|ffi|fmt|hash"
         r"|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
-        r"<&?(mut )?\[?\w+\]? as (alloc|core|std)::.*",
+        # A plain type's methods, too: <u64 as core::fmt::Display>::fmt
+        r"<(&(mut )?)*(\w+|\[.*\]|\(.*\)) as (alloc|core|std)::.*|<(str|\[.*\])>::.*",
     ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
@@ -97,12 +98,13 @@ def is_internal(function: str) -> bool:
     """Whether it belongs to a language's own library, wrappers of malloc included."""
     if is_wrapper(function):
         return True
-    name = without_result(without_arguments(function))
+    name = without_result(without_arguments(function), of_all=True)
     return _INTERNAL.fullmatch(name) is not None and _CALLING.fullmatch(name) is None
 
 
-def without_result(name: str) -> str:
-    """Only templates have one: `void std::vector<int>::f<int>` → `std::vector<int>::f<int>`."""
+def without_result(name: str, *, of_all: bool = False) -> str:
+    """`void std::vector<int>::f<int>` → `std::vector<int>::f<int>`.  Only templates have one, but where debug
+    information says it (`of_all`)."""
     depth, start, is_template = 0, 0, False
     operator = re.search(r"\boperator\b", name)
     for at, sign in enumerate(name[: operator.start()] if operator else name):
@@ -110,7 +112,7 @@ def without_result(name: str) -> str:
         is_template = is_template or sign == "<"
         if sign == " " and depth == 0:
             start = at + 1
-    return name[start:].lstrip("*& ") if is_template or operator else name
+    return name[start:].lstrip("*& ") if is_template or operator or of_all else name
 
 
 def without_arguments(function: str) -> str:

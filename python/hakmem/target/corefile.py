@@ -22,7 +22,8 @@ from elftools.elf.segments import NoteSegment
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
-from hakmem.target.elf import PARSER_ERRORS, ElfFile, elf_of, open_elf, parsing
+from hakmem.target.elf import ElfFile, elf_of, open_elf
+from hakmem.target.elf_format import is_parser_error, parsing
 from hakmem.target.process import DELETED, Mapping
 
 if TYPE_CHECKING:
@@ -218,7 +219,9 @@ def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has 
         core = ELFFile(cast(IO[bytes], data))
     except ELFError:
         raise HakmemError(f"{path} is not a core dump (not an ELF file)") from None
-    except PARSER_ERRORS as error:
+    except Exception as error:
+        if not is_parser_error(error):
+            raise
         raise DamagedFileError(str(path), error) from error
     if core["e_type"] != "ET_CORE":
         raise HakmemError(f"{path} is not a core dump but a program or library")

@@ -1,66 +1,64 @@
 """An ELF file: its symbols, needed libraries, build id, and how it is loaded.
 
-pyelftools reads the headers; symbols are looked up in the raw tables with numpy, as a large program has a
-million of them.
+pyelftools reads what is rarely needed.  Headers are unpacked here, 20 times as fast: `hakmem ps` looks into
+each program of the machine.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
-import numpy as np
-from elftools.common.exceptions import ELFError
-from elftools.construct import ConstructError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.segments import InterpSegment, NoteSegment
-
-from hakmem.base.errors import DamagedFileError
 from hakmem.layout.memory import PAGE_BYTES
+from hakmem.target.elf_format import (
+    CLASS,
+    CLASS_64,
+    DATA,
+    DT_FLAGS_1,
+    DT_STRTAB,
+    DYNAMIC_LISTS,
+    DYNAMIC_TAG,
+    EXTENDED,
+    FLAGS_1_PIE,
+    HEADER,
+    KINDS,
+    LITTLE_ENDIAN,
+    MACHINES,
+    MAGIC,
+    PROGRAM_HEADER,
+    PT_DYNAMIC,
+    PT_INTERP,
+    PT_KINDS,
+    PT_LOAD,
+    SECTION_HEADER,
+    SECTION_IS_CODE,
+    SHT_DYNSYM,
+    SHT_NOBITS,
+    SHT_PROGBITS,
+    SHT_RELA,
+    SHT_SYMTAB,
+    Header,
+    ProgramHeader,
+    Section,
+    is_parser_error,
+    parsing,
+)
 from hakmem.target.process import Mapping
+from hakmem.target.symbol_table import SYMBOL, SymbolTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SYMBOL = np.dtype(
-    [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
-)
-RELOCATION = np.dtype([("offset", "u8"), ("info", "u8"), ("addend", "i8")])
-SECTION_IS_CODE = 0x4
-UNDEFINED_SECTION = 0
-STT_OBJECT, STT_FUNC = 1, 2
-DYNAMIC_LISTS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
-FLAGS_1_PIE = 0x08000000
+RELOCATION = struct.Struct("<QQq")  # offset, info (above 32 bits of type: the symbol's number), addend
+SYMBOL_SHIFT = 32
 CACHED_FILES = 1024
-# What pyelftools and numpy raise for invalid headers; neither documents less.
-PARSER_ERRORS = (
-    ELFError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ConstructError,  # not always wrapped in ELFError
-    LookupError,
-    MemoryError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-
-
-@contextmanager
-def parsing(name: str) -> Iterator[None]:
-    """Turns every parser error inside into a DamagedFileError."""
-    try:
-        yield
-    except PARSER_ERRORS as error:
-        raise DamagedFileError(name, error) from error
+RELEASED_BYTES = 1 << 20  # of larger files nothing is kept in memory
+SCAN_BYTES = 8 << 20  # of a file, at once
 
 
 @dataclass(frozen=True)
@@ -81,84 +79,71 @@ class CodeSection:
     data: bytes
 
 
-class SymbolTable:
-    """A .dynsym or .symtab with its names."""
-
-    def __init__(self, symbols: NDArray[Any], names: bytes) -> None:
-        self._symbols = symbols
-        self._names = names
-
-    @property
-    def parts(self) -> tuple[NDArray[Any], bytes]:
-        return self._symbols, self._names
-
-    def named(self, name: bytes) -> NDArray[Any]:
-        """All symbols of this name."""
-        return self._symbols[self.numbers_of(name)]
-
-    def numbers_of(self, name: bytes) -> NDArray[np.int64]:
-        """Their numbers.  Names share tails, so one may start inside another."""
-        places = []
-        place = self._names.find(name + b"\0")
-        while place >= 0:
-            places.append(place)
-            place = self._names.find(name + b"\0", place + 1)
-        return np.flatnonzero(np.isin(self._symbols["name"], places))
-
-    @cached_property
-    def _by_address(self) -> NDArray[Any]:
-        """Those of functions and objects that are defined here."""
-        kind = self._symbols["info"] & 15
-        named = (kind == STT_OBJECT) | (kind == STT_FUNC)
-        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
-        return chosen[np.argsort(chosen["value"], kind="stable")]
-
-    def at(self, address: int) -> tuple[str, int] | None:
-        """The symbol that an address lies in, and how far."""
-        row = int(np.searchsorted(self._by_address["value"], address, "right")) - 1
-        if row < 0:
-            return None
-        symbol = self._by_address[row]
-        into = address - int(symbol["value"])
-        if into >= max(int(symbol["size"]), 1):
-            return None
-        start = int(symbol["name"])
-        return self._names[start : self._names.find(b"\0", start)].decode(errors="replace"), into
-
-
 class ElfFile:
-    """An ELF file; symbols are read of 64-bit little-endian files only.  `open_elf` creates it.
+    """An ELF file; sections, symbols and dynamic tags are read of 64-bit little-endian files only.
+    `open_elf` creates it.
 
     Only the first header is read at once; everything else may raise DamagedFileError."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.name = str(file.name)
-        if isinstance(file, BytesIO):
-            self._data: mmap.mmap | bytes = file.getvalue()
-            self._elf: Any = ELFFile(file)
-        else:
-            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._elf = ELFFile(cast(IO[bytes], self._data))
-        self.machine: str = self._elf["e_machine"]  # EM_X86_64 …
-        self.kind: str = self._elf["e_type"]  # ET_EXEC, ET_DYN, ET_CORE
-        self.is_ours: bool = self._elf.elfclass == 64 and self._elf.little_endian
+        self._data: mmap.mmap | bytes = (
+            file.getvalue()
+            if isinstance(file, BytesIO)
+            else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        )
+        if self._data[: len(MAGIC)] != MAGIC:
+            raise ValueError("not an ELF file")
+        self.is_ours = (self._data[CLASS], self._data[DATA]) == (CLASS_64, LITTLE_ENDIAN)
+        if self.is_ours:
+            self._header = Header(*HEADER.unpack_from(self._data))
+        self.machine, self.kind = self._machine_and_kind()
+
+    def _machine_and_kind(self) -> tuple[str, str]:
+        """EM_X86_64 …; ET_EXEC, ET_DYN, ET_CORE."""
+        if self.is_ours and self._header.machine in MACHINES:
+            return MACHINES[self._header.machine], KINDS.get(self._header.kind, "")
+        return str(self._elf["e_machine"]), str(self._elf["e_type"])
+
+    @cached_property
+    def _elf(self) -> Any:  # noqa: ANN401 - pyelftools has no types
+        from elftools.elf.elffile import ELFFile
+
+        if isinstance(self._data, bytes):
+            return ELFFile(BytesIO(self._data))
+        return ELFFile(cast(IO[bytes], self._data))
+
+    @cached_property
+    def _program_headers(self) -> list[ProgramHeader]:
+        if self.is_ours and self._header.segments != EXTENDED:
+            head = self._header
+            places = range(
+                head.segments_at, head.segments_at + head.segments * head.segment_bytes, head.segment_bytes
+            )
+            rows = (PROGRAM_HEADER.unpack_from(self._data, place) for place in places)
+            return [ProgramHeader(kind, *row) for kind, _, *row in rows]
+        fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
+        return [
+            ProgramHeader(PT_KINDS.get(one["p_type"], 0), *(one[field] for field in fields))
+            for one in self._elf.iter_segments()
+        ]
 
     @cached_property
     def segments(self) -> list[Segment]:
         with parsing(self.name):
             return [
-                Segment(s["p_vaddr"], s["p_offset"], s["p_filesz"], s["p_memsz"])
-                for s in self._elf.iter_segments()
-                if s["p_type"] == "PT_LOAD"
+                Segment(one.address, one.offset, one.file_bytes, one.memory_bytes)
+                for one in self._program_headers
+                if one.kind == PT_LOAD
             ]
 
     @cached_property
     def interpreter(self) -> str | None:
         """The dynamic loader; None for static programs and for most libraries."""
         with parsing(self.name):
-            for segment in self._elf.iter_segments():
-                if isinstance(segment, InterpSegment):
-                    return str(segment.get_interp_name())
+            for one in self._program_headers:
+                if one.kind == PT_INTERP:
+                    return self._content(one).split(b"\0")[0].decode(errors="replace")
         return None
 
     @cached_property
@@ -166,10 +151,11 @@ class ElfFile:
         """needed, rpath and runpath."""
         found: dict[str, list[str]] = {name: [] for name in DYNAMIC_LISTS.values()}
         with parsing(self.name):
-            for tag in self._dynamic_tags():
-                if tag.entry.d_tag in DYNAMIC_LISTS:
-                    value = getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower())
-                    found[DYNAMIC_LISTS[tag.entry.d_tag]].append(value)
+            tags = self._dynamic_tags
+            texts = next((self._offset_of(value) for tag, value in tags if tag == DT_STRTAB), None)
+            for tag, value in tags:
+                if tag in DYNAMIC_LISTS and texts is not None:
+                    found[DYNAMIC_LISTS[tag]].append(self._text(texts + value))
         return found
 
     @property
@@ -180,19 +166,36 @@ class ElfFile:
     @cached_property
     def _is_static_pie(self) -> bool:
         with parsing(self.name):
-            flags = [tag.entry.d_val for tag in self._dynamic_tags() if tag.entry.d_tag == "DT_FLAGS_1"]
-        return any(value & FLAGS_1_PIE for value in flags)
+            return any(value & FLAGS_1_PIE for tag, value in self._dynamic_tags if tag == DT_FLAGS_1)
 
-    def _dynamic_tags(self) -> list[Any]:
-        for segment in self._elf.iter_segments():
-            if segment["p_type"] == "PT_DYNAMIC":
-                return list(segment.iter_tags())
+    @cached_property
+    def _dynamic_tags(self) -> list[tuple[int, int]]:
+        for one in self._program_headers:
+            if one.kind == PT_DYNAMIC and self.is_ours:
+                data = self._content(one)
+                return list(DYNAMIC_TAG.iter_unpack(data[: len(data) // DYNAMIC_TAG.size * DYNAMIC_TAG.size]))
         return []
+
+    def _content(self, header: ProgramHeader) -> bytes:
+        return self._data[header.offset : header.offset + header.file_bytes]
+
+    def _offset_of(self, address: int) -> int | None:
+        """The place in the file of an address before loading."""
+        for segment in self.segments:
+            if segment.address <= address < segment.address + segment.file_bytes:
+                return address - segment.address + segment.offset
+        return None
+
+    def _text(self, place: int) -> str:
+        end = self._data.find(b"\0", place)
+        return self._data[place : end if end >= 0 else None].decode(errors="replace")
 
     @cached_property
     def build_id(self) -> str | None:
         """Headers only, which a core has: pyelftools would read sections to construct other segments."""
         with parsing(self.name):
+            from elftools.elf.segments import NoteSegment
+
             for number in range(self._elf.num_segments()):
                 header = self._elf._get_segment_header(number)
                 if header["p_type"] == "PT_NOTE":
@@ -206,12 +209,11 @@ class ElfFile:
         """The address, before loading, of a symbol defined in this file."""
         with parsing(self.name):
             tables = self._symbol_tables
-        for table in tables:
-            symbols = table.named(name.encode())
-            defined = symbols[symbols["section"] != UNDEFINED_SECTION]
-            if len(defined):
-                return int(defined["value"][0])
-        return None
+        values = (table.defined(name.encode()) for table in tables)
+        found = next((value for value in values if value is not None), None)
+        if len(self._data) > RELEASED_BYTES:
+            self.release()
+        return found
 
     def symbol_at(self, address: int) -> tuple[str, int] | None:
         """The function or object that an address, before loading, lies in, and how far."""
@@ -226,21 +228,21 @@ class ElfFile:
         slots: list[int] = []
         with parsing(self.name):
             for section in self._sections:
-                if section["sh_type"] == "SHT_RELA" and self.is_ours:
-                    symbols = self._sections[section["sh_link"]]
-                    if symbols["sh_type"] == "SHT_DYNSYM":
-                        numbers = self._symbol_table(symbols).numbers_of(name.encode())
-                        rows = self._rows(section, RELOCATION)
-                        slots += rows["offset"][np.isin(rows["info"] >> np.uint64(32), numbers)].tolist()
+                if section.type == SHT_RELA:
+                    symbols = self._sections[section.link]
+                    if symbols.type == SHT_DYNSYM:
+                        numbers = set(self._symbol_table(symbols).numbers_of(name.encode()))
+                        rows = RELOCATION.iter_unpack(self._rows(section, RELOCATION)) if numbers else ()
+                        slots += [offset for offset, info, _ in rows if info >> SYMBOL_SHIFT in numbers]
         return slots
 
     @cached_property
     def code(self) -> list[CodeSection]:
         with parsing(self.name):
             return [
-                CodeSection(s["sh_addr"], self._data[s["sh_offset"] : s["sh_offset"] + s["sh_size"]])
-                for s in self._sections
-                if s["sh_flags"] & SECTION_IS_CODE and s["sh_type"] == "SHT_PROGBITS"
+                CodeSection(one.address, self._data[one.offset : one.offset + one.size])
+                for one in self._sections
+                if one.flags & SECTION_IS_CODE and one.type == SHT_PROGBITS
             ]
 
     def symbol_tables(self) -> list[tuple[NDArray[Any], bytes]]:
@@ -257,12 +259,17 @@ class ElfFile:
         found = self._section(name)
         if found is None:
             return None
-        return self._data[found["sh_offset"] : found["sh_offset"] + found["sh_size"]]
+        return self._data[found.offset : found.offset + found.size]
 
-    def _section(self, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types
+    def _section(self, name: str) -> Section | None:
         with parsing(self.name):
-            for section in self._sections:
-                if self._elf._get_section_name(section) == name and section["sh_type"] != "SHT_NOBITS":
+            sections = self._sections
+            if not sections:
+                return None
+            number = self._header.names_section
+            names = sections[sections[0].link if number == EXTENDED else number].offset
+            for section in sections:
+                if self._text(names + section.name) == name and section.type != SHT_NOBITS:
                     return section
         return None
 
@@ -276,7 +283,16 @@ class ElfFile:
     @lru_cache(4)  # noqa: B019 - open_elf keeps the files anyway
     def contains(self, data: bytes) -> bool:
         """Does the file contain these bytes?"""
-        return self._data.find(data, 0) >= 0
+        for start in range(0, len(self._data), SCAN_BYTES):
+            if self._data.find(data, start, start + SCAN_BYTES + len(data)) >= 0:
+                return True
+            self.release()
+        return False
+
+    def release(self) -> None:
+        """The pages that were read leave the tool's memory; they come back where they are read again."""
+        if isinstance(self._data, mmap.mmap):
+            self._data.madvise(mmap.MADV_DONTNEED)
 
     def load_bias(self, mapping: Mapping) -> int | None:
         """The load bias of this file's addresses, given one of its mappings."""
@@ -287,32 +303,38 @@ class ElfFile:
         return None
 
     @cached_property
-    def _sections(self) -> list[Any]:
-        """Headers only: pyelftools would read a whole hash table to construct its section."""
-        count, start = self._elf.num_sections(), self._elf["e_shoff"]
-        if start + count * self._elf["e_shentsize"] > len(self._data):
+    def _sections(self) -> list[Section]:
+        if not self.is_ours or not self._header.sections_at:
+            return []
+        start, size, count = self._header.sections_at, self._header.section_bytes, self._header.sections
+        first = Section(*SECTION_HEADER.unpack_from(self._data, start))
+        count = count or first.size  # of 65,280 and more
+        if start + count * size > len(self._data):
             raise ValueError("its section headers are beyond its end")
-        return [self._elf._get_section_header(number) for number in range(count)]
+        places = range(start, start + count * size, size)
+        return [Section(*SECTION_HEADER.unpack_from(self._data, place)) for place in places]
 
     @cached_property
     def _symbol_tables(self) -> list[SymbolTable]:
-        tables = (s for s in self._sections if s["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB") and s["sh_size"])
-        return [self._symbol_table(section) for section in tables] if self.is_ours else []
+        tables = (one for one in self._sections if one.type in (SHT_DYNSYM, SHT_SYMTAB) and one.size)
+        return [self._symbol_table(section) for section in tables]
 
-    def _symbol_table(self, section: Any) -> SymbolTable:  # noqa: ANN401 - pyelftools has no types
-        names = self._sections[section["sh_link"]]
-        start, size = names["sh_offset"], names["sh_size"]
-        return SymbolTable(self._rows(section, SYMBOL), self._data[start : start + size])
+    def _symbol_table(self, section: Section) -> SymbolTable:
+        names = self._sections[section.link]
+        return SymbolTable(self._rows(section, SYMBOL), self._data, names.offset, names.offset + names.size)
 
-    def _rows(self, section: Any, dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401 - pyelftools has no types
-        return np.frombuffer(self._data, dtype, section["sh_size"] // dtype.itemsize, section["sh_offset"])
+    def _rows(self, section: Section, row: struct.Struct) -> memoryview:
+        start, size = section.offset, section.size // row.size * row.size
+        if start + size > len(self._data):
+            raise ValueError("a table is beyond its end")
+        return memoryview(self._data)[start : start + size]
 
 
 def open_elf(path: str | Path) -> ElfFile | None:
     """The file as ELF; None if it is not one, or cannot be read."""
     try:
         status = Path(path).stat()
-        return _open_elf(str(path), status.st_dev, status.st_ino, status.st_mtime_ns)
+        return _open_elf(Place(status.st_dev, status.st_ino, status.st_mtime_ns, str(path)))
     except OSError:
         return None
 
@@ -323,18 +345,32 @@ def elf_of(data: bytes, name: str) -> ElfFile | None:
     file.name = name
     try:
         return ElfFile(file)
-    except PARSER_ERRORS:
+    except Exception as error:
+        if not is_parser_error(error):
+            raise
         return None
 
 
+@dataclass(frozen=True)
+class Place:
+    """A file by what it is, whatever the path: each process has its own ones to what it maps."""
+
+    device: int
+    inode: int
+    time_ns: int
+    path: str = field(compare=False)
+
+
 @lru_cache(CACHED_FILES)
-def _open_elf(path: str, device: int, inode: int, time_ns: int) -> ElfFile | None:  # noqa: ARG001 - the key
+def _open_elf(place: Place) -> ElfFile | None:
     try:
-        with Path(path).open("rb") as file:
+        with Path(place.path).open("rb") as file:
             return ElfFile(file)
     except OSError:
         raise
-    except PARSER_ERRORS:  # an empty file cannot be mapped: ValueError
+    except Exception as error:  # an empty file cannot be mapped: ValueError
+        if not is_parser_error(error):
+            raise
         return None
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hakmem.base.errors import DamagedFileError
-from hakmem.target.elf import SYMBOL, UNDEFINED_SECTION, ElfFile, elf_of
+from hakmem.target.elf import ElfFile, elf_of
+from hakmem.target.elf_format import UNDEFINED_SECTION
+from hakmem.target.symbol_table import SYMBOL, SYMBOL_FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +62,7 @@ class Functions:
 
 
 _ROW = np.dtype([("start", "u8"), ("size", "u8"), ("name", "u4"), ("rank", "u1"), ("table", "u1")])
-assert SYMBOL.itemsize == 24  # as in the file
+assert np.dtype(list(SYMBOL_FIELDS)).itemsize == SYMBOL.size  # as in the file
 
 
 def _functions_of(symbols: NDArray[Any], table: int) -> NDArray[Any]:

@@ -12,11 +12,14 @@ from pathlib import Path
 from hakmem.base.errors import HakmemError
 
 NAME = "libhakmem.so"
+# Where it is installed: the loader's name, which stays through upgrades, then the linker's (libhakmem-dev).
+NAMES = (f"{NAME}.0", NAME)
 VARIABLE = "HAKMEM_LIBRARY"
 
 
 def find_library() -> Path:
-    """The first of: $HAKMEM_LIBRARY, the build tree beside this package, the usual directories, ldconfig."""
+    """The first of: $HAKMEM_LIBRARY, the wheel's own, the build tree beside this package, the usual
+    directories, ldconfig."""
     named = os.environ.get(VARIABLE)
     if named:
         path = Path(named).absolute()
@@ -25,7 +28,7 @@ def find_library() -> Path:
         return path
     for path in candidates():
         if path.is_file():
-            return path.resolve()
+            return path.parent.resolve() / path.name  # not the version's file: it goes with an upgrade
     raise HakmemError(
         f"{NAME} not found; build it (make), install it (sudo make install), "
         f"or set {VARIABLE}=/path/{NAME}"
@@ -33,14 +36,16 @@ def find_library() -> Path:
 
 
 def candidates() -> Iterator[Path]:
-    checkout = Path(__file__).resolve().parents[3]
+    package = Path(__file__).resolve().parents[1]
+    yield package / "lib" / NAME  # a wheel's
+    checkout = package.parents[1]
     prefix = Path(sys.prefix)
     yield checkout / "build" / NAME
     yield prefix.parent / NAME  # build/venv lies beside the library
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     for root in (prefix, Path("/usr/local"), Path("/usr")):
         for folder in ("lib", f"lib/{multiarch}", "lib64"):
-            yield root / folder / NAME
+            yield from (root / folder / name for name in NAMES)
     yield from _known_to_loader()
 
 
@@ -49,6 +54,6 @@ def _known_to_loader() -> Iterator[Path]:
         if Path(ldconfig).exists():
             step = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
             for line in step.stdout.splitlines():
-                if line.strip().startswith(f"{NAME} "):
+                if line.strip().startswith(tuple(f"{name} " for name in NAMES)):
                     yield Path(line.rpartition("=> ")[2])
             return

@@ -7,14 +7,16 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hakmem.base.errors import HakmemError, UnreadableError
+from hakmem.base.lazy import Lazy
 from hakmem.layout.memory import Addresses, Bytes, Memory
 from hakmem.target.access import gone, refused
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = Lazy("numpy")
 
 IOV_MAX = 1024  # pieces of one process_vm_readv
 CALL_BYTES_MAX = 64 << 20  # of one call: the reader stays interruptible

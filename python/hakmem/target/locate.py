@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hakmem.base.errors import DamagedFileError, NotHakmemError, ProcessGoneError, UnreadableError
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import FORMAT, MAGIC, Head
@@ -86,7 +84,8 @@ def is_block(memory: Memory, address: int) -> bool:
     try:
         head = Head.at(memory, address)
         if head.is_plausible and head.format == FORMAT:
-            memory.read_many([(table, 1) for table in (head.entries, head.roots, head.texts)])
+            for table in (head.entries, head.roots, head.texts):
+                memory.read(table, 1)
     except UnreadableError:
         return False
     return head.is_plausible
@@ -160,7 +159,8 @@ def _scan(memory: Memory, mapping: Mapping) -> Iterator[int]:
 
 
 def _places(data: bytes, start: int) -> Iterator[int]:
-    words = np.frombuffer(data, "S8", len(data) // 8).view(np.uint64)
-    first, second = np.frombuffer(MAGIC, np.uint64)
-    hits = np.flatnonzero((words[:-1] == first) & (words[1:] == second))
-    yield from (start + int(hit) * ALIGNMENT for hit in hits)
+    place = data.find(MAGIC)
+    while place >= 0:
+        if place % ALIGNMENT == 0:
+            yield start + place
+        place = data.find(MAGIC, place + 1)

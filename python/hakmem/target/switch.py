@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
+from hakmem.layout.heaps import FIRST_HEAP_NUMBER, heap_addresses, heap_column
 from hakmem.layout.schema import MAGIC
-from hakmem.layout.structures import FIRST_HEAP_NUMBER, Words, heap_addresses, heap_column
+from hakmem.layout.structures import Words
 from hakmem.target.access import gone, refused
 from hakmem.target.target import Target
 

@@ -267,13 +267,14 @@ def registry(detail: Detail, sites: SiteMetrics | None = None) -> CollectorRegis
 def serve(host: str, port: int, metrics: CollectorRegistry) -> int:
     """Serves GET /metrics in background threads, in the format that the client requests; returns the port."""
     try:
-        server, _ = start_http_server(port, host, metrics)
+        started = start_http_server(port, host, metrics)
     except (OSError, UnicodeError) as error:  # invalid host names: "..", "a" * 64
         reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
         raise HakmemError(
             f"cannot listen on {host}:{port}: {reason}; choose another address with --listen"
         ) from None
-    return int(server.server_port)
+    # Before 0.19 (Debian 12) it does not say which port the system chose for 0.
+    return int(started[0].server_port) if started else port
 
 
 def write_textfile(path: Path, metrics: CollectorRegistry) -> None:

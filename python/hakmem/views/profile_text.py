@@ -118,7 +118,8 @@ def hints(profile: Profile, sites: SiteTable, advice: str) -> Iterator[str]:
 def is_wide(estimate: Estimate) -> bool:
     """More than ± 50 %: the true figure may be half as much, or half as much again."""
     low, high = estimate.interval
-    return estimate.value > 0 and (high - low) / 2 > WIDE_SHARE * estimate.value
+    reach = max((high - low) / 2, estimate.value - low)
+    return estimate.value > 0 and reach > WIDE_SHARE * estimate.value
 
 
 def whose(header: Header) -> str:

@@ -1,0 +1,33 @@
+# What is installed: libraries, header files, hakmem.pc and the CMake package.  scripts/install adds the man pages.
+# A project that contains hakmem installs none of it, and builds only what it links.
+if(NOT HAKMEM_INSTALL)
+  set_property(DIRECTORY PROPERTY EXCLUDE_FROM_ALL ON)
+  return()
+endif()
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+install(TARGETS hakmem hakmem_static EXPORT hakmem
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET hakmem_fortify) # is preloaded, never linked
+  install(TARGETS hakmem_fortify LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem)
+endif()
+install(DIRECTORY include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pkgconfig_to_prefix /${pkgconfig_dir} /)
+configure_file(cmake/hakmem.pc.in hakmem.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem.pc DESTINATION ${pkgconfig_dir})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
+configure_package_config_file(cmake/hakmem-config.cmake.in hakmem-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(hakmem-config-version.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem-config.cmake ${PROJECT_BINARY_DIR}/hakmem-config-version.cmake
+  DESTINATION ${package_dir})
+install(EXPORT hakmem NAMESPACE hakmem:: FILE hakmem-targets.cmake DESTINATION ${package_dir})
+# The build tree is a package, too: -Dhakmem_DIR=build.
+export(EXPORT hakmem NAMESPACE hakmem:: FILE hakmem-targets.cmake)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers (C++11) and a memory resource (C++17).
+ *
+ * A program needs none of this: preloading or linking the library replaces `operator new`, and with it what
+ * std::allocator and std::pmr::new_delete_resource() give.  Include this header
+ *  - to have a container's blocks from hakmem whatever `operator new` is, in a program that defines its own;
+ *  - to free each block with its size and its alignment, which finds mistakes: a block that is freed with a size of
+ *    another size class ends the program with one line (see hak_free_sized).
+ *
+ *     std::vector<int, hakmem::allocator<int>> numbers;
+ *     std::pmr::vector<int> others(hakmem::resource());
+ *
+ * Rules that hold for everything here:
+ *  - no state: all allocators are equal, all resources are equal, and a block may be freed by any thread and through
+ *    any of them;
+ *  - sizes and alignments are in bytes; an alignment is a power of two, and any will do;
+ *  - on failure the new handler is called and the request repeated, as by `operator new`; without a new handler
+ *    std::bad_alloc is thrown, or the program aborted where it is compiled without exceptions. */
+#ifndef HAKMEM_HAKMEM_HPP
+#define HAKMEM_HAKMEM_HPP
+
+#include <hakmem/hakmem.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+
+#if __cplusplus >= 201703L && defined(__has_include)
+#if __has_include(<memory_resource>)
+#include <memory_resource>
+#define HAKMEM_HAS_MEMORY_RESOURCE 1
+#endif
+#endif
+
+namespace hakmem {
+
+/* Not part of the interface. */
+namespace detail {
+
+/* True when hak_malloc(bytes) promises less than `alignment`. */
+inline bool is_beyond_malloc(std::size_t bytes, std::size_t alignment) noexcept {
+  return alignment > (bytes <= 8 ? 8U : 16U);
+}
+
+template <typename Exception>
+[[noreturn]] void fail() {
+#if defined(__cpp_exceptions)
+  throw Exception();
+#else
+  std::abort();
+#endif
+}
+
+inline void *allocate(std::size_t bytes, std::size_t alignment) {
+  for (;;) {
+    void *block = is_beyond_malloc(bytes, alignment) ? hak_aligned_alloc(alignment, bytes)
+                                                     : hak_malloc(bytes);
+    if (block != nullptr) {
+      return block;
+    }
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) {
+      fail<std::bad_alloc>();
+    }
+    handler();
+  }
+}
+
+inline void deallocate(void *block, std::size_t bytes, std::size_t alignment) noexcept {
+  if (is_beyond_malloc(bytes, alignment)) {
+    hak_free_aligned_sized(block, alignment, bytes);
+  } else {
+    hak_free_sized(block, bytes);
+  }
+}
+
+}  // namespace detail
+
+/* ---- containers ------------------------------------------------------------------------------ */
+
+/* Meets the requirements of Allocator: `std::map<K, V, std::less<K>, hakmem::allocator<std::pair<const K, V>>>`. */
+template <typename T>
+class allocator {
+ public:
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using propagate_on_container_move_assignment = std::true_type;
+  using is_always_equal = std::true_type;
+
+  allocator() noexcept = default;
+  template <typename U>
+  allocator(const allocator<U> &) noexcept {}
+
+  /* Uninitialised memory for `count` objects, aligned for T.  Throws std::bad_array_new_length when they are larger than
+   * any block can be, std::bad_alloc when there is no memory. */
+  T *allocate(std::size_t count) {
+    if (count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)) {
+      detail::fail<std::bad_array_new_length>();
+    }
+    return static_cast<T *>(detail::allocate(count * sizeof(T), alignof(T)));
+  }
+
+  /* Gives it back.  `count` must be that of the call to allocate(). */
+  void deallocate(T *objects, std::size_t count) noexcept {
+    detail::deallocate(objects, count * sizeof(T), alignof(T));
+  }
+};
+
+template <typename T, typename U>
+bool operator==(const allocator<T> &, const allocator<U> &) noexcept {
+  return true;
+}
+
+template <typename T, typename U>
+bool operator!=(const allocator<T> &, const allocator<U> &) noexcept {
+  return false;
+}
+
+/* ---- std::pmr -------------------------------------------------------------------------------- */
+
+#if defined(HAKMEM_HAS_MEMORY_RESOURCE)
+
+/* hakmem as a std::pmr::memory_resource, which may stand upstream of others:
+ * `std::pmr::monotonic_buffer_resource arena(hakmem::resource())`. */
+class memory_resource final : public std::pmr::memory_resource {
+ private:
+  void *do_allocate(std::size_t bytes, std::size_t alignment) override {
+    return detail::allocate(bytes, alignment);
+  }
+
+  /* `bytes` and `alignment` must be those of the call to allocate(). */
+  void do_deallocate(void *block, std::size_t bytes, std::size_t alignment) override {
+    detail::deallocate(block, bytes, alignment);
+  }
+
+  /* Without run-time type information a resource is equal to itself only, which is safe. */
+  bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+#if defined(__cpp_rtti)
+    return dynamic_cast<const memory_resource *>(&other) != nullptr;
+#else
+    return this == &other;
+#endif
+  }
+};
+
+/* The same resource at every call.  It is never destroyed: containers in static storage may use it to the end.  To make
+ * it the default of std::pmr, call std::pmr::set_default_resource(hakmem::resource()) before the first container. */
+inline memory_resource *resource() noexcept {
+  alignas(memory_resource) static unsigned char place[sizeof(memory_resource)];
+  static memory_resource *const made = ::new (static_cast<void *>(place)) memory_resource;
+  return made;
+}
+
+#endif
+
+}  // namespace hakmem
+
+#endif

@@ -1,0 +1,89 @@
+"""A .dynsym or .symtab, by name and by address.
+
+A large program has a million symbols: a name is searched in the names first, and only one that is there in
+the rows."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from hakmem.base.lazy import Lazy
+from hakmem.target.elf_format import STT_FUNC, STT_OBJECT, UNDEFINED_SECTION
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Lazy("numpy")
+
+SYMBOL = struct.Struct("<IBBHQQ")  # its fields:
+SYMBOL_FIELDS = (
+    ("name", "u4"),
+    ("info", "u1"),
+    ("other", "u1"),
+    ("section", "u2"),
+    ("value", "u8"),
+    ("size", "u8"),
+)
+NAME: Final = "I"  # its first
+
+
+class SymbolTable:
+    """A .dynsym or .symtab with its names."""
+
+    def __init__(self, rows: memoryview, data: mmap.mmap | bytes, names_at: int, names_end: int) -> None:
+        """The names are a part of `data`, the file: they may be many megabytes, and are not copied."""
+        self._rows = rows
+        self._data, self._names_at, self._names_end = data, names_at, names_end
+
+    @property
+    def parts(self) -> tuple[NDArray[Any], bytes]:
+        return self._symbols, self._data[self._names_at : self._names_end]
+
+    @cached_property
+    def _symbols(self) -> NDArray[Any]:
+        return np.frombuffer(self._rows, np.dtype(list(SYMBOL_FIELDS)))
+
+    def defined(self, name: bytes) -> int | None:
+        """The value of the first symbol of this name that is defined here."""
+        for number in self.numbers_of(name):
+            _, _, _, section, value, _ = SYMBOL.unpack_from(self._rows, number * SYMBOL.size)
+            if section != UNDEFINED_SECTION:
+                return int(value)
+        return None
+
+    def numbers_of(self, name: bytes) -> list[int]:
+        """All symbols of this name.  Names share tails, so one may start inside another."""
+        places = set()
+        place = self._data.find(name + b"\0", self._names_at, self._names_end)
+        while place >= 0:
+            places.add(place - self._names_at)
+            place = self._data.find(name + b"\0", place + 1, self._names_end)
+        if not places:
+            return []
+        names = self._rows.cast(NAME)[:: SYMBOL.size // struct.calcsize(NAME)]
+        return [number for number, place in enumerate(names) if place in places]
+
+    @cached_property
+    def _by_address(self) -> NDArray[Any]:
+        """Those of functions and objects that are defined here."""
+        kind = self._symbols["info"] & 15
+        named = (kind == STT_OBJECT) | (kind == STT_FUNC)
+        chosen: NDArray[Any] = self._symbols[named & (self._symbols["section"] != UNDEFINED_SECTION)]
+        return chosen[np.argsort(chosen["value"], kind="stable")]
+
+    def at(self, address: int) -> tuple[str, int] | None:
+        """The symbol that an address lies in, and how far."""
+        row = int(np.searchsorted(self._by_address["value"], address, "right")) - 1
+        if row < 0:
+            return None
+        symbol = self._by_address[row]
+        into = address - int(symbol["value"])
+        if into >= max(int(symbol["size"]), 1):
+            return None
+        start = self._names_at + int(symbol["name"])
+        end = self._data.find(b"\0", start, self._names_end)
+        return self._data[start:end].decode(errors="replace"), into

@@ -1,0 +1,71 @@
+"""Manual pages in the man macros, from plain text: how scripts/man-pages writes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from datetime import UTC, datetime
+
+
+def escaped(text: str) -> str:
+    """As it reads on the page; ASCII hyphens stay hyphens that can be searched for and copied."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    text = text.replace("~", "\\(ti").replace("^", "\\(ha")
+    return re.sub(r"^\.", r"\\&.", text, flags=re.MULTILINE)
+
+
+def bold(text: str) -> str:
+    return f"\\fB{escaped(text)}\\fR"
+
+
+def page_date() -> str:
+    """SOURCE_DATE_EPOCH's, or none: a page does not change because it was made on another day."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    return datetime.fromtimestamp(int(epoch), UTC).date().isoformat() if epoch else ""
+
+
+def heading(name: str, section: int, version: str) -> str:
+    title = f'{escaped(name.upper())} {section} "{page_date()}" "hakmem {version}" hakmem'
+    return f'.\\" Written by scripts/man-pages.\n.TH {title}\n.nh\n.ad l\n'
+
+
+def section(title: str, body: str) -> str:
+    return f'.SH "{title.upper()}"\n{body}' if body else ""
+
+
+def name(what: str, sentence: str) -> str:
+    return section("name", f"{escaped(what)} \\- {escaped(sentence)}\n")
+
+
+def tagged(tag: str, body: str) -> str:
+    """A term, in bold, and what it is."""
+    return f".TP\n{bold(tag)}\n{body}"
+
+
+def literal(text: str) -> str:
+    """As it is, line by line."""
+    return f".PP\n.nf\n.RS\n{escaped(textwrap.dedent(text).strip(chr(10)))}\n.RE\n.fi\n"
+
+
+def filled(text: str, begin: str = ".PP\n") -> str:
+    words = re.sub(r"\\\(ga(.+?)\\\(ga", r"\\fB\1\\fR", escaped(" ".join(text.split())))
+    return f"{begin}{words}\n" if words else ""
+
+
+def prose(text: str) -> str:
+    """Paragraphs, lists (`- `) and indented lines, which stay as they are."""
+    parts = []
+    for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
+        lines = paragraph.splitlines()
+        if all(line.startswith("  ") for line in lines):
+            parts.append(literal(paragraph))
+            continue
+        points = re.split(r"^ *- ", paragraph, flags=re.MULTILINE)
+        parts.append(filled(points[0]))
+        parts.extend(filled(point, ".IP \\(bu 2\n") for point in points[1:])
+    return "".join(parts)
+
+
+def see_also(*pages: tuple[str, int]) -> str:
+    return section("see also", ",\n".join(f"{bold(page)}({number})" for page, number in pages) + "\n")

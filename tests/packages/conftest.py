@@ -1,0 +1,42 @@
+"""hakmem as others take it: installed, from its build tree, inside their project, as packages.
+
+`ran(*words, **variables)`  what a command printed; its output if it failed
+`installed`                 a folder that `make install` filled
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shape.conftest import load_script
+
+__all__ = ["load_script"]
+
+
+def run(*words: str | Path, **variables: str) -> str:
+    step = subprocess.run(
+        [str(word) for word in words],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert step.returncode == 0, f"{' '.join(map(str, words))}\n{step.stdout}{step.stderr}"
+    return step.stdout
+
+
+@pytest.fixture(scope="session")
+def ran() -> Callable[..., str]:
+    return run
+
+
+@pytest.fixture(scope="session")
+def installed(root: Path, lib: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    prefix = tmp_path_factory.mktemp("installed")
+    run(root / "scripts" / "install", lib.parent, prefix)
+    return prefix

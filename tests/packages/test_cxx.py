@@ -1,0 +1,79 @@
+"""hakmem/hakmem.hpp: C++11 to C++20, gcc and clang, with and without exceptions, under AddressSanitizer."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CONTAINERS = Path(__file__).with_name("containers.cc")
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror"]
+# Uses everything, throws nothing.
+WITHOUT_EXCEPTIONS = """
+#include <hakmem/hakmem.hpp>
+#include <vector>
+int main() {
+  std::vector<int, hakmem::allocator<int>> numbers(10, 1);
+  std::pmr::vector<int> others(10, 1, hakmem::resource());
+  return hakmem::resource()->is_equal(*hakmem::resource()) ? numbers[9] - others[9] : 1;
+}
+"""
+
+
+@pytest.fixture(params=["g++", "clang++"])
+def compiler(request: pytest.FixtureRequest) -> str:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return request.param
+
+
+def compile_only(compiler: str, *words: str | Path, text: str | None = None) -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [compiler, *WARNINGS, f"-I{root / 'include'}", "-fsyntax-only", *map(str, words)]
+    step = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert step.returncode == 0, step.stderr
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++17", "c++20"])
+def test_it_compiles_without_a_warning(compiler: str, standard: str) -> None:
+    compile_only(compiler, f"-std={standard}", CONTAINERS)
+
+
+def test_it_compiles_without_exceptions_and_type_information(compiler: str) -> None:
+    options = ["-std=c++17", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-"]
+    compile_only(compiler, *options, text=WITHOUT_EXCEPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("standard", "library", "said"),
+    [("c++11", "lib", "containers\n"), ("c++20", "static_lib", "containers and std::pmr\n")],
+)
+def test_it_does_what_it_says(
+    request: pytest.FixtureRequest,
+    compile_c: Callable,
+    plain: Callable,
+    standard: str,
+    library: str,
+    said: str,
+) -> None:
+    path: Path = request.getfixturevalue(library)
+    program = compile_c(CONTAINERS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
+    ended = plain([program])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
+    wrong = plain([program, "wrong size"])
+    assert wrong.returncode == -6
+    assert re.match(r"hakmem: mismatched free of \S+: said to have 1000 bytes, a block of 112 ", wrong.stderr)
+
+
+def test_it_is_clean_under_the_address_sanitizer(
+    compile_c: Callable, plain: Callable, core_lib: Path
+) -> None:
+    """hakmem under its own names, beside the sanitizer's malloc."""
+    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    program = compile_c(CONTAINERS, *flags, core_lib)
+    ended = plain([program])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "containers and std::pmr\n", "")

@@ -1,0 +1,115 @@
+"""An installed hakmem, and its build tree, are found by pkg-config and by CMake; `make uninstall` takes away
+what `make install` put there, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parent.with_name("shape") / "version.c"
+CONSUMER = Path(__file__).with_name("consumer")
+Ran = Callable[..., str]
+
+
+def test_pkg_config_finds_it(installed: Path, ran: Ran, cc: str, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    (file,) = installed.rglob("hakmem.pc")
+    flags = ran("pkg-config", "--cflags", "--libs", "hakmem", PKG_CONFIG_PATH=str(file.parent)).split()
+    ran(cc, PROGRAM, "-o", tmp_path / "program", *flags)
+    libraries = str(next(installed.rglob("libhakmem.so")).parent)
+    assert ran(tmp_path / "program", LD_LIBRARY_PATH=libraries).strip()
+    assert "[libhakmem.so.0]" in ran("readelf", "--dynamic", tmp_path / "program")
+
+
+@pytest.mark.parametrize("tree", ["installed", "built"])
+def test_cmake_finds_it(tree: str, installed: Path, lib: Path, ran: Ran, tmp_path: Path) -> None:
+    where = f"-DCMAKE_PREFIX_PATH={installed}" if tree == "installed" else f"-Dhakmem_DIR={lib.parent}"
+    ran("cmake", "-G", "Ninja", "-S", CONSUMER, "-B", tmp_path, f"-DPROGRAM={PROGRAM}", where)
+    ran("cmake", "--build", tmp_path)
+    assert ran(tmp_path / "with_hakmem") == ran(tmp_path / "with_static")
+    assert "libhakmem" not in ran("readelf", "--dynamic", tmp_path / "with_static")
+
+
+def test_the_names_lead_to_one_file(installed: Path, lib: Path) -> None:
+    for folder in (lib.parent, next(installed.rglob("libhakmem.so")).parent):
+        names = [folder / name for name in ("libhakmem.so", "libhakmem.so.0")]
+        assert all(name.is_symlink() for name in names)
+        (file,) = {name.resolve() for name in names}
+        assert file.name.startswith("libhakmem.so.0.")
+
+
+# ---- make install, make uninstall ----------------------------------------------------------------------
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture
+def script(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """scripts/install with these words and DESTDIR."""
+
+    def run(*words: str | Path, destination: Path | str = "") -> subprocess.CompletedProcess[str]:
+        command = [str(word) for word in (root / "scripts" / "install", *words)]
+        environment = os.environ | {"DESTDIR": str(destination)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/made/for it"])
+def test_uninstall_leaves_what_was_there(script: Callable, lib: Path, tmp_path: Path, prefix: str) -> None:
+    """Also after a second install, and after one over an older version."""
+    place = tmp_path / prefix.lstrip("/")
+    for other in ("/usr/local/lib/pkgconfig/other.pc", "/usr/local/include/other.h"):
+        path = tmp_path / other.lstrip("/")
+        path.parent.mkdir(parents=True)
+        path.write_text("another's")
+    before = contents(tmp_path)
+    for _ in range(2):
+        done = script(lib.parent, prefix, destination=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+    (names,) = place.rglob("share/hakmem/installed")
+    old = place / "lib" / "libhakmem.so.0.0.9"
+    old.write_text("an older version's")
+    names.write_text(names.read_text() + "file lib/libhakmem.so.0.0.9\nfile ../../outside\n")
+    assert script(lib.parent, prefix, destination=tmp_path).returncode == 0
+    assert not old.exists()
+    assert (place / "include/hakmem/hakmem.hpp").exists()
+    assert (place / "share/man/man3/libhakmem.3").exists()
+    assert script("--remove", prefix, destination=tmp_path).returncode == 0
+    left = contents(tmp_path)
+    assert {name for name in left if not Path(prefix.lstrip("/")).is_relative_to(name)} <= set(before)
+    assert {name: left.get(name) for name in before} == before
+
+
+def test_a_list_names_nothing_outside(script: Callable, lib: Path, tmp_path: Path) -> None:
+    prefix, other = tmp_path / "prefix", tmp_path / "other"
+    other.write_text("another's")
+    assert script(lib.parent, prefix).returncode == 0
+    names = prefix / "share/hakmem/installed"
+    names.write_text(names.read_text() + f"file ../other\nfile {other}\nfolder ..\n")
+    assert script("--remove", prefix).returncode == 0
+    assert other.read_text() == "another's"
+    assert not prefix.exists()
+
+
+def test_mistakes_are_told(script: Callable, lib: Path, tmp_path: Path) -> None:
+    nothing = script("--remove", tmp_path)
+    assert nothing.returncode == 1
+    assert nothing.stderr.startswith(f"hakmem: {tmp_path} has nothing that `make install` put there")
+    relative = script(lib.parent, "somewhere")
+    assert relative.returncode == 2
+    assert "PREFIX must be an absolute path" in relative.stderr
+    (tmp_path / "file").touch()
+    blocked = script(lib.parent, tmp_path / "file" / "prefix")
+    assert blocked.returncode == 1
+    assert "Traceback" not in blocked.stderr

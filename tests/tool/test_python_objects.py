@@ -1,0 +1,105 @@
+"""CPython's own allocator hides objects from hakmem: `run --python` switches it off; `why` and `profile` say
+when it is on."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from hakmem.doctor.runtimes import hidden, ignores_environment, runtime_of
+from tool.conftest import Tool
+from tool.processes import hakmem, hakmem_json, running
+
+CODE = "import os, sys; print(os.environ.get('PYTHONMALLOC')); sys.exit(7)"
+WAITS = "x = [str(i) * 3 for i in range(20000)]; print('ready', flush=True); import time; time.sleep(300)"
+PYTHON = "/usr/bin/python3"
+
+
+@pytest.mark.parametrize(("options", "value"), [([], "None"), (["--python"], "malloc")])
+def test_run_sets_the_variable_when_asked(tool: Tool, options: list[str], value: str) -> None:
+    ended = tool("run", *options, "--", PYTHON, "-c", CODE)
+    assert (ended.status, ended.stdout, ended.stderr) == (7, f"{value}\n", "")
+
+
+def test_a_script_that_starts_python(tool: Tool, tmp_path: Path) -> None:
+    """Children have it, too; another value of the environment does not win."""
+    script = tmp_path / "start"
+    script.write_text(f'#!/bin/sh\n"{PYTHON}" -c "{CODE}"\n')
+    script.chmod(0o755)
+    assert tool("run", "--python", "--", script, PYTHONMALLOC="pymalloc").stdout == "malloc\n"
+
+
+def test_two_values_exclude_each_other(tool: Tool) -> None:
+    ended = tool("run", "--python", "--env", "PYTHONMALLOC=debug", "--", PYTHON, "-c", CODE)
+    assert ended.status == 2
+    assert "leave out --env PYTHONMALLOC=debug" in ended.stderr
+    ended = tool("run", "--python", "--env", "PYTHONMALLOC=malloc", "--", PYTHON, "-c", CODE)
+    assert ended.status == 7
+
+
+@pytest.mark.parametrize("name", ["python3.13t", "python3.14td", "pypy3", "pypy3.11"])
+def test_pythons_without_the_switch(tool: Tool, tmp_path: Path, name: str) -> None:
+    """One would not start with the variable, the other ignores it."""
+    program = Path(shutil.copy("/bin/true", tmp_path / name))
+    assert tool("run", "--", program).status == 0
+    ended = tool("run", "--python", "--", program)
+    assert ended.status == 126
+    assert "--python is not for it" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("-I app.py", "-I"),
+        ("-uE -c 1", "-E"),
+        ("-X dev -W ignore -sI -m app", "-I"),
+        ("-Xdev -E app.py", "-E"),
+        ("app.py -I", None),
+        ("-c print(1) -E", None),
+        ("-m app -I", None),
+        ("-u -X importtime app.py -E", None),
+        ("--version -I", "-I"),
+        ("- -E", None),
+        ("", None),
+    ],
+)
+def test_options_that_ignore_the_variable(words: str, option: str | None) -> None:
+    assert ignores_environment(["python3", *words.split()]) == option
+
+
+def test_run_refuses_what_would_have_no_effect(tool: Tool) -> None:
+    ended = tool("run", "--python", "--", PYTHON, "-I", "-c", CODE)
+    assert ended.status == 2
+    assert "-I ignores PYTHONMALLOC" in ended.stderr
+
+
+@pytest.mark.parametrize("kind", ["plain", "switched", "ignored"])
+def test_what_is_hidden_is_said(lib: Path, kind: str) -> None:
+    environment = {} if kind == "plain" else {"PYTHONMALLOC": "malloc"}
+    options = ["-I"] if kind == "ignored" else []
+    with running([PYTHON, *options, "-c", WAITS], lib, environment) as process:
+        notes = hakmem_json("why", process.pid)["notes"]
+        sampled = hakmem("profile", process.pid, "--for", "0.1s").stderr
+    told = [note for note in notes if "hakmem run --python" in note]
+    assert len(told) == (kind != "switched")
+    assert ("hakmem run --python" in sampled) == (kind != "switched")
+
+
+def test_a_profile_from_the_start_says_it(tool: Tool, tmp_path: Path) -> None:
+    words = ["run", "--profile", "-o", tmp_path / "x.json"]
+    assert "hakmem run --python" in tool(*words, "--", PYTHON, "-c", CODE).stderr
+    assert "hakmem run --python" not in tool(*words, "--python", "--", PYTHON, "-c", CODE).stderr
+    assert "hakmem run --python" not in tool(*words, "--", "/bin/true").stderr
+
+
+@pytest.mark.parametrize("variable", ["", "pymalloc", "debug"])
+def test_it_is_one_sentence(variable: str) -> None:
+    text = hidden(runtime_of(Path(sys.executable).resolve().name, ()), {"PYTHONMALLOC": variable})
+    assert text is not None
+    assert text.endswith(".")
+    assert ". " not in text
+    for value in ("malloc", "malloc_debug"):
+        assert hidden(runtime_of("python3.12", ()), {"PYTHONMALLOC": value}) is None
+    assert hidden(runtime_of("node", ()), {}) is None  # it has no switch

@@ -1,0 +1,103 @@
+"""The wheel's library on other versions of glibc than this machine's.
+
+`make test` runs programs on the oldest that the mirror has; `make test-wheels` all of kernels/programs.py on
+each."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from kernels.kernels import CannotFetchError
+from kernels.programs import PROGRAMS, Program
+from preload import clean_environment, served
+from wheels.glibcs import GLIBCS, Glibc, Root, fetch
+
+TESTS = Path(__file__).resolve().parents[1]
+IS_FULL = os.environ.get("GLIBCS") == "all"
+TIMEOUT_S = 120
+# What differs by the C library: the ends of threads, fork handlers.
+TELLING = (
+    "concurrency/blocks_outlive_thread",
+    "concurrency/fork_under_load-40",
+    "concurrency/fuzz-1-2-4-5000",
+    "concurrency/key_destructors",
+    "api/realloc_content",
+)
+CHOSEN = [one for one in PROGRAMS if IS_FULL or one.name in TELLING]
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the versions of glibc that are fetched are x86-64's"
+)
+
+
+@pytest.fixture(
+    scope="module", params=[one for one in GLIBCS if IS_FULL or one is GLIBCS[0]], ids=lambda g: g.suite
+)
+def root(request: pytest.FixtureRequest) -> Root:
+    glibc: Glibc = request.param
+    try:
+        return fetch(glibc)
+    except CannotFetchError as error:
+        pytest.skip(f"glibc {glibc.version} cannot be had: {error}")
+
+
+@pytest.fixture(scope="module")
+def library(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As it is in the wheel."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder / "hakmem" / "lib" / "libhakmem.so"
+
+
+def run(words: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(word) for word in words],
+        env=clean_environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def test_it_is_that_glibc(root: Root) -> None:
+    major, minor = map(int, root.version().split("-")[0].split(".")[:2])
+    assert (major, minor) != tuple(map(int, platform.libc_ver()[1].split(".")))
+
+
+@pytest.mark.parametrize("program", CHOSEN, ids=lambda one: one.name)
+def test_program(program: Program, root: Root, library: Path, tmp_path: Path) -> None:
+    made = root.build(TESTS / program.source, tmp_path / "program")
+    report = tmp_path / "report.json"
+    step = run(
+        [made, *program.arguments],
+        LD_PRELOAD=str(library),
+        HAKMEM_STATS=f"json:{report}",
+        **program.environment,
+    )
+    assert (step.returncode, step.stderr) == (0, "")
+    if program.reports:
+        assert served(json.loads(report.read_text())) > 0
+
+
+@pytest.mark.parametrize("bound", ["lazy", "now"])
+def test_a_program_without_threads(bound: str, root: Root, tmp_path: Path, library: Path) -> None:
+    """Nothing of it is linked with libpthread or libdl; the library brings them.  Every symbol is there."""
+    source = tmp_path / "plain.c"
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+        'int main(void) {\n  char *text = malloc(100);\n  strcpy(text, "served");\n  puts(text);\n'
+        "  free(text);\n  return 0;\n}\n"
+    )
+    made = root.build(source, tmp_path / "plain")
+    variables = {"LD_BIND_NOW": "1"} if bound == "now" else {}
+    step = run([made], LD_PRELOAD=f"{library}:{library.with_name('libhakmem-fortify.so')}", **variables)
+    assert (step.returncode, step.stdout, step.stderr) == (0, "served\n", "")
