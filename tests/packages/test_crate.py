@@ -197,7 +197,7 @@ def sites_of(profile: dict[str, Any]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for site in profile["sites"]:
         frames = [model.Frame(frame["function"]) for frame in site["stack"]]
-        function = wrappers.program_frames(frames)[0].function
+        function = wrappers.program_frames(frames, [False] * len(frames))[0].function
         sums[function] = sums.get(function, 0) + site["bytes"]
     return sums
 

@@ -85,7 +85,7 @@ def test_their_own_tests_under_the_address_sanitizer() -> None:
     packed()
     environment = {
         "CFLAGS": "-fsanitize=address -fno-omit-frame-pointer",
-        "RUSTFLAGS": "-C linker=gcc -C link-arg=-fsanitize=address",
+        "RUSTFLAGS": "-C link-arg=-lasan",
         "CARGO_TARGET_DIR": str(TARGET / "asan"),
         "SHADOW_STEPS": "5000",
     }

@@ -22,12 +22,11 @@ fn it_serves() {
 
 #[test]
 fn stats_tell_what_is_there() {
-    let before = hakmem::stats();
     let blocks: Vec<Vec<u8>> = (0..64).map(|_| vec![1u8; 3 << 20]).collect();
     let after = hakmem::stats();
     assert_eq!(after.version, hakmem::version());
-    assert!(after.block_bytes() >= before.block_bytes() + (192 << 20));
-    assert!(after.totals.big_live_blocks >= before.totals.big_live_blocks + 64);
+    assert!(after.block_bytes() >= 192 << 20);
+    assert!(after.totals.big_live_blocks >= 64);
     assert!(after.totals.committed_bytes >= 192 << 20);
     assert!(after
         .classes
