@@ -27,7 +27,7 @@ GIT_VARIABLES = {
 
 def _python(_folder: Path, rounds: int) -> Job:
     variables = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    return Job([PYTHON, "-I", str(REAL / "objects.py"), str(rounds)], variables)
+    return Job([PYTHON, "-s", "-P", str(REAL / "objects.py"), str(rounds)], variables)
 
 
 def _perl(_folder: Path, rounds: int) -> Job:
