@@ -1,0 +1,103 @@
+"""All that a release consists of, built twice and taken apart: make test-packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload import preload_environment
+
+PARTS = {
+    "source": "hakmem-*-source.tar.gz",
+    "manylinux-x86_64": "hakmem-*-manylinux_2_28_x86_64.whl",
+    "manylinux-aarch64": "hakmem-*-manylinux_2_28_aarch64.whl",
+    "musllinux-x86_64": "hakmem-*-musllinux_1_2_x86_64.whl",
+    "sdist": "hakmem-[0-9.]*[0-9].tar.gz",
+    "deb": "*.deb",
+    "crates": "*.crate",
+}
+COUNTS = {"deb": 4, "crates": 2}
+READER = "spdx-tools==0.8.5"
+
+pytestmark = [
+    pytest.mark.skipif(os.environ.get("PACKAGES") != "all", reason="takes minutes: make test-packages"),
+    pytest.mark.timeout(2400),
+]
+
+
+@pytest.fixture(scope="module")
+def dist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Builds into a folder of that name."""
+
+    def build(name: str) -> Path:
+        folder = tmp_path_factory.mktemp("dist") / name
+        words = [sys.executable, root / "scripts" / "dist", "--dirty", "--to", folder]
+        step = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert step.returncode == 0, step.stdout + step.stderr
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def built(dist: Callable[[str], Path]) -> Path:
+    return dist("first")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_is_there(built: Path, part: str) -> None:
+    assert len(list(built.glob(PARTS[part]))) == COUNTS.get(part, 1), sorted(built.iterdir())
+
+
+def test_the_same_tree_gives_the_same_bytes(built: Path, dist: Callable[[str], Path]) -> None:
+    assert (built / "SHA256SUMS").read_text() == (dist("second") / "SHA256SUMS").read_text()
+
+
+def test_sums_are_of_all_files(built: Path) -> None:
+    said = dict(line.split()[::-1] for line in (built / "SHA256SUMS").read_text().splitlines())
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
+    del found["SHA256SUMS"]
+    assert said == found
+
+
+def test_another_reader_takes_the_bill(built: Path, tmp_path: Path) -> None:
+    """spdx-tools, the format's own reference, finds nothing to object to."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    pip = [tmp_path / "venv" / "bin" / "pip", "install", "-q", "--retries", "1", READER]
+    step = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if step.returncode != 0:
+        pytest.skip(f"{READER} cannot be installed: {step.stderr[-200:]}")
+    (bill,) = built.glob("*.spdx.json")
+    reader = tmp_path / "venv" / "bin" / "pyspdxtools"
+    good = subprocess.run([reader, "-i", bill], capture_output=True, text=True, check=False)
+    assert good.returncode == 0, good.stdout + good.stderr
+    broken = tmp_path / "broken.spdx.json"
+    said = json.loads(bill.read_text())
+    said["relationships"][0]["relatedSpdxElement"] = "SPDXRef-nothing"
+    broken.write_text(json.dumps(said))
+    assert subprocess.run([reader, "-i", broken], capture_output=True, check=False).returncode != 0
+
+
+def test_the_source_builds_where_there_is_no_git(built: Path, tmp_path: Path) -> None:
+    (archive,) = built.glob(PARTS["source"])
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    build = tree / "build"
+    for words in (
+        ["cmake", "-G", "Ninja", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
+        ["cmake", "--build", build, "--target", "hakmem"],
+    ):
+        step = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert step.returncode == 0, step.stdout + step.stderr
+    environment = preload_environment(build / "libhakmem.so", stats="1")
+    said = subprocess.run(["ls", tree], env=environment, capture_output=True, text=True, check=True)
+    assert "fetched past the magazines" in said.stderr
