@@ -144,7 +144,7 @@ def test_debians_image(bare_root: Path) -> None:
     image.build("Dockerfile.debian")
     assert image.environment["LD_PRELOAD"] == "libhakmem.so.0"
     assert SERVED in image.run("HAKMEM_STATS=1 ls /")
-    assert "cannot be preloaded" not in image.run("ls / | sort | head -n 3")
+    assert "cannot be preloaded" not in image.run("ls / | sort")
     assert "0 problems" in image.run("hakmem doctor -- /usr/bin/sort")
     assert not (bare_root / "tmp/hakmem").exists()
 
@@ -266,9 +266,10 @@ def environments() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("name", environments())
 def test_the_library_takes_their_options(name: str, lib: Path) -> None:
-    """Without a limit of the cgroup one line says so; there is no other."""
+    """Without a limit of the cgroup one line says so; there is no other.  Images, which do not know whether there
+    will be one, ask for no part of it."""
     environment = environments()[name]
-    assert {"LD_PRELOAD", "HAKMEM_LIMIT_SOFT"} == set(environment)
+    assert set(environment) == {"LD_PRELOAD"} | (set() if "Dockerfile" in name else {"HAKMEM_LIMIT_SOFT"})
     assert re.search(r"(^|/)libhakmem\.so(\.0)?$", environment["LD_PRELOAD"])
     variables = clean_environment() | environment | {"LD_PRELOAD": str(lib)}
     step = subprocess.run(["true"], env=variables, capture_output=True, text=True, check=False)
