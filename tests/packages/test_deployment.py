@@ -266,8 +266,9 @@ def environments() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("name", environments())
 def test_the_library_takes_their_options(name: str, lib: Path) -> None:
-    """Without a limit of the cgroup one line says so; there is no other.  Images, which do not know whether there
-    will be one, ask for no part of it."""
+    """Without a limit of the cgroup one line says so; there is no other.
+
+    Images do not know whether there will be a limit, and ask for no part of it."""
     environment = environments()[name]
     assert set(environment) == {"LD_PRELOAD"} | (set() if "Dockerfile" in name else {"HAKMEM_LIMIT_SOFT"})
     assert re.search(r"(^|/)libhakmem\.so(\.0)?$", environment["LD_PRELOAD"])
