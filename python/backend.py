@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ PLACE = HERE / "hakmem" / "lib"
 MACHINES = ("x86_64", "aarch64")
 SUPPORTED = "hakmem is for Linux on x86-64 and aarch64, 64-bit, with glibc 2.28 or musl 1.2 or newer"
 TOOLS = {"cmake": "cmake>=3.25", "ninja": "ninja"}
+CMAKE_OLDEST = (3, 25)
 COMPILERS = ("cc", "gcc", "clang")
 Settings = dict[str, Any] | None
 
@@ -37,7 +39,17 @@ class Unsupported(SystemExit):
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     found = build_meta.get_requires_for_build_wheel(config_settings)
-    return found + [package for tool, package in TOOLS.items() if is_needed() and shutil.which(tool) is None]
+    return found + [package for tool, package in TOOLS.items() if is_needed() and not is_here(tool)]
+
+
+def is_here(tool: str) -> bool:
+    """And not too old: Ubuntu 22.04 has CMake 3.22."""
+    path = shutil.which(tool)
+    if path is None or tool != "cmake":
+        return path is not None
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"version (\d+)\.(\d+)", said)
+    return found is not None and (int(found[1]), int(found[2])) >= CMAKE_OLDEST
 
 
 def build_wheel(

@@ -102,6 +102,55 @@ def test_a_list_names_nothing_outside(script: Callable, lib: Path, tmp_path: Pat
     assert not prefix.exists()
 
 
+def test_what_fails_can_be_removed_again(script: Callable, lib: Path, tmp_path: Path) -> None:
+    """What is another's by now stays: a folder where a file was, a link where a folder was."""
+    prefix, moved = tmp_path / "prefix", tmp_path / "moved"
+    assert script(lib.parent, prefix).returncode == 0
+    header = prefix / "include/hakmem/hakmem.h"
+    header.unlink()
+    header.mkdir()
+    (header / "another's").touch()
+    (prefix / "share/man").rename(moved)
+    (prefix / "share/man").symlink_to(moved)
+    done = script("--remove", prefix)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path for path in prefix.rglob("*") if path.is_file()] == [header / "another's"]
+    assert (prefix / "share/man").is_symlink()
+    assert not [path for path in moved.rglob("*") if path.is_file()]
+
+
+def test_the_list_goes_last(
+    script: Callable, lib: Path, tmp_path: Path, load_script: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file cannot be removed; when it can, the rest goes."""
+    prefix = tmp_path / "prefix"
+    assert script(lib.parent, prefix).returncode == 0
+    install, unlink = load_script("install"), Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "hakmem.h":
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        for _ in range(2):
+            with pytest.raises(PermissionError):
+                install.remove(prefix)
+            assert (prefix / install.LIST).exists()
+    install.remove(prefix)
+    assert not prefix.exists()
+
+
+def test_it_is_for_all_users(root: Path, lib: Path, tmp_path: Path) -> None:
+    """Whatever root's umask is."""
+    prefix = tmp_path / "prefix"
+    words = [str(root / "scripts" / "install"), str(lib.parent), str(prefix)]
+    subprocess.run(words, umask=0o077, check=True)
+    hidden = [path for path in prefix.rglob("*") if not path.is_symlink() and not path.stat().st_mode & 0o004]
+    assert hidden == []
+
+
 def test_mistakes_are_told(script: Callable, lib: Path, tmp_path: Path) -> None:
     nothing = script("--remove", tmp_path)
     assert nothing.returncode == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import random
+import struct
 import subprocess
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 from hakmem.census.why import explain
 from hakmem.target import pages
-from hakmem.target.pages import PAGE_BYTES, REGION_BYTES, PageMap, pieces, read_page_map
+from hakmem.target.corefile import CoreMemory
+from hakmem.target.pages import PAGE_BYTES, REGION_BYTES, PageMap, core_page_map, pieces, read_page_map
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
 from tool.processes import running
@@ -100,3 +102,52 @@ def test_why_of_a_huge_block_takes_little_memory(lib: Path, compile_c: Callable[
             tracemalloc.stop()
     assert sum(line.bytes for line in found.lines) == pytest.approx(found.rss_bytes, rel=0.01)
     assert peak_bytes < 150 * MIB
+
+
+# ---- cores ---------------------------------------------------------------------------------------------
+
+START, TIB = 0x2000_0000_0000, 1 << 40
+HEADER = struct.Struct("<4s5B7xHHIQQQIHHHHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+
+
+def core_of(path: Path, segments: list[tuple[int, int, int]]) -> CoreMemory:
+    """Its segments: address, bytes in memory, bytes in the file, of which nothing is written yet."""
+    place = REGION_BYTES
+    rows = []
+    for address, memory_bytes, file_bytes in segments:
+        rows.append(SEGMENT.pack(1, 6, place, address, 0, file_bytes, memory_bytes, PAGE_BYTES))
+        place += file_bytes
+    head = HEADER.pack(b"\x7fELF", 2, 1, 1, 0, 0, 4, 62, 1, 0, 64, 0, 0, 64, 56, len(rows), 64, 0, 0)
+    with path.open("wb") as file:
+        file.write(head + b"".join(rows))
+        file.truncate(place)
+    return CoreMemory(path)
+
+
+@pytest.mark.parametrize("in_file_bytes", [0, TIB], ids=["left out", "a hole"])
+def test_a_core_is_read_where_it_has_something(
+    in_file_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terabyte that was reserved is not."""
+    path = tmp_path / "core"
+    core_of(path, [(START, TIB, in_file_bytes), (START + TIB, GIB, GIB)])
+    written = {0: 1, GIB - PAGE_BYTES: 1} | ({} if not in_file_bytes else {-PAGE_BYTES: 1, 5 * MIB - TIB: 1})
+    with path.open("r+b") as file:
+        for at in written:
+            file.seek(REGION_BYTES + in_file_bytes + at)
+            file.write(b"x" * 10)
+    memory, read = CoreMemory(path), 0
+    gather = memory.gather
+
+    def counted(addresses: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        nonlocal read
+        read += int(counts.sum())
+        return gather(addresses, counts)
+
+    monkeypatch.setattr(memory, "gather", counted)
+    found = core_page_map(memory, START, START + TIB + GIB, memory.written)
+    assert found.resident_bytes == len(written) * PAGE_BYTES
+    starts = np.array([START + TIB + at for at in written], np.uint64)
+    assert found.present_pages(starts, 1).all()
+    assert read <= len(written) * REGION_BYTES

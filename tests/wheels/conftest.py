@@ -26,7 +26,7 @@ OWN = ("hakmem", "__editable__")  # of this checkout, in the environment of the 
 TIMEOUT_S = 120
 
 
-def built(to: Path, *names: str) -> Path:
+def built(to: Path, *names: str, umask: int = -1) -> Path:
     """What scripts/wheel makes, its last line's file."""
     words = [sys.executable, ROOT / "scripts" / "wheel", "--to", to, *names]
     step = subprocess.run(
@@ -34,6 +34,7 @@ def built(to: Path, *names: str) -> Path:
         capture_output=True,
         text=True,
         env=clean_environment(),
+        umask=umask,
         timeout=TIMEOUT_S * 10,
         check=False,
     )

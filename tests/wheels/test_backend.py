@@ -56,6 +56,25 @@ def test_build_tools_come_from_the_index_where_they_are_missing(
     assert not any(name.startswith("ninja") for name in backend.get_requires_for_build_wheel())
 
 
+@pytest.mark.parametrize(
+    ("said", "is_wanted"),
+    [
+        ("cmake version 3.22.1", True),
+        ("cmake version 3.25.1", False),
+        ("cmake version 4.0.2", False),
+        ("", True),
+    ],
+)
+def test_an_old_cmake_counts_as_none(
+    backend: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, is_wanted: bool
+) -> None:
+    cmake = tmp_path / "cmake"
+    cmake.write_text(f"#!/bin/sh\necho '{said}'\n")
+    cmake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert ("cmake>=3.25" in backend.get_requires_for_build_wheel()) == is_wanted
+
+
 def test_a_checkout_builds_the_tool_alone(backend: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make` has built the library there."""
     monkeypatch.setattr(backend, "SOURCES", Path("nowhere"))

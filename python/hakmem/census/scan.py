@@ -14,6 +14,7 @@ import numpy as np
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.structures import Window
+from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import Outside, classify, stack_pointers
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
@@ -136,7 +137,9 @@ def is_library(mapping: Mapping) -> bool:
 def scan_core(target: Target) -> Scan:
     """The window only.  A core does not record residency: zero pages, which include untouched ones, count as
     absent."""
+    core = target.memory
+    assert isinstance(core, CoreMemory)
     with making_sense(target):
         start, end = window_bounds(target)
-        residency = measure(reading := read_full(target), core_page_map(target.memory, start, end))
+        residency = measure(reading := read_full(target), core_page_map(core, start, end, core.written))
     return Scan(reading, residency, {}, 0, residency.accounted_bytes, 0, 0)

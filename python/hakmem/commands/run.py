@@ -180,6 +180,8 @@ def command(
 
     if stats and json_file:
         raise click.UsageError("--stats and --json exclude each other: there is only one report")
+    if json_file == "":
+        raise click.UsageError("--json needs the name of a file, and this one is empty")
     if json_file == "-":
         raise click.UsageError(
             "the report needs a file: standard output belongs to the program. For standard error use "

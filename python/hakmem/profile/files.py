@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import tempfile
@@ -16,7 +15,7 @@ from hakmem.profile.folded import to_folded
 from hakmem.profile.json_format import from_json, to_json
 from hakmem.profile.model import Profile
 from hakmem.profile.pprof import to_pprof
-from hakmem.profile.pprof_reader import BYTES_MAX, GZIP_MAGIC, from_pprof
+from hakmem.profile.pprof_reader import BYTES_MAX, GZIP_MAGIC, from_pprof, uncompressed
 
 Write = Callable[[Profile], bytes]
 
@@ -99,10 +98,9 @@ def loaded(data: bytes, name: str) -> Profile:
         raise HakmemError(f"{name} is empty; use a file of `hakmem profile`")
     if not is_json(data, name):
         return from_pprof(data, name)
-    text = gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = json.loads(uncompressed(data))
+    except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise HakmemError(f"{name} is damaged: {error}") from None
     return from_json(value, name)
 

@@ -68,14 +68,15 @@ class _Raw:
 def from_pprof(data: bytes, name: str) -> Profile:
     """HakmemError if it is damaged, or not of memory; `name` is that of the file."""
     try:
-        raw = _raw(memoryview(_uncompressed(data)))
+        raw = _raw(memoryview(uncompressed(data)))
         return _profile(raw, name)
     except (ValueError, LookupError, TypeError, EOFError, zlib.error, OSError, RecursionError) as error:
         why = str(error) or type(error).__name__
         raise HakmemError(f"{name} is not a pprof profile, or is damaged: {why}") from None
 
 
-def _uncompressed(data: bytes) -> bytes:
+def uncompressed(data: bytes) -> bytes:
+    """ValueError, EOFError, OSError or zlib.error if it is damaged, or too large."""
     if not data.startswith(GZIP_MAGIC):
         return data
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:

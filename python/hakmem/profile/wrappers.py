@@ -84,13 +84,15 @@ DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group
 _WRAPPER = re.compile(DROP_FRAMES)
 _INTERNAL = re.compile("|".join(one for group in INTERNALS.values() for one in group))
 OPERATORS = re.compile(r"(?<=\boperator)(\(\)|<=>|->\*?|<<=?|>>=?|[<>]=?)")
-_NOT_ARGUMENTS = re.compile(rf"{OPERATORS.pattern}|\(anonymous namespace\)|\{{lambda\(.*?\)#\d+\}}")
+# Names come from files, which may hold any; some patterns take the square of the time.
+MATCHED_LENGTH_MAX, SEARCHED_LENGTH_MAX = 1 << 13, 1 << 16
+_NOT_ARGUMENTS = re.compile(rf"{OPERATORS.pattern}|\(anonymous namespace\)|\{{lambda\(.{{0,1024}}?\)#\d+\}}")
 
 
 @lru_cache(1 << 16)
 def is_wrapper(function: str) -> bool:
     """Whether it only passes requests on, by its name with or without arguments."""
-    return _WRAPPER.fullmatch(without_arguments(function)) is not None
+    return _WRAPPER.fullmatch(_ends(without_arguments(function))) is not None
 
 
 @lru_cache(1 << 16)
@@ -98,8 +100,16 @@ def is_internal(function: str) -> bool:
     """Whether it belongs to a language's own library, wrappers of malloc included."""
     if is_wrapper(function):
         return True
-    name = without_result(without_arguments(function), of_all=True)
+    name = _ends(without_result(without_arguments(function), of_all=True))
     return _INTERNAL.fullmatch(name) is not None and _CALLING.fullmatch(name) is None
+
+
+def _ends(name: str) -> str:
+    """What the patterns are about: how it begins, how it ends."""
+    if len(name) <= MATCHED_LENGTH_MAX:
+        return name
+    half = MATCHED_LENGTH_MAX // 2
+    return name[:half] + name[-half:]
 
 
 def without_result(name: str, *, of_all: bool = False) -> str:
@@ -117,7 +127,7 @@ def without_result(name: str, *, of_all: bool = False) -> str:
 
 def without_arguments(function: str) -> str:
     """`operator new(unsigned long)` → `operator new`; template arguments stay."""
-    hidden = _NOT_ARGUMENTS.sub(lambda found: "\0" * len(found[0]), function)
+    hidden = _NOT_ARGUMENTS.sub(lambda found: "\0" * len(found[0]), function[:SEARCHED_LENGTH_MAX])
     place, depth = -1, 0
     for at, sign in enumerate(hidden):
         depth += (sign == "<") - (sign == ">" and hidden[at - 1 : at] != "-")

@@ -9,8 +9,10 @@ from the files that the note NT_FILE names, or from replacements given by the us
 
 from __future__ import annotations
 
+import errno
 import mmap
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -69,6 +71,17 @@ class CoreMemory(Memory):
         whole = len(self._data)
         ends = ((piece, min(piece.file_bytes, whole - piece.offset)) for piece in self._segments)
         return [(piece.start, piece.start + count) for piece, count in ends if count > 0]
+
+    @property
+    def written(self) -> list[tuple[int, int]]:
+        """Of those the parts that are no holes in the file: kernels and gdb skip pages of zeros."""
+        found = []
+        with self.path.open("rb") as file:
+            for piece in self._segments:
+                end = min(piece.offset + piece.file_bytes, len(self._data))
+                for low, high in _without_holes(file.fileno(), piece.offset, end):
+                    found.append((piece.start + low - piece.offset, piece.start + high - piece.offset))
+        return found
 
     # ---- reading -----------------------------------------------------------------------------------
 
@@ -195,6 +208,21 @@ class Piece:
         flags = segment["p_flags"]
         bits = ((READABLE, "r"), (WRITABLE, "w"), (EXECUTABLE, "x"))
         self.permissions = "".join(letter if flags & bit else "-" for bit, letter in bits) + "p"
+
+
+def _without_holes(file: int, place: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of [place, end) that have data."""
+    while place < end:
+        try:
+            low = os.lseek(file, place, os.SEEK_DATA)
+            if low >= end:
+                return
+            place = min(os.lseek(file, low, os.SEEK_HOLE), end)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # a file system that does not know its holes
+                yield place, end
+            return
+        yield low, place
 
 
 @lru_cache(64)

@@ -10,7 +10,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -214,24 +214,28 @@ def open_pagemap(process: Process) -> Iterator[int]:
         os.close(file)
 
 
-def core_page_map(memory: Memory, start: int, end: int) -> PageMap:
-    """Of a core: a page counts as resident if it is present and not all zeros."""
-    regions, rows = [], []
-    for number in range(start // REGION_BYTES, -(-end // REGION_BYTES)):
-        first, last = max(start, number * REGION_BYTES), min(end, (number + 1) * REGION_BYTES)
-        count = (last - first) // PAGE_BYTES
-        try:
-            data = memory.array(first, np.dtype("u8"), count * PAGE_BYTES // 8)
-        except UnreadableError:
-            continue
-        row = np.zeros(REGION_PAGES, np.bool_)
-        place = first % REGION_BYTES // PAGE_BYTES
-        row[place : place + count] = data.reshape(count, -1).any(axis=1)
-        if row.any():
-            regions.append(number)
-            rows.append(row)
-    present = np.array(rows, np.bool_).reshape(-1, REGION_PAGES)
-    return PageMap(start, end, np.array(regions, np.int64), present, np.zeros_like(present), False)
+def core_page_map(memory: Memory, start: int, end: int, written: Iterable[Interval]) -> PageMap:
+    """Of a core: a page counts as resident if it is present and not all zeros.  Only what was `written` into
+    the core is read: terabytes may have been reserved."""
+    rows: dict[int, Flags] = {}
+    for low, high in clipped(written, start, end):
+        for number in range(low // REGION_BYTES, -(-high // REGION_BYTES)):
+            first, last = max(low, number * REGION_BYTES), min(high, (number + 1) * REGION_BYTES)
+            place = first % REGION_BYTES // PAGE_BYTES
+            found = _nonzero_pages(memory, first - first % PAGE_BYTES, last)
+            if found.any():
+                row = rows.setdefault(number, np.zeros(REGION_PAGES, np.bool_))
+                row[place : place + found.size] |= found
+    regions = np.array(sorted(rows), np.int64)
+    present = np.array([rows[number] for number in regions], np.bool_).reshape(-1, REGION_PAGES)
+    return PageMap(start, end, regions, present, np.zeros_like(present), False)
+
+
+def _nonzero_pages(memory: Memory, start: int, end: int) -> Flags:
+    data = np.zeros(-(-(end - start) // PAGE_BYTES) * PAGE_BYTES, np.uint8)
+    with suppress(UnreadableError):
+        data[: end - start] = memory.array(start, np.dtype("u1"), end - start)
+    return np.asarray(data.view(np.uint64).reshape(-1, PAGE_BYTES // 8).any(axis=1))
 
 
 def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:

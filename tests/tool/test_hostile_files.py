@@ -1,0 +1,74 @@
+"""Files that somebody made to hurt: names that take long, archives that grow, text that a terminal obeys."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hakmem.base.errors import HakmemError
+from hakmem.blocks.guards import GuardReport, GuardStack
+from hakmem.profile import pprof_reader
+from hakmem.profile.files import loaded
+from hakmem.profile.model import Frame
+from hakmem.profile.short_names import short_name
+from hakmem.profile.wrappers import is_internal, is_wrapper
+from hakmem.views.guard_text import guard_lines
+
+LENGTH = 1 << 20
+# Each makes a pattern try again from every place where it could begin, and fail at the end.
+PIECES = [
+    "{lambda(",
+    "hashbrown::raw::RawTable::with_capacity::",
+    "call<>",
+    "call<{",
+    "::_M_invoke<",
+    "std::allocator<int>::_",
+    "std::sys::alloc",
+    "operator<",
+    "operator ",
+    "<&mut ",
+    "<<u8 as core::",
+    "<[",
+    "(anonymous namespace)::",
+    "_PyMem_Raw",
+    "x ",
+]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("end", ["", "\n", "x\0"])
+def test_no_name_takes_long(piece: str, end: str) -> None:
+    for begin in ("", "<", "hashbrown::raw::", "std::allocator<"):
+        name = begin + piece * (LENGTH // len(piece)) + end
+        assert not (is_wrapper(name) and not is_internal(name))
+        assert len(short_name(name)) <= 80
+
+
+@pytest.mark.parametrize("argument", ["int, ", "std::pair<A, B>, "])
+def test_long_names_of_libraries_are_known(argument: str) -> None:
+    """Templates make names of tens of thousands of characters."""
+    types = argument * 3000
+    assert is_internal(f"void std::vector<{types}int>::_M_realloc_insert<int>(int&&)")
+    assert is_wrapper(f"std::allocator<{types}int>::allocate(unsigned long)")
+    assert not is_internal(f"shop::Basket<{types}int>::add(int)")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
+def test_half_a_file_is_told(share: float) -> None:
+    data = gzip.compress(b'{"format": "hakmem-profile", "stacks": [' + b'["0x1234"], ' * 9999)
+    with pytest.raises(HakmemError, match="is damaged"):
+        loaded(data[: int(len(data) * share)], "x.json")
+
+
+def test_a_file_that_grows_without_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pprof_reader, "BYTES_MAX", 1 << 20)
+    with pytest.raises(HakmemError, match="is damaged: it is larger"):
+        loaded(gzip.compress(b'{"format": "' + bytes(2 << 20)), "x.json")
+
+
+def test_a_report_is_only_shown() -> None:
+    evil = "read\x1b]0;title\x07\r\n\x9b2J"
+    frame = Frame(f"main{evil}", f"/tmp/{evil}.c", 3)
+    lines = guard_lines(GuardReport(evil, evil, 0x10, 0x10, 5, False, [GuardStack(evil, 1, [frame])]))
+    assert all(line.isprintable() for line in lines)
