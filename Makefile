@@ -89,7 +89,7 @@ deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and sym
 	@scripts/deb
 
 test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
-	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
