@@ -66,6 +66,7 @@
 #define RESIDENT_IN_PART \
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
 #define LONG_LIVED __attribute__((section(".text.long_lived")))
+#define LONG_LIVED_DATA __attribute__((section(".rodata.long_lived.data")))
 /* malloc and free: their speed depends on where they lie by up to a fifth, so every build puts them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 

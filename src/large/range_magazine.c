@@ -146,8 +146,9 @@ static bool is_seen_by_all(void) {
 }
 
 /* From there on; where to go on, NULL after the last. */
-static struct range_magazines *empty_some(struct range_magazines *from, struct purge *purge,
-                                          struct counters *counters) {
+LONG_LIVED static struct range_magazines *empty_some(struct range_magazines *from,
+                                                     struct purge *purge,
+                                                     struct counters *counters) {
   struct range_magazines *closed[CLOSED_AT_ONCE];
   unsigned count = close_some(&from, closed);
   bool is_seen = count && is_seen_by_all();

@@ -46,7 +46,7 @@ RESIDENT bool os_is_filtered(void) {
 
 enum { PAGES_MAX = 1024, NOT_TOLD = -1 };
 
-static long count_by_call(void *address, size_t bytes, size_t pages) {
+RESIDENT static long count_by_call(void *address, size_t bytes, size_t pages) {
   unsigned char is_resident[PAGES_MAX];
   long resident = 0;
   if (syscall(SYS_mincore, address, bytes, is_resident) != 0) return NOT_TOLD;
@@ -71,7 +71,7 @@ static long count_in_file(int file, size_t first, size_t pages) {
   return resident;
 }
 
-static long count_by_file(const void *address, size_t pages) {
+NOINLINE static long count_by_file(const void *address, size_t pages) {
   int file = os_open_to_read("/proc/self/pagemap");
   if (file < 0) return NOT_TOLD;
   long resident = count_in_file(file, (uintptr_t)address / os_page_bytes(), pages);
@@ -80,7 +80,7 @@ static long count_by_file(const void *address, size_t pages) {
 }
 
 /* By a call where there is no filter: a file has a number, which another thread's open may count on. */
-size_t os_resident_bytes(void *address, size_t bytes) {
+RESIDENT size_t os_resident_bytes(void *address, size_t bytes) {
   KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;
   if (pages > PAGES_MAX || os_is_confined()) return bytes;

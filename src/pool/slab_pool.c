@@ -40,7 +40,7 @@ RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
 }
 
 /* It ages on where it was. */
-static bool open_one_of_class(unsigned class) {
+LONG_LIVED static bool open_one_of_class(unsigned class) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
   return run.superslab;

@@ -34,7 +34,7 @@ static bool begin_round(uint64_t now_ms, uint64_t due_ms) {
 /* The helper comes, unless it gets no processor.  Since the round fell due no slow path was taken, or it would have been run:
  * if that is long ago, all that is free has been so for a decay time.  A round that was cut goes on in the next slow path, or,
  * where none may come, in the next free. */
-NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
+LONG_LIVED NOINLINE static void run_when_due(struct heap *heap, uint64_t now_ms, uint64_t due_ms) {
   uint64_t late_ms = due_ms + (load_relaxed(&purge_has_helper) ? reclaim_interval_ms() : 0);
   bool was_quiet = options.decay_ms && now_ms >= late_ms + reclaim_decay_ms();
   if (now_ms < late_ms || !begin_round(now_ms, due_ms)) return;
@@ -93,7 +93,7 @@ static void flush_magazine(struct heap *heap, unsigned class, bool is_idle) {
 }
 
 /* False when more slabs wait than one may visit. */
-NOINLINE static bool flush(struct heap *heap, bool is_idle) {
+LONG_LIVED NOINLINE static bool flush(struct heap *heap, bool is_idle) {
   heap_enter(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) flush_magazine(heap, class, is_idle);
   remote_buffer_empty(&heap->remote_buffer, &heap->owner.counters);
@@ -136,7 +136,7 @@ RESIDENT static bool answer_call(struct heap *heap) {
 /* How much sooner the next scan comes when there was more to be given back than one may. */
 enum { SCANS_PER_INTERVAL = 8 };
 
-NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
+LONG_LIVED NOINLINE static void scan(struct heap *heap, uint64_t now_ms, uint64_t interval_ms) {
   struct purge purge = reclaim(heap, RECLAIM_OWN_PAGES);
   heap->has_waiting_pages = purge.work_remains;
   if (purge.is_cut) heap->next_scan_ms = now_ms + interval_ms / SCANS_PER_INTERVAL;

@@ -22,7 +22,7 @@ enum budget { STEP, ROUND, ALL };
 struct bounds {
   size_t bytes, calls, owners, slabs;
 };
-static const struct bounds budgets[] = {
+LONG_LIVED_DATA static const struct bounds budgets[] = {
     [STEP] = {(size_t)8 << 20, 96, 16, PURGE_SLABS_A_STEP},
     [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX, SIZE_MAX},
     [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX},
@@ -49,7 +49,7 @@ enum depth {
   ANY_OWN = OF_OWN | FLUSH_OWN | RELEASE_KEPT,
 };
 
-static const struct row {
+LONG_LIVED_DATA static const struct row {
   enum age age;
   enum budget budget;
   enum turn turn;
@@ -127,7 +127,7 @@ enum { POLL_MIN_CHUNKS = 8 };
 static ATOMIC(uint64_t) next_poll_ms; /* written with the lock; 0: not polled yet */
 
 /* Once in an interval, of however many steps a round has. */
-static void poll_limits(void) {
+LONG_LIVED static void poll_limits(void) {
   uint64_t now_ms = os_now_coarse_ms();
   ASSERT_OUR_TURN();
   if (load_relaxed(&window.frontier_chunk) < POLL_MIN_CHUNKS) return;
@@ -212,7 +212,7 @@ static void purge_own_pages(struct heap *heap, struct purge *purge) {
   purge->is_cut |= !is_done;
 }
 
-static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
+LONG_LIVED static void purge_all(struct heap *heap, unsigned depth, struct purge *purge) {
   struct counters *counters = heap_counters(heap);
   if (depth & FLUSH_SHARED) range_magazines_purge(purge, counters);
   if (depth & PURGE_SLABS) slab_pool_purge(purge);
@@ -236,7 +236,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   purge_wake_helper();
 }
 
-struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
+LONG_LIVED struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
   bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);

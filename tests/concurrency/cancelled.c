@@ -113,6 +113,7 @@ MAKER(__posix_memalign, posix(__posix_memalign, size))
 MAKER(hak_malloc, hak_malloc(size))
 MAKER(hak_calloc, hak_calloc(1, size))
 MAKER(hak_aligned_alloc, hak_aligned_alloc(ALIGNMENT, size))
+MAKER(hak_aligned_calloc, hak_aligned_calloc(ALIGNMENT, 1, size))
 MAKER(hak_posix_memalign, posix(hak_posix_memalign, size))
 MAKER(hak_memalign, hak_memalign(ALIGNMENT, size))
 MAKER(hak_valloc, hak_valloc(size))
@@ -170,6 +171,8 @@ ASKER(hak_good_size, hak_good_size(i))
 ASKER(hak_version, hak_version())
 ASKER(malloc_trim, malloc_trim(0))
 ASKER(hak_purge, hak_purge(i % 2))
+ASKER(hak_profile_start, hak_profile_start(i % 2 ? 64 : 0))
+ASKER(hak_profile_stop, hak_profile_stop())
 ASKER(mallinfo, (void)mallinfo())
 ASKER(mallinfo2, (void)mallinfo2())
 ASKER(mallopt, mallopt(M_MMAP_THRESHOLD, 1 << 20))
@@ -287,6 +290,7 @@ static const struct entry {
     ENTRY(hak_free_sized),
     ENTRY(hak_free_aligned_sized),
     ENTRY(hak_aligned_alloc),
+    ENTRY(hak_aligned_calloc),
     ENTRY(hak_posix_memalign),
     ENTRY(hak_memalign),
     ENTRY(hak_valloc),
@@ -297,6 +301,8 @@ static const struct entry {
     ENTRY(hak_malloc_site),
     ENTRY(hak_expand),
     ENTRY(hak_purge),
+    ENTRY(hak_profile_start),
+    ENTRY(hak_profile_stop),
     ENTRY(hak_owns),
     ENTRY(hak_version),
     ENTRY(hak_stats_print),

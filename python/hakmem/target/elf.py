@@ -334,9 +334,12 @@ def open_elf(path: str | Path) -> ElfFile | None:
     """The file as ELF; None if it is not one, or cannot be read."""
     try:
         status = Path(path).stat()
-        return _open_elf(Place(status.st_dev, status.st_ino, status.st_mtime_ns, str(path)))
+        file = _open_elf(Place(status.st_dev, status.st_ino, status.st_mtime_ns, str(path)))
     except OSError:
         return None
+    if file is not None:
+        file.name = str(path)  # the one that it was opened by first may have ended with its process
+    return file
 
 
 def elf_of(data: bytes, name: str) -> ElfFile | None:

@@ -13,7 +13,7 @@ use std::thread;
 use crate::sources;
 
 /// Of cmake/flags.cmake, but for warnings (tests/packages/test_crate.py compares what the compilers are told).
-const FLAGS: [&str; 13] = [
+const FLAGS: [&str; 14] = [
     "-fno-builtin-malloc",
     "-fno-builtin-calloc",
     "-fno-builtin-realloc",
@@ -25,6 +25,7 @@ const FLAGS: [&str; 13] = [
     "-ftls-model=initial-exec",
     "-fno-semantic-interposition",
     "-fno-plt",
+    "-fno-lto",
     "-ffunction-sections",
     "-fdata-sections",
 ];
