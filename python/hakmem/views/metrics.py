@@ -146,7 +146,7 @@ class HakmemCollector(Collector):
     def _families(
         self, targets: list[Target], snapshots: list[tuple[Target, Snapshot]]
     ) -> tuple[Families, InfoMetricFamily]:
-        """Empty families, and who is in which row."""
+        """Empty families, with the row of each process."""
         labels_of = {target.pid: process_labels(target) for target, _ in snapshots}
         rows: dict[int, tuple[str, ...]] = dict(labels_of)
         families = Families()

@@ -108,7 +108,7 @@ def _metric(family: Metric, time_ns: int) -> OtlpMetric:
     from opentelemetry.sdk.metrics.export import Metric as OtlpMetric
 
     name = family.samples[0].name  # that of hakmem_info differs from its family's
-    points = [NumberDataPoint(one.labels, UNKNOWN_START, time_ns, one.value) for one in family.samples]
+    points = [NumberDataPoint(one.labels, UNKNOWN_START, time_ns, float(one.value)) for one in family.samples]
     unit = next((unit for suffix, unit in UNITS.items() if family.name.endswith(suffix)), "")
     if family.type == "counter":
         data = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=True)

@@ -137,7 +137,7 @@ class Totals:
         seen = self._of(target)
         before = seen.values.get(key)
         if before is None:
-            # After exec the kernel's counters go on, and the library's begin again.
+            # After exec the kernel's counters go on, and the library's start again at 0.
             before = seen.carried.get(key, 0)
             before = before if before <= value else 0
         seen.values[key] = now = max(before, value)
