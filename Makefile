@@ -94,7 +94,7 @@ dist: build $(VENV)/ready ## all that a release consists of, in build/dist: sour
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
 test-packages: deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
-	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i
