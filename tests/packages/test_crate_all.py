@@ -133,6 +133,16 @@ def test_it_obeys_options(guard: str, crates: Packed) -> None:
         assert (found["rust"], found["children"]) == ("true", "true")
 
 
+def test_flags_of_a_distribution(crates: Packed, tmp_path: Path) -> None:
+    """Link-time optimisation is what its objects cannot have."""
+    flags = "-O3 -flto=auto -march=native -fstack-protector-strong -Wp,-D_FORTIFY_SOURCE=2"
+    target = tmp_path / "target"
+    environment = {"CFLAGS": flags, "CARGO_TARGET_DIR": str(target)}
+    done(cargo("build", "--release", cwd=use(crates, tmp_path / "consumer"), env=environment))
+    with consumer(target / "release/consumer") as (_, found):
+        assert (found["rust"], found["c"]) == ("true", "false")
+
+
 # ---- other compilers and targets -----------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ def backend(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Modu
     """As it is in a source distribution: the library's sources are beside it."""
     shutil.copy(root / "python" / "backend.py", tmp_path)
     (tmp_path / "library").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "hakmem"\nversion = "0"\n')
+    monkeypatch.chdir(tmp_path)  # setuptools writes where it is called, else into this checkout's src
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "backend", raising=False)
     import backend

@@ -31,6 +31,7 @@ const FLAGS: [&str; 14] = [
 ];
 
 pub fn build(tree: &Path, out: &Path) {
+    refuse_lto();
     let with_override = env::var_os("CARGO_FEATURE_OVERRIDE").is_some();
     check_compiler(tree);
     let objects = compile(tree, &sources::all(tree, with_override));
@@ -41,6 +42,21 @@ pub fn build(tree: &Path, out: &Path) {
     archive
         .try_compile("hakmem")
         .unwrap_or_else(|error| fail(&format!("the archive cannot be made: {error}")));
+}
+
+/// A user's flags come after ours: `-flto` among them would leave nothing that could be linked and have its names hidden.
+fn refuse_lto() {
+    let target = env::var("TARGET").unwrap_or_default();
+    let of_targets = [
+        format!("CFLAGS_{target}"),
+        format!("CFLAGS_{}", target.replace('-', "_")),
+    ];
+    let of_all = ["TARGET_CFLAGS", "HOST_CFLAGS", "CFLAGS"].map(String::from);
+    for name in of_targets.iter().chain(&of_all) {
+        if let Ok(flags) = env::var(name) {
+            env::set_var(name, format!("{flags} -fno-lto"));
+        }
+    }
 }
 
 fn settings(tree: &Path) -> cc::Build {
