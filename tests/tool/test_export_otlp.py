@@ -21,7 +21,7 @@ from hakmem.views.metrics_otlp import OtlpSender, metrics_url
 from hakmem.views.metrics_sites import SiteMetrics
 from prometheus_client import CollectorRegistry
 from tool.conftest import Tool
-from tool.processes import TOOL, free_port, hakmem, running, tool_environment
+from tool.processes import TOOL, free_port, running, tool_environment
 from tool.test_export import PROGRAMS
 
 REASON = "OpenTelemetry's libraries are not in this environment"
@@ -87,9 +87,9 @@ def of_process(metric: Any, pid: int) -> list[Any]:  # noqa: ANN401 - protobuf's
     ]
 
 
-def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str]) -> None:
+def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str], tool: Tool) -> None:
     with Receiver() as receiver:
-        hakmem("export", "--otlp", receiver.url)
+        assert tool.inside("export", "--otlp", receiver.url).status == 0
         path, request = receiver.taken.get(timeout=PATIENCE_S)
     assert path == "/v1/metrics"
     (resource,) = request.resource_metrics

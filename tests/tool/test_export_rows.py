@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 from hakmem.base.errors import AccessRefusedError, ProcessGoneError
+from hakmem.census.snapshot import take
 from hakmem.target.container import container_of, parse
 from hakmem.target.target import Target, open_process
-from hakmem.views import metrics_rows
+from hakmem.views import metrics, metrics_rows
 from hakmem.views.metrics import HakmemCollector
 from hakmem.views.metrics_families import PROCESS_LABELS
 from hakmem.views.metrics_rows import OTHERS, Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SITE_LABELS
-from tool.processes import hakmem, running
+from tool.conftest import Tool
+from tool.processes import running
 from tool.test_export import PROGRAMS, families
 
 ID, OUTER = "0123456789abcdef" * 4, "f" * 64
@@ -262,8 +264,41 @@ def test_sums_are_those_of_the_processes(pair: list[subprocess.Popen[str]], grou
     assert len(summed["hakmem"].samples) == (2 if grouping.by == "process" else 1)
 
 
-def test_command_line(pair: list[subprocess.Popen[str]]) -> None:
-    text = hakmem("export", "--textfile", "-", "--by", "command", "--top", 100_000, "--quick").stdout
+@pytest.mark.parametrize("grouping", [Grouping(), Grouping("command"), Grouping("container", 1)], ids=str)
+def test_a_process_that_ends_meanwhile_is_left_out(
+    pair: list[subprocess.Popen[str]],
+    lib: Path,
+    grouping: Grouping,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found, and gone before anything else is asked, or right after its memory was read."""
+    for before in (True, False):
+        with running([str(pair[0].args[0])], lib) as other:
+            gone, kept = open_process(other.pid), open_process(pair[0].pid)
+
+            def take_and_end(target: Target, **options: Any) -> Any:  # noqa: ANN401 - take's
+                ends = target.pid == other.pid
+                if ends and before:  # noqa: B023
+                    end(other)
+                snapshot = take(target, **options)
+                if ends:
+                    end(other)
+                return snapshot
+
+            monkeypatch.setattr(metrics, "take", take_and_end)
+            found = collected([gone, kept], grouping)
+        assert found["hakmem_exporter_processes"].samples[0].value == (1 if before else 2)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+
+
+def test_command_line(pair: list[subprocess.Popen[str]], tool: Tool, tmp_path: Path) -> None:
+    path = tmp_path / "hakmem.prom"
+    tool.inside("export", "--textfile", path, "--by", "command", "--top", 100_000, "--quick")
+    text = path.read_text()
     found = families(text)
     (count,) = (s for s in found["hakmem_processes"].samples if s.labels["command"] == "rows-of-a-pair")
     assert count.value == len(pair)
@@ -271,5 +306,6 @@ def test_command_line(pair: list[subprocess.Popen[str]]) -> None:
 
 
 @pytest.mark.parametrize("words", [["--top", "0"], ["--by", "user"]])
-def test_wrong_command_lines(words: list[str]) -> None:
-    assert "Invalid value" in hakmem("export", "--textfile", "-", *words, status=2).stderr
+def test_wrong_command_lines(words: list[str], tool: Tool) -> None:
+    ended = tool.inside("export", "--textfile", "-", *words)
+    assert (ended.status, "Invalid value" in ended.stderr) == (2, True)

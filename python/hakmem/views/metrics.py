@@ -139,9 +139,11 @@ class HakmemCollector(Collector):
     def _snapshots(self, targets: list[Target]) -> Iterable[tuple[Target, Snapshot]]:
         for target in targets:
             try:
-                yield target, take(target, detail=self._detail)
+                process_labels(target)  # its name is kept from here on: it may end at any time
+                snapshot = take(target, detail=self._detail)
             except HakmemError:
                 continue  # it ended, or executed another program, meanwhile
+            yield target, snapshot
 
     def _families(
         self, targets: list[Target], snapshots: list[tuple[Target, Snapshot]]
