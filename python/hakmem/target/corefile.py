@@ -74,7 +74,7 @@ class CoreMemory(Memory):
 
     @property
     def written(self) -> list[tuple[int, int]]:
-        """Of those the parts that are no holes in the file: kernels and gdb skip pages of zeros."""
+        """Of those the parts that are not holes in the file: kernels and gdb skip pages of zeros."""
         found = []
         with self.path.open("rb") as file:
             for piece in self._segments:
