@@ -8,7 +8,7 @@ VENV := build/venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
-        deb format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
+        deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
         tools-wheels
 
 help: ## this list
@@ -88,8 +88,13 @@ uninstall: ## removes what `make install` put into PREFIX
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
 
-test-packages: deb | tools-test tools-root tools-rust ## what users install, in all its forms, the packages in a new Debian 12 root (15 minutes)
-	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages $(ARGS)
+# What cannot be installed is named by scripts/dist, with the part that lacks it.
+dist: build $(VENV)/ready ## all that a release consists of, in build/dist: source, wheels, packages, crates, SBOM, sums (ARGS=--allow-missing)
+	@for group in wheels deb rust; do scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
+	@$(VENV)/bin/python scripts/dist $(ARGS)
+
+test-packages: deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
 	@git ls-files '*.c' '*.cc' '*.h' '*.hpp' | xargs clang-format -i

@@ -7,4 +7,4 @@ of a running process or a core dump (target) and makes figures of it (census).  
 imports lower ones only (tests/shape/test_python_rooms.py).
 """
 
-__version__ = "0.1.0"  # the one place: of the library too, see include/hakmem/hakmem.h
+__version__ = "0.1.0"  # that of include/hakmem/hakmem.h: scripts/version

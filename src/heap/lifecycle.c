@@ -175,5 +175,6 @@ static void after_fork_in_child(void) {
 RESIDENT void heaps_at_fork(void) {
   static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
+  thread_number_forget(); /* it may be the parent's: no handler has run if that had one thread */
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

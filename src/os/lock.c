@@ -8,13 +8,13 @@ RESIDENT NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 
-/* In a forked child, which has one thread: its number in its parent. */
+/* In a forked child, which has one thread: its number in its parent; 0: it had asked for none, and held nothing. */
 static uint32_t number_before_fork;
 
 void thread_number_forget(void) {
-  if (!thread_number_if_known) return; /* a page that is not written is not copied */
-  number_before_fork = thread_number_if_known;
-  thread_number_if_known = 0;
+  uint32_t number = thread_number_if_known; /* a page that is not written is not copied */
+  if (number_before_fork != number) number_before_fork = number;
+  if (number) thread_number_if_known = 0;
 }
 
 enum {

@@ -164,12 +164,16 @@ RESIDENT uint64_t reclaim_caches_when_due(struct heap *heap) {
   return now_ms;
 }
 
+/* False when the system took none, as the program has locked its memory, say: then all else would wait for ever. */
+NOINLINE static bool give_excess(struct heap *heap, uint64_t excess) {
+  reclaim(heap, RECLAIM_RANGES);
+  return range_excess_bytes() < excess;
+}
+
 /* One of these: each may take as long as a slow path should.  What is put off is due in the next one. */
 RESIDENT static void do_a_step(struct heap *heap, uint64_t now_ms) {
-  if (UNLIKELY(range_excess_bytes() != 0)) {
-    reclaim(heap, RECLAIM_RANGES);
-    return;
-  }
+  uint64_t excess = range_excess_bytes();
+  if (UNLIKELY(excess) && give_excess(heap, excess)) return;
   if (heap_is_real(heap) && (excess_give_when_due(heap) || scan_when_due(heap, now_ms))) return;
   uint64_t due_ms = load_relaxed(&reclaim_next_round_ms);
   if (now_ms >= due_ms) run_when_due(heap, now_ms, due_ms);

@@ -13,6 +13,7 @@
 #include "reclaim/regret.h"
 #include "slab/adopt.h"
 #include "slab/pages.h"
+#include "slab/pending.h"
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
@@ -227,7 +228,8 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   regret_judge(purge->now_ms);
   /* Before the scan, so that whoever frees afterwards sets it again. */
   store_seq(&purge_state, PURGE_NONE);
-  purge->work_remains = heap->has_waiting_pages;
+  /* Its own queues are drained when it is their turn, so many slabs at a time (reclaim/due.c). */
+  purge->work_remains = heap->has_waiting_pages || pending_any(&heap->owner);
   release_idle(heap, purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
   regret_note_given(purge, false);

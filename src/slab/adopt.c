@@ -211,15 +211,16 @@ LONG_LIVED size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   return slabs_max;
 }
 
-/* What others have freed is in the queues, but for the current slab's, which may have come this moment. */
+/* What others have freed is in the queues; nobody can release a slab that is in one, so those are drained before. */
 LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
+  size_t slabs_left = owner_drain_all(owner, slabs_max);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct slab *current = owner->bins[class].current;
     if (!current) continue;
     if (current->free_local != current->capacity) slab_collect(current, owner);
     if (current->free_local == current->capacity) slab_try_release(current, owner);
   }
-  return owner_drain_all(owner, slabs_max);
+  return slabs_left;
 }
 
 LONG_LIVED void owner_collect_all(struct owner *owner) {
@@ -270,7 +271,7 @@ LONG_LIVED bool owner_sweep(struct owner *owner, uint64_t now_ns, struct purge *
   if (load_relaxed(&owner->state) != OWNER_LOST) {
     owner->free_age_ms = age_ms;
     purge->slabs_left = owner_release_free_slabs(owner, purge->slabs_left);
-    purge->is_cut |= !purge->slabs_left;
+    if (!purge->slabs_left) purge->work_remains = purge->is_cut = true;
     owner->free_age_ms = 0;
     if (load_relaxed(&owner->state) == OWNER_RUNNING) change_state(owner, OWNER_DORMANT);
   }

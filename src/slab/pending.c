@@ -90,8 +90,14 @@ RESIDENT bool pending_drain(struct slab *slab, struct owner *owner) {
   return load_relaxed(&slab->owner) == owner && slab->free_local != 0;
 }
 
+LONG_LIVED bool pending_any(const struct owner *owner) {
+  for (uint64_t ready = load_relaxed(&owner->ready_mask); ready; ready &= ready - 1)
+    if ((int32_t)load_relaxed(&owner->pending_count[lowest_bit(ready)]) > 0) return true;
+  return false;
+}
+
 LONG_LIVED unsigned pending_release(struct owner *owner, unsigned class, unsigned probes,
-                                  unsigned most) {
+                                    unsigned most) {
   struct slab *kept = NULL, *slab;
   unsigned drained = 0;
   for (; probes && drained < most && (slab = pending_next(owner, class)); probes--) {

@@ -30,6 +30,9 @@ void pending_put_back_all(struct slab *aside, struct owner *owner);
  * stay, for Route P and their owner.  How many. */
 unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most);
 
+/* About whether slabs are queued: any thread, without the latch. */
+bool pending_any(const struct owner *owner);
+
 /* Latch.  Drains up to `budget` slabs of the class; how many have free blocks for us. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 

@@ -361,8 +361,22 @@ def mapping(start: int, end: int, permissions: str, path: str = "") -> Mapping:
         ([mapping(0, 0x1000, "rw-s", "/memfd:x (deleted)")], [Outside.SHARED]),
         ([mapping(0, 0x1000, "r--s", "/usr/share/locale")], [Outside.FILES]),
         (
-            [mapping(0x4000000, 0x4021000, "rw-p"), mapping(0x4021000, 0x8000000, "---p")],
+            [
+                mapping(0x7F0004000000, 0x7F0004021000, "rw-p"),
+                mapping(0x7F0004021000, 0x7F0008000000, "---p"),
+            ],
             [Outside.OTHER_MALLOC, Outside.ANONYMOUS],
+        ),
+        (  # Java's heap, of 512 MiB
+            [mapping(0xE0000000, 0xE1A00000, "rw-p"), mapping(0xE1A00000, 0xFFE00000, "---p")],
+            [Outside.ANONYMOUS, Outside.ANONYMOUS],
+        ),
+        (  # … and of 64 GiB
+            [
+                mapping(0x7F0040000000, 0x7F0080000000, "rw-p"),
+                mapping(0x7F0080000000, 0x7F1040000000, "---p"),
+            ],
+            [Outside.ANONYMOUS, Outside.ANONYMOUS],
         ),
     ],
 )

@@ -94,17 +94,34 @@ static int release_current(const void *unused) {
   return 0;
 }
 
+/* At once, although it was queued by whoever freed its last block. */
+static int release_current_that_is_queued(const void *unused) {
+  (void)unused;
+  owners_set_up();
+  struct slab *slab = full_slab(&mine, CLASS_4K);
+  mine.bins[CLASS_4K].current = slab;
+  free_remotely(slab, slab->capacity);
+  REQUIRE(load_relaxed(&slab->queued));
+  REQUIRE(owner_release_free_slabs(&mine, SIZE_MAX) && !load_relaxed(&slab->owner));
+  REQUIRE(!bin()->current && !load_relaxed(&bin()->slab_count) && owner_is_valid(&mine));
+  return 0;
+}
+
 CHILD_TEST(release_behind_many)
 CHILD_TEST(keep_free_ones_last)
 CHILD_TEST(release_all)
 CHILD_TEST(drain_in_parts)
 CHILD_TEST(release_current)
+CHILD_TEST(release_current_that_is_queued)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_release_behind_many), cmocka_unit_test(test_keep_free_ones_last),
-      cmocka_unit_test(test_release_all),         cmocka_unit_test(test_drain_in_parts),
+      cmocka_unit_test(test_release_behind_many),
+      cmocka_unit_test(test_keep_free_ones_last),
+      cmocka_unit_test(test_release_all),
+      cmocka_unit_test(test_drain_in_parts),
       cmocka_unit_test(test_release_current),
+      cmocka_unit_test(test_release_current_that_is_queued),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,18 @@ static int fork_with_a_lock(const void *unused) {
 }
 CHILD_TEST(fork_with_a_lock)
 
+/* A thread forks that has never asked for its number, in a child of a fork: what it inherits is no number of its own. */
+static int fork_without_a_number(const void *unused) {
+  uint32_t number = thread_number();
+  (void)unused;
+  thread_number_forget();            /* after the first fork */
+  store_relaxed(&lock.word, number); /* of another thread, which has got that number again */
+  thread_number_forget();            /* after the second */
+  REQUIRE(lock_reset_in_child(&lock) && !load_relaxed(&lock.word));
+  return 0;
+}
+CHILD_TEST(fork_without_a_number)
+
 static int latch_twice(const void *unused) {
   (void)unused;
   owners_set_up();
@@ -81,6 +93,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_fork_with_the_latch),
       cmocka_unit_test(test_fork_with_a_lock),
+      cmocka_unit_test(test_fork_without_a_number),
       cmocka_unit_test(test_it_is_said),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

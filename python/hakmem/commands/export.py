@@ -1,4 +1,4 @@
-"""hakmem export: metrics for Prometheus."""
+"""hakmem export: metrics for Prometheus and OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
 from hakmem.base.durations import Duration
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from hakmem.views.metrics_rows import By
 
 DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65535
@@ -34,6 +41,23 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
+class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """http://HOST:PORT or https://…, with or without a path."""
+
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Called by click."""
+        try:
+            parts = urlsplit(value)
+            is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is none
+            is_url = False
+        if not is_url or parts.query or parts.fragment:
+            self.fail(f"{value!r} is not the URL of a collector; example: http://127.0.0.1:4318", param, ctx)
+        return value
+
+
 @click.command("export")
 @click.option("--listen", type=Address(), help="Serve GET /metrics at HOST:PORT, until Ctrl-C.")
 @click.option(
@@ -42,7 +66,30 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     help="Write the metrics to this file, atomically; - is standard output.",
 )
 @click.option(
-    "--every", "every_s", type=Duration(0.1), help="With --textfile: write at this interval, until Ctrl-C."
+    "--otlp",
+    "otlp_url",
+    metavar="URL",
+    type=Url(),
+    help="Send the metrics to an OpenTelemetry collector: http://HOST:4318 (needs hakmem[otlp]).",
+)
+@click.option(
+    "--every",
+    "every_s",
+    type=Duration(0.1),
+    help="With --textfile or --otlp: again and again at this interval, until Ctrl-C.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["process", "command", "container"]),
+    default="process",
+    show_default=True,
+    help="Series for each process, or sums of all processes of a command or of a container.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Series for the N with most RSS; all others are one sum, labelled (others).",
 )
 @click.option("--quick", is_flag=True, help="Omit what needs a walk over all slabs: for very large heaps.")
 @click.option(
@@ -62,14 +109,20 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
 def command(
     listen: tuple[str, int] | None,
     textfile: Path | None,
+    otlp_url: str | None,
     every_s: float | None,
+    by: By,
+    top: int | None,
     quick: bool,
     sites_shown: int,
     switches_on: bool,
 ) -> None:
-    """Export metrics of all hakmem processes of this machine in the Prometheus and OpenMetrics formats.
+    """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
 
     The processes need no preparation. Those of other users are visible only with sudo.
+
+    On machines with many processes --by and --top bound the number of series; sums still add up to the
+    machine's.
 
     While a heap profile is on in a process (`hakmem profile PID --on`, or --profile here), the call sites
     that hold most are metrics too.
@@ -77,43 +130,89 @@ def command(
     \b
     Examples:
       hakmem export --listen 127.0.0.1:9100
+      hakmem export --listen 127.0.0.1:9100 --by command --top 50
       hakmem export --listen 127.0.0.1:9100 --profile
       hakmem export --textfile /var/lib/node_exporter/hakmem.prom --every 15s
+      hakmem export --otlp http://127.0.0.1:4318 --every 15s
     """
-    from hakmem.base.signals import Stopped, ignore_broken_pipes, stoppable
-    from hakmem.views.metrics import registry, serve, write_textfile
+    from hakmem.base.signals import Stopped
+    from hakmem.views.metrics import registry
+    from hakmem.views.metrics_rows import Grouping
     from hakmem.views.metrics_sites import SiteMetrics
 
-    if (listen is None) == (textfile is None):
-        raise click.UsageError("give either --listen ADDRESS or --textfile FILE")
-    if every_s is not None and textfile is None:
-        raise click.UsageError("--every needs --textfile; with --listen Prometheus sets the interval")
+    if sum(where is not None for where in (listen, textfile, otlp_url)) != 1:
+        raise click.UsageError("give one of --listen ADDRESS, --textfile FILE, --otlp URL")
+    if every_s is not None and listen is not None:
+        raise click.UsageError(
+            "--every needs --textfile or --otlp; with --listen Prometheus sets the interval"
+        )
     if switches_on and listen is None and every_s is None:
         raise click.UsageError("--profile needs time to sample: give it with --listen, or with --every")
     if switches_on and not sites_shown:
         raise click.UsageError("--profile is for sites: leave out --sites 0")
-    sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=textfile is not None)
-    metrics = registry("counters" if quick else "full", sites)
+    sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=listen is None)
+    metrics = registry("counters" if quick else "full", sites, Grouping(by, top, sites_shown))
     try:
         if listen is not None:
-            ignore_broken_pipes()
-            port = serve(*listen, metrics)
-            click.echo(
-                f"listening on http://{authority(listen[0], port)}/metrics; stop with Ctrl-C", err=True
-            )
-            with stoppable():
-                threading.Event().wait()
+            _listen(listen, metrics)
         elif textfile is not None:
-            write_textfile(textfile, metrics)
-            with stoppable():
-                while every_s is not None:
-                    time.sleep(every_s)
-                    write_textfile(textfile, metrics)
+            _write(textfile, metrics, every_s)
+        elif otlp_url is not None:
+            _send(otlp_url, metrics, every_s)
     except Stopped as stopped:
         if stopped.number != signal.SIGINT:
             raise
     finally:
         sites.close()
+
+
+def _listen(address: tuple[str, int], metrics: CollectorRegistry) -> None:
+    from hakmem.base.signals import ignore_broken_pipes, stoppable
+    from hakmem.views.metrics import serve
+
+    ignore_broken_pipes()
+    port = serve(*address, metrics)
+    click.echo(f"listening on http://{authority(address[0], port)}/metrics; stop with Ctrl-C", err=True)
+    with stoppable():
+        threading.Event().wait()
+
+
+def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> None:
+    from hakmem.base.signals import stoppable
+    from hakmem.views.metrics import write_textfile
+
+    write_textfile(path, metrics)
+    with stoppable():
+        while every_s is not None:
+            time.sleep(every_s)
+            write_textfile(path, metrics)
+
+
+def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
+    """A collector that is away for a while is told of once, and tried again."""
+    from hakmem.base.errors import HakmemError
+    from hakmem.base.signals import ignore_broken_pipes, stoppable
+    from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender
+
+    ignore_broken_pipes()
+    sender = OtlpSender(url, every_s or TIMEOUT_MAX_S)
+    if every_s is None:
+        sender.send(metrics)
+        return
+    click.echo(f"sending to {sender.url}; stop with Ctrl-C", err=True)
+    failed = False
+    with stoppable():
+        while True:
+            try:
+                sender.send(metrics)
+                if failed:
+                    click.echo(f"{sender.url} takes the metrics again", err=True)
+                failed = False
+            except HakmemError as error:
+                if not failed:
+                    click.echo(f"hakmem: {error}; trying again", err=True)
+                failed = True
+            time.sleep(every_s)
 
 
 def authority(host: str, port: int) -> str:

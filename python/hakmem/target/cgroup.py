@@ -42,7 +42,7 @@ class Limits:
 
 
 def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
-    groups = _groups(membership)
+    groups = groups_of(membership)
     if (root / "cgroup.controllers").exists() and "" in groups:
         folders = list(_upwards(root, groups[""]))
         return _limits(V2, folders, map(_quota_2, folders))
@@ -53,7 +53,7 @@ def cgroup_limits(root: Path = ROOT, membership: Path = MEMBERSHIP) -> Limits:
     return Limits("no cgroup", "")
 
 
-def _groups(membership: Path) -> dict[str, str]:
+def groups_of(membership: Path) -> dict[str, str]:
     """Path by controller; that of v2 under the name ""."""
     groups = {}
     try:

@@ -19,6 +19,7 @@ from hakmem.target.process import Mapping
 SYSCALL_WORDS_MIN = 3
 GUARD_MAX_BYTES = 1 << 20
 GLIBC_ARENA_BYTES = 64 << 20
+MMAP_LOWEST = 1 << 32  # the kernel chooses addresses above; runtimes with short pointers choose some below
 SHARED_PREFIXES = ("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem")
 
 
@@ -98,6 +99,8 @@ def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
     """The used part of an arena, followed by its unused part up to the arena's end."""
     border = mapping.start + GLIBC_ARENA_BYTES
     if mapping.start % GLIBC_ARENA_BYTES or not is_writable(mapping):
+        return False
+    if mapping.start < MMAP_LOWEST or mapping.end > border:  # the heap of a language runtime
         return False
     if after is None or after.start != mapping.end or not after.permissions.startswith("---"):
         return mapping.end == border

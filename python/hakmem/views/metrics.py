@@ -5,17 +5,20 @@
     hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
     hakmem_site_live_bytes{pid,command,site,…} …        by call site, while a profile is on: metrics_sites.py
 
+Sums by command or container, and those of all but the largest, have other labels in place of pid and command:
+metrics_rows.py.
+
 A metric appears as soon as a library has it: names and help texts come from the library itself."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hakmem.base.errors import HakmemError
@@ -26,10 +29,10 @@ from hakmem.census.snapshot import Detail, take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target
+from hakmem.views.metrics_families import PREFIX, PROCESS_LABELS, Families
+from hakmem.views.metrics_rows import Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SiteMetrics
 
-PREFIX = "hakmem_"
-PROCESS_LABELS = ("pid", "command")
 CLASS_LABELS = (*PROCESS_LABELS, "class", "tier")
 NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 
@@ -55,6 +58,11 @@ CGROUP_HELP = {
     ),
     "cgroup_used_bytes": ("cgroup_used_bytes", "Memory used by all processes of that cgroup."),
 }
+RATIO_HELP = {
+    "limit_soft_used_ratio": "Part of the soft limit that committed_bytes is: 1 is the whole limit.",
+    "limit_hard_used_ratio": "Part of the hard limit that committed_bytes is: 1 is the whole limit.",
+    "cgroup_used_ratio": "Part of the cgroup's memory limit in use by all its processes: 1 is all of it.",
+}
 PROCESS_HELP = {
     "rss_bytes": "Resident memory of the process, hakmem's and other.",
     "rss_anonymous_bytes": "Of that, anonymous memory.",
@@ -69,6 +77,10 @@ CLASS_COUNTERS: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = 
 }
 CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
     "live_blocks": ("Blocks that the program holds.", lambda c: c.live_blocks),
+    "live_bytes": (
+        "Bytes in those blocks, rounding included.",
+        lambda c: None if c.live_blocks is None else c.live_bytes,
+    ),
     "free_blocks": ("Free blocks in slabs in use.", lambda c: c.free_blocks),
     "cached_blocks": (
         "Blocks in magazines, remote-free buffers and quarantines.",
@@ -78,46 +90,19 @@ CLASS_GAUGES: dict[str, tuple[str, Callable[[ClassFigures], float | None]]] = {
 }
 
 
-class Families:
-    """Metric families by name, created with their first value."""
-
-    def __init__(self) -> None:
-        self._families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
-
-    def gauge(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """Adds one value of a gauge."""
-        self._family(GaugeMetricFamily, name, help_text, labels).add_metric(values, value)
-
-    def counter(
-        self, name: str, help_text: str, labels: Sequence[str], values: Sequence[str], value: float
-    ) -> None:
-        """Adds one value of a counter; its name gets _total."""
-        self._family(CounterMetricFamily, name, help_text, labels).add_metric(values, value)
-
-    def _family(
-        self,
-        kind: type[GaugeMetricFamily | CounterMetricFamily],
-        name: str,
-        help_text: str,
-        labels: Sequence[str],
-    ) -> GaugeMetricFamily | CounterMetricFamily:
-        full = PREFIX + name
-        if full not in self._families:
-            self._families[full] = kind(full, help_text, labels=list(labels))
-        return self._families[full]
-
-    def all(self) -> list[Metric]:
-        return list(self._families.values())
-
-
 class HakmemCollector(Collector):
     """Takes a snapshot of every hakmem process at each scrape."""
 
-    def __init__(self, detail: Detail = "full", sites: SiteMetrics | None = None) -> None:
+    def __init__(
+        self,
+        detail: Detail = "full",
+        sites: SiteMetrics | None = None,
+        grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
+    ) -> None:
         self._detail = detail
         self._sites = sites
+        self._grouping = grouping
+        self._totals = Totals()
         self._fleet = Fleet()
         self._lock = threading.Lock()  # scrapes may overlap
 
@@ -129,31 +114,18 @@ class HakmemCollector(Collector):
         """All metrics at this moment."""
         with self._lock:
             began_s = time.monotonic()
-            families, info = (
-                Families(),
-                InfoMetricFamily(
-                    PREFIX.rstrip("_"),
-                    "The hakmem library of a process.",
-                    labels=list(PROCESS_LABELS),
-                ),
-            )
-            count = 0
             targets = self._fleet.targets()
             if self._sites is not None:
                 self._sites.forget(targets)
-            for target in targets:
-                try:
-                    snapshot = take(target, detail=self._detail)
-                except HakmemError:
-                    continue  # it ended, or executed another program, meanwhile
-                count += 1
+            snapshots = list(self._snapshots(targets))
+            families, info = self._families(targets, snapshots)
+            for target, snapshot in snapshots:
                 labels = process_labels(target)
-                info.add_metric(labels, {"version": snapshot.version})
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
                 if self._sites is not None:
                     self._sites.add(families.gauge, target, snapshot, labels)
             seconds = time.monotonic() - began_s
-            families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), count)
+            families.gauge("exporter_processes", "Processes that run on hakmem.", (), (), len(snapshots))
             families.gauge(
                 "exporter_refused_processes",
                 "Processes to which the kernel denies the exporter access.",
@@ -163,6 +135,37 @@ class HakmemCollector(Collector):
             )
             families.gauge("exporter_read_seconds", "Duration of reading all processes.", (), (), seconds)
             return [info, *families.all()]
+
+    def _snapshots(self, targets: list[Target]) -> Iterable[tuple[Target, Snapshot]]:
+        for target in targets:
+            try:
+                yield target, take(target, detail=self._detail)
+            except HakmemError:
+                continue  # it ended, or executed another program, meanwhile
+
+    def _families(
+        self, targets: list[Target], snapshots: list[tuple[Target, Snapshot]]
+    ) -> tuple[Families, InfoMetricFamily]:
+        """Empty families, with the row of each process."""
+        labels_of = {target.pid: process_labels(target) for target, _ in snapshots}
+        rows: dict[int, tuple[str, ...]] = dict(labels_of)
+        families = Families()
+        if not self._grouping.is_plain:
+            members = [Member(target, *labels_of[target.pid], rss_bytes(one)) for target, one in snapshots]
+            rows = rows_of(members, self._grouping)
+            self._totals.forget(targets, self._grouping)
+            families = Sums(self._grouping, members, rows, self._totals)
+        info = InfoMetricFamily(
+            PREFIX.rstrip("_"), "The hakmem library of a process.", labels=list(self._grouping.labels)
+        )
+        for row, version in sorted({(rows[target.pid], one.version) for target, one in snapshots}):
+            info.add_metric(row, {"version": version})
+        return families, info
+
+
+def rss_bytes(snapshot: Snapshot) -> int:
+    """By which the largest are chosen."""
+    return snapshot.process.rss_bytes if snapshot.process else snapshot.memory.live_bytes
 
 
 def process_labels(target: Target) -> tuple[str, str]:
@@ -222,6 +225,13 @@ def add_limits(families: Families, limits: LimitFigures, labels: tuple[str, str]
         value = getattr(limits, field)
         if value is not None:
             families.gauge(name, help_text, PROCESS_LABELS, labels, value)
+    for name, used, limit in (
+        ("limit_soft_used_ratio", limits.committed_bytes, limits.soft_bytes),
+        ("limit_hard_used_ratio", limits.committed_bytes, limits.hard_bytes),
+        ("cgroup_used_ratio", limits.cgroup_used_bytes, limits.cgroup_bytes),
+    ):
+        if used is not None and limit:
+            families.gauge(name, RATIO_HELP[name], PROCESS_LABELS, labels, used / limit)
 
 
 def add_figure(
@@ -257,10 +267,14 @@ def add_class(families: Families, item: ClassFigures, labels: tuple[str, str]) -
 # ---- output ---------------------------------------------------------------------------------------
 
 
-def registry(detail: Detail, sites: SiteMetrics | None = None) -> CollectorRegistry:
+def registry(
+    detail: Detail,
+    sites: SiteMetrics | None = None,
+    grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
+) -> CollectorRegistry:
     """With hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail, sites))
+    made.register(HakmemCollector(detail, sites, grouping))
     return made
 
 

@@ -1,0 +1,200 @@
+"""`hakmem export --otlp`: to a receiver that reads what arrives with OpenTelemetry's own definitions."""
+
+from __future__ import annotations
+
+import gzip
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hakmem.base.errors import HakmemError
+from hakmem.target.target import open_process
+from hakmem.views.metrics import HakmemCollector
+from hakmem.views.metrics_otlp import OtlpSender, metrics_url
+from hakmem.views.metrics_sites import SiteMetrics
+from prometheus_client import CollectorRegistry
+from tool.conftest import Tool
+from tool.processes import TOOL, free_port, hakmem, running, tool_environment
+from tool.test_export import PROGRAMS
+
+REASON = "OpenTelemetry's libraries are not in this environment"
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason=REASON)
+service = pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2", reason=REASON)
+definitions = pytest.importorskip("opentelemetry.proto.metrics.v1.metrics_pb2", reason=REASON)
+
+PATIENCE_S = 120.0
+
+
+class Receiver(ThreadingHTTPServer):
+    """Takes OTLP over HTTP; `answers` are the status codes of the first requests, then 200."""
+
+    def __init__(self, *answers: int) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers = list(answers)
+        self.taken: queue.Queue[tuple[str, Any]] = queue.Queue()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Receiver:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        status = self.server.answers.pop(0) if self.server.answers else 200
+        if status == 200:
+            assert self.headers["Content-Type"] == "application/x-protobuf"
+            self.server.taken.put((self.path, service.ExportMetricsServiceRequest.FromString(body)))
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Not on standard error."""
+
+
+@pytest.fixture(scope="module")
+def known(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    with running([compile_c(PROGRAMS / "known.c")], lib, {"HAKMEM_DECAY_MS": "86400000"}) as process:
+        yield process
+
+
+def of_process(metric: Any, pid: int) -> list[Any]:  # noqa: ANN401 - protobuf's
+    points = metric.sum.data_points or metric.gauge.data_points
+    return [
+        point
+        for point in points
+        if {a.key: a.value.string_value for a in point.attributes}.get("pid") == str(pid)
+    ]
+
+
+def test_the_metrics_are_those_of_prometheus(known: subprocess.Popen[str]) -> None:
+    with Receiver() as receiver:
+        hakmem("export", "--otlp", receiver.url)
+        path, request = receiver.taken.get(timeout=PATIENCE_S)
+    assert path == "/v1/metrics"
+    (resource,) = request.resource_metrics
+    assert {"service.name", "host.name"} <= {one.key for one in resource.resource.attributes}
+    metrics = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    collector = HakmemCollector(sites=SiteMetrics())
+    collector._fleet.targets = lambda: [open_process(known.pid)]  # type: ignore[method-assign]
+    expected = {family.name: family for family in collector.collect()}
+    expected["hakmem_info"] = expected.pop("hakmem")
+
+    def names_of(found: Any, given: Callable[[Any], Any]) -> set[str]:  # noqa: ANN401
+        return {name for name in found if given(name)}
+
+    ours = names_of(metrics, lambda name: of_process(metrics[name], known.pid))
+    theirs = names_of(
+        expected,
+        lambda name: any(s.labels.get("pid") == str(known.pid) for s in expected[name].samples),
+    )
+    assert ours == theirs
+    for name in ours - {"hakmem_info"}:
+        assert metrics[name].description == expected[name].documentation
+        assert (metrics[name].WhichOneof("data") == "sum") == (expected[name].type == "counter"), name
+    refills, live = metrics["hakmem_refills"], metrics["hakmem_live_bytes"]
+    assert refills.sum.is_monotonic
+    assert refills.sum.aggregation_temporality == definitions.AGGREGATION_TEMPORALITY_CUMULATIVE
+    assert live.unit == "By"
+    assert metrics["hakmem_os_map_seconds"].unit == "s"
+    for metric in (refills, live):
+        (point,) = of_process(metric, known.pid)
+        (sample,) = (s for s in expected[metric.name].samples if s.labels.get("pid") == str(known.pid))
+        assert (point.as_double or point.as_int) == sample.value
+        assert point.time_unix_nano > 0
+
+
+def test_again_and_again_past_a_refusal(known: subprocess.Popen[str]) -> None:
+    with (
+        Receiver(400) as receiver,
+        subprocess.Popen(
+            [*TOOL, "export", "--otlp", receiver.url, "--every", "100ms", "--quick"],
+            env=tool_environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as tool,
+    ):
+        try:
+            for _ in range(2):
+                receiver.taken.get(timeout=PATIENCE_S)
+            tool.send_signal(signal.SIGINT)
+            said = tool.communicate(timeout=PATIENCE_S)[1]
+        finally:
+            tool.kill()
+    assert tool.returncode == 0, said
+    assert f"sending to {receiver.url}/v1/metrics" in said
+    assert said.count("did not take the metrics") == 1
+    assert said.count("takes the metrics again") == 1
+    assert known.poll() is None
+
+
+def test_a_collector_that_refuses() -> None:
+    with Receiver(403) as receiver, pytest.raises(HakmemError) as caught:
+        OtlpSender(receiver.url).send(CollectorRegistry())
+    assert str(caught.value).startswith(f"{receiver.url}/v1/metrics did not take the metrics: ")
+    assert "403" in str(caught.value)
+
+
+def test_a_collector_that_is_not_there() -> None:
+    with pytest.raises(HakmemError, match="did not take the metrics: .*does a collector listen there"):
+        OtlpSender(f"http://127.0.0.1:{free_port()}", timeout_s=0.2).send(CollectorRegistry())
+
+
+def test_without_the_libraries() -> None:
+    """As `pip install hakmem` leaves it, without the extra."""
+    script = (
+        "import sys; sys.modules['opentelemetry'] = None; from hakmem.entry import main; "
+        f"sys.exit(main(['export', '--otlp', 'http://127.0.0.1:{free_port()}']))"
+    )
+    step = subprocess.run(
+        [sys.executable, "-c", script], env=tool_environment(), capture_output=True, text=True, check=False
+    )
+    assert step.returncode == 1
+    assert "pip install 'hakmem[otlp]'" in step.stderr
+    assert "Traceback" not in step.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:4318", "http://", "ftp://host", "http://host:port", "http://h?x=1"]
+)
+def test_wrong_urls(tool: Tool, url: str) -> None:
+    ended = tool.inside("export", "--otlp", url)
+    assert (ended.status, "is not the URL of a collector" in ended.stderr) == (2, True)
+
+
+def test_one_destination(tool: Tool) -> None:
+    ended = tool.inside("export", "--otlp", "http://127.0.0.1:4318", "--textfile", "-")
+    assert (ended.status, "give one of" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "whole"),
+    [
+        ("http://h:4318", "http://h:4318/v1/metrics"),
+        ("http://h:4318/", "http://h:4318/v1/metrics"),
+        ("https://h/v1/metrics", "https://h/v1/metrics"),
+        ("https://h/otlp", "https://h/otlp/v1/metrics"),
+    ],
+)
+def test_the_path_is_added(url: str, whole: str) -> None:
+    assert metrics_url(url) == whole
