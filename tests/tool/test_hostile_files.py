@@ -9,10 +9,11 @@ from hakmem.base.errors import HakmemError
 from hakmem.blocks.guards import GuardReport, GuardStack
 from hakmem.profile import pprof_reader
 from hakmem.profile.files import loaded
-from hakmem.profile.model import Frame
+from hakmem.profile.model import Frame, Header, Profile
 from hakmem.profile.short_names import short_name
 from hakmem.profile.wrappers import is_internal, is_wrapper
 from hakmem.views.guard_text import guard_lines
+from hakmem.views.profile_text import heading
 
 LENGTH = 1 << 20
 # Each makes a pattern try again from every place where it could begin, and fail at the end.
@@ -72,3 +73,9 @@ def test_a_report_is_only_shown() -> None:
     frame = Frame(f"main{evil}", f"/tmp/{evil}.c", 3)
     lines = guard_lines(GuardReport(evil, evil, 0x10, 0x10, 5, False, [GuardStack(evil, 1, [frame])]))
     assert all(line.isprintable() for line in lines)
+
+
+def test_a_program_has_any_name() -> None:
+    """A file says how its program was called."""
+    (line,) = list(heading(Profile(Header(process_name="\x1b]0;mine\x07\nserver"))))[:1]
+    assert line.startswith("]0;mine server (")

@@ -66,7 +66,7 @@ def show_profile(
 def heading(profile: Profile) -> Iterator[str]:
     """Whose profile it is, and how much it knows."""
     header = profile.header
-    name = one_line(header.command, 60) if header.command else header.process_name
+    name = one_line(header.command or [header.process_name], 60)
     length = f", {duration_text(header.seconds)}" if header.seconds else ""
     yield f"{name or 'a program'} ({whose(header)}){length}"
     samples = profile.shown
