@@ -231,6 +231,8 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   /* Its own queues are drained when it is their turn, so many slabs at a time (reclaim/due.c). */
   purge->work_remains = heap->has_waiting_pages || pending_any(&heap->owner);
   release_idle(heap, purge, budgets[row->budget].owners);
+  /* What has changed hands while it was queued was sent on, perhaps to an owner that had had its turn. */
+  if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
   purge_all(heap, row->depth, purge);
   regret_note_given(purge, false);
   if (!purge->work_remains) return;
