@@ -17,8 +17,8 @@ struct purge {
   size_t
       bytes_left; /* most that this round may still give back: this and the next bound its time */
   size_t calls_left;     /* most system calls that it may still do */
-  size_t slabs_left;     /* most slabs in use that it may still visit */
   size_t calls;          /* those that it did */
+  size_t slabs_left;     /* most slabs in use that it may still visit */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
   bool work_remains;     /* something free was left: too young, or bytes or calls were used up */
