@@ -23,8 +23,9 @@ LONG = "50s"  # longer than a test may take: nobody waits for it
 
 
 @pytest.fixture(scope="module")
-def sites(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("sites", "-g")], lib) as process:
+def sites(sites_program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
+    """One for the whole module."""
+    with running([sites_program], lib) as process:
         yield process
 
 
