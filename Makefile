@@ -7,9 +7,9 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+.PHONY: help build release debug tool wheel crate run test test-kernels test-aarch64 test-packages test-wheels fuzz soak bench lab fresh install uninstall \
         deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
-        tools-wheels
+        tools-wheels tools-aarch64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
 
 crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
@@ -53,6 +53,9 @@ test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all test
 
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
+
+test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
+	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
