@@ -58,6 +58,9 @@ foreach(source ${unit_tests})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY unit)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  if(name IN_LIST on_the_real_system)
+    set_tests_properties(${name} PROPERTIES LABELS real_system)
+  endif()
 endforeach()
 
 # Once more, for a shorter time, with every block that can be guarded guarded, and the ticker beside it.

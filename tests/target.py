@@ -1,5 +1,5 @@
-"""Where the programs of the tests run: on this machine, or, with TARGET=aarch64, aarch64-16k or aarch64-64k in
-the environment, in one that tests/aarch64 emulates, whose pages have 4, 16 or 64 KiB.
+"""Where the programs of the tests run: on this machine, or, with TARGET=aarch64, aarch64-16k or aarch64-64k
+in the environment, in one that tests/aarch64 emulates, whose pages have 4, 16 or 64 KiB.
 
 `NAME`          the target, '' for this machine
 `MACHINE`       its processor, as platform.machine says it

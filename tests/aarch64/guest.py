@@ -106,16 +106,8 @@ class Guest:
         self._answer("ready", time.monotonic() + BOOT_TIMEOUT_S)
 
     def _start(self, image: Path, shares: Mapping[str, Path], processors: int) -> subprocess.Popen[bytes]:
-        words: list[str | Path] = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            QEMU,
-            "-M",
-            "virt,gic-version=3",
-            "-cpu",
-            "max,pauth-impdef=on",
-        ]
+        words: list[str | Path] = ["setpriv", "--pdeathsig", "KILL", QEMU, "-M", "virt,gic-version=3"]
+        words += ["-cpu", "max,pauth-impdef=on"]
         words += ["-accel", "tcg,thread=multi", "-smp", str(processors), "-m", str(MEMORY_MIB)]
         words += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{self._folder}/console"]
         words += ["-kernel", image, "-initrd", self._folder / "initramfs", "-append", COMMAND_LINE]

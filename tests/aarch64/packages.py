@@ -1,5 +1,5 @@
-"""What the machines of tests/aarch64 consist of, from Debian's and Ubuntu's mirrors: fetched and unpacked into
-build/arm64, not installed.  apt does it, so that what comes is signed.
+"""What the machines of tests/aarch64 consist of, from Debian's and Ubuntu's mirrors: fetched and unpacked
+into build/arm64, not installed.  apt does it, so that what comes is signed.
 
 `root()`             Debian's C library of the unit tests, and a shell
 `kernel(page_bytes)` one whose pages have so many bytes: its image and the modules that GUEST_MODULES names
@@ -119,7 +119,7 @@ def _decompressed(content: bytes, suffix: str) -> bytes:
 
 
 def _image(vmlinuz: bytes) -> bytes:
-    """What a boot loader is to load, of a file that may hold it packed (Linux: drivers/firmware/efi/libstub/zboot*)."""
+    """What a boot loader is to load, of a file that may hold it packed (Linux: libstub/zboot-header.S)."""
     at = vmlinuz.find(ZBOOT)
     if at < 0:
         return vmlinuz
@@ -165,3 +165,7 @@ def kernel(page_bytes: int) -> Files:
     folder = STORE / f"kernel-{page_bytes}"
     found = _unpacked(folder.name, lambda: _fetch_kernel(wanted, folder))
     return Files(found / "image", tuple(found / f"{name}.ko" for name in GUEST_MODULES))
+
+
+if __name__ == "__main__":
+    root()

@@ -1,5 +1,7 @@
 """Every C unit test, in a machine whose pages have 4, 16 or 64 KiB (TARGET): real threads and a real kernel.
 
+Those on the fake system choose their pages themselves, of 4 KiB and more: they need a kernel with such.
+
 The model checker is not there: it reads how the compiler instruments x86-64's code and switches stacks by its
 C library; what it explores are the orders that the sources allow, which is wider than any processor does."""
 
@@ -28,6 +30,7 @@ class Unit:
     name: str
     command: list[str]
     environment: dict[str, str]
+    is_on_the_real_system: bool
 
     def shorter(self) -> list[str]:
         """The count is the first argument, the inputs are in files."""
@@ -46,8 +49,9 @@ def units() -> list[Unit]:
         properties = {each["name"]: each["value"] for each in test["properties"]}
         at = next(i for i, word in enumerate(test["command"]) if word.startswith(str(BUILD)))
         variables = dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", []))
-        found.append(Unit(test["name"], test["command"][at:], variables))
-    return found
+        is_real = "real_system" in properties.get("LABELS", [])
+        found.append(Unit(test["name"], test["command"][at:], variables, is_real))
+    return [unit for unit in found if unit.is_on_the_real_system or target.PAGE_BYTES[target.NAME] == 4096]
 
 
 @pytest.mark.parametrize("unit", units(), ids=lambda unit: unit.name)

@@ -1,5 +1,5 @@
-"""The price of the fast paths: frozen in fast_path.golden, that of aarch64 in fast_path_aarch64.golden, bounded,
-free of locks and calls."""
+"""The price of the fast paths: frozen in fast_path.golden (aarch64: fast_path_aarch64.golden), bounded, free
+of locks and calls."""
 
 from __future__ import annotations
 
