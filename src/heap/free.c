@@ -10,6 +10,7 @@
 #include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "hardened/checked.h"
+#include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -171,6 +172,10 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
   if (UNLIKELY(map_entry_is_sampled(entry))) {
     sampling_free(heap_of_this_thread(), block);
     reclaim_when_due(heap_of_thread);
+    return;
+  }
+  if (UNLIKELY(map_entry_is_named(entry))) {
+    heap_named_free(block, entry);
     return;
   }
   bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;

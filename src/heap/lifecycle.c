@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "hardened/checked.h"
+#include "heap/in_named.h"
 #include "large/range_magazine.h"
 #include "map/huge.h"
 #include "map/metadata.h"
@@ -112,6 +113,7 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   heap = heap_borrow();
   if (!heap) return NULL;
   heap->exit_round = 0;
+  heap_forget_name(heap); /* in a forked child: of the thread that it was lost with */
   /* 0 tells a reader enough of the first thread, and saves every small process a question. */
   if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());
   helper_note_thread();
@@ -130,6 +132,7 @@ RESIDENT static void end_of_thread(void *argument) {
   }
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
   store_relaxed(&heap->owner.thread_id, 0);
+  heap_forget_name(heap);
   caches_park(heap);
   helper_note_thread_end();
 }
@@ -166,6 +169,7 @@ static void after_fork_in_child(void) {
   slab_pool_after_fork();
   sampled_slabs_after_fork();
   range_magazines_after_fork();
+  named_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

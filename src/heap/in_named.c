@@ -1,0 +1,158 @@
+#include "heap/in_named.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "heap/lifecycle.h"
+#include "heap/sampling.h"
+#include "large/big.h"
+#include "large/large.h"
+#include "named/named_ranges.h"
+#include "named/named_slabs.h"
+#include "reclaim/due.h"
+#include "reclaim/feasible.h"
+#include "reclaim/helper.h"
+#include "reclaim/reclaim.h"
+
+enum outcome { TAKEN, NO_MEMORY, REFUSED };
+
+/* ---- malloc ------------------------------------------------------------------------------------------------------- */
+
+static enum outcome take_of_slab(struct hak_heap *named, unsigned class, void **block) {
+  named_enter(named);
+  bool is_allowed = named_allows(named, class_bytes(class));
+  *block = is_allowed ? named_slabs_take(named, class) : NULL;
+  if (*block) named_note_taken(named);
+  named_leave(named);
+  return *block ? TAKEN : is_allowed ? NO_MEMORY : REFUSED;
+}
+
+/* The limit is asked before, as the request may be absurd, and when it is known what the range takes. */
+static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
+  uint64_t limit = load_relaxed(&named->limit_bytes);
+  return !limit || big_good_bytes(bytes) <= limit;
+}
+
+static enum outcome add_range(struct hak_heap *named, uintptr_t range, struct counters *counters) {
+  named_enter(named);
+  bool is_allowed = named_allows(named, big_usable_bytes(range));
+  if (is_allowed) {
+    named_ranges_add(named, range);
+    named_note_taken(named);
+  }
+  named_leave(named);
+  if (is_allowed) return TAKEN;
+  large_give(range, counters);
+  return REFUSED;
+}
+
+static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
+                               void **block) {
+  struct counters *counters = heap_counters(heap_of_thread);
+  struct large_request request = {.bytes = allocation->size,
+                                  .alignment_bytes = allocation->alignment,
+                                  .site = allocation->site,
+                                  .home = named->owner.number,
+                                  .is_plain_big = true};
+  *block = NULL;
+  if (!is_allowed_at_all(named, allocation->size)) {
+    fetch_add_relaxed(&named->refusals, 1);
+    return REFUSED;
+  }
+  uintptr_t range = large_take(&request, counters);
+  if (!range) return NO_MEMORY;
+  allocation->is_zero = request.is_zero;
+  enum outcome outcome = add_range(named, range, counters);
+  if (outcome == TAKEN) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
+  return outcome;
+}
+
+static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
+  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
+  allocation->is_zero = false;
+  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, block)
+                                  : take_range(named, allocation, block);
+}
+
+static void *allocate(struct hak_heap *named, struct heap *heap, struct allocation *allocation) {
+  void *block = NULL;
+  if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
+    return NULL;
+  enum outcome outcome = take(named, allocation, &block);
+  if (UNLIKELY(outcome == NO_MEMORY) && feasible_after_giving_back(heap, allocation)) {
+    reclaim(heap, RECLAIM_PRESSURE);
+    take(named, allocation, &block);
+  }
+  return block;
+}
+
+static void *allocate_counted(struct hak_heap *named, struct heap *heap,
+                              struct allocation *allocation) {
+  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  bool is_sample = sampling_counts_named(heap, allocation);
+  int coins = is_sample ? sampling_throw_coins(heap) : 0;
+  void *block = allocate(named, heap, allocation);
+  if (is_sample && block) sampling_note(heap, allocation, block, coins);
+  return block;
+}
+
+static void *without_memory(void) {
+  count(heap_counters(heap_of_thread), COUNT_enomem);
+  errno = ENOMEM;
+  return NULL;
+}
+
+/* On a thread whose heap is gone nothing is counted for a profile. */
+void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
+  allocation->is_named = true;
+  if (allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2)
+    return without_memory();
+  struct heap *heap = heap_of_this_thread();
+  named = named_resolve(named);
+  if (!named || !owners_first()) return without_memory();
+  void *block = heap ? allocate_counted(named, heap, allocation)
+                     : allocate(named, heap_of_thread, allocation);
+  if (UNLIKELY(!block)) return without_memory();
+  helper_start_when_worth();
+  reclaim_when_due(heap_of_thread);
+  return block;
+}
+
+void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
+  void *moved = heap_named_allocate(named_of_entry(entry), &allocation);
+  if (!moved) return NULL;
+  memcpy(moved, block, keep_bytes);
+  heap_named_free(block, entry);
+  return moved;
+}
+
+/* ---- free --------------------------------------------------------------------------------------------------------- */
+
+void heap_named_free(void *block, uint32_t entry) {
+  struct counters *counters = heap_counters(heap_of_this_thread());
+  struct hak_heap *named = named_of_entry(entry);
+  if (map_slab_class(entry) < SLAB_CLASS_COUNT)
+    named_slabs_give(named, block, counters);
+  else
+    named_ranges_give(named, (uintptr_t)block, counters);
+  reclaim_when_due(heap_of_thread);
+}
+
+void heap_named_free_all(struct hak_heap *named) {
+  struct counters *counters = heap_counters(heap_of_this_thread());
+  named_enter(named);
+  named_slabs_give_all(named);
+  named_ranges_give_all(named, counters);
+  named_leave(named);
+  reclaim_when_due(heap_of_thread);
+}
+
+/* ---- threads' heaps ----------------------------------------------------------------------------------------------- */
+
+void heap_forget_name(struct heap *heap) {
+  if (LIKELY(!heap->named)) return;
+  named_drop(heap->named);
+  heap->named = NULL;
+}

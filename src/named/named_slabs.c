@@ -1,0 +1,107 @@
+#include "named/named_slabs.h"
+
+#include "cache/supply.h"
+#include "pool/purge.h"
+#include "profile/profile.h"
+#include "profile/recording.h"
+#include "slab/pending.h"
+#include "slab/slab.h"
+
+/* ---- malloc ------------------------------------------------------------------------------------------------------- */
+
+/* NULL without memory.  What is new to the heap is noted before a block of it is anybody's. */
+static struct slab *find_slab(struct hak_heap *heap, unsigned class) {
+  struct bin *bin = &heap->owner.bins[class];
+  struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
+  uint32_t slabs_before = load_relaxed(&bin->slab_count);
+  struct slab *slab = supply_climb(&supply);
+  if (!slab || load_relaxed(&bin->slab_count) == slabs_before) return slab;
+  if (LIKELY(slab_set_add(&heap->slabs, &heap->owner, slab))) return slab;
+  slab_try_release(slab, &heap->owner);
+  return NULL;
+}
+
+LONG_LIVED void *named_slabs_take(struct hak_heap *heap, unsigned class) {
+  struct slab *slab = heap->owner.bins[class].current;
+  if (UNLIKELY(!slab || !slab->free_local)) slab = find_slab(heap, class);
+  if (UNLIKELY(!slab)) return NULL;
+  void *block;
+  slab_take(slab, &heap->owner, &block, 1);
+  return block;
+}
+
+/* ---- free --------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_remote(const struct slab *slab, unsigned index) {
+  return load_relaxed(&slab->remote[index / 64]) >> index % 64 & 1;
+}
+
+/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once. */
+static void give(struct hak_heap *heap, struct slab *slab, unsigned index) {
+  bool is_twice = is_in_remote(slab, index) || slab->local[index / 64] >> index % 64 & 1;
+  if (UNLIKELY(is_twice)) {
+    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
+    return;
+  }
+  slab_put_one(slab, slab->class, index, &heap->owner);
+  add_single_writer(&heap->freed_blocks, 1);
+}
+
+LONG_LIVED void named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters) {
+  struct slab *slab = slab_of_block((uintptr_t)block);
+  unsigned index = slab_index_of(slab, (uintptr_t)block, "free");
+  if (UNLIKELY(index == NO_BLOCK)) return;
+  recording_remove((uintptr_t)block, block);
+  if (LIKELY(named_is(heap, NAMED_IN_USE) && latch_try(&heap->owner))) {
+    owner_note_work(&heap->owner);
+    give(heap, slab, index);
+    named_leave(heap);
+  } else {
+    slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);
+    fetch_add_relaxed(&heap->freed_remotely, 1);
+  }
+  purge_want(); /* its slab, or pages of it, may be free now */
+}
+
+/* ---- all at once -------------------------------------------------------------------------------------------------- */
+
+static uint64_t bits_of_word(const struct slab *slab, unsigned word) {
+  unsigned left = slab->capacity - word * 64u;
+  return low_bits(left < 64 ? left : 64);
+}
+
+static void forget_samples(const struct slab *slab) {
+  for (unsigned word = 0; word < slab->word_count; word++)
+    for (uint64_t live = ~slab->local[word] & bits_of_word(slab, word); live; live &= live - 1) {
+      uintptr_t block = slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes;
+      recording_remove(block, (void *)block);
+    }
+}
+
+/* Its remote frees are collected, and it is in no queue. */
+static void give_slab(struct hak_heap *heap, struct slab *slab) {
+  unsigned live = slab->capacity - slab->free_local;
+  if (UNLIKELY(load_relaxed(&profile_state.live_samples))) forget_samples(slab);
+  if (slab->is_listed) slab_unlist(slab, &heap->owner);
+  for (unsigned word = 0; word < slab->word_count; word++)
+    slab->local[word] = bits_of_word(slab, word);
+  slab->first_word = 0;
+  slab_note_freed(slab, &heap->owner, live, slab->block_bytes);
+  add_single_writer(&heap->freed_blocks, live);
+  /* False when a free that the program ought to have waited for is on its way: then whoever sweeps the heap takes it. */
+  if (!slab_try_release(slab, &heap->owner) && slab != heap->owner.bins[slab->class].current)
+    slab_list(slab, &heap->owner);
+}
+
+LONG_LIVED void named_slabs_give_all(struct hak_heap *heap) {
+  named_collect(heap);
+  size_t next = 0;
+  for (struct slab *slab; (slab = slab_set_next(&heap->slabs, &heap->owner, &next));) {
+    slab_collect(slab, &heap->owner);
+    if (load_relaxed(&slab->owner) == &heap->owner) give_slab(heap, slab);
+  }
+  uint32_t kept = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    kept += load_relaxed(&heap->owner.bins[class].slab_count);
+  if (LIKELY(!kept)) slab_set_clear(&heap->slabs);
+}
