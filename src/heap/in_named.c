@@ -14,17 +14,19 @@
 #include "reclaim/helper.h"
 #include "reclaim/reclaim.h"
 
-enum outcome { TAKEN, NO_MEMORY, REFUSED };
+enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more than a few stores */
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
 static enum outcome take_of_slab(struct hak_heap *named, unsigned class, void **block) {
+  bool went_beyond = false;
   named_enter(named);
   bool is_allowed = named_allows(named, class_bytes(class));
-  *block = is_allowed ? named_slabs_take(named, class) : NULL;
-  if (*block) named_note_taken(named);
+  *block = is_allowed ? named_slabs_take(named, class, &went_beyond) : NULL;
+  if (LIKELY(*block)) named_note_taken(named);
   named_leave(named);
-  return *block ? TAKEN : is_allowed ? NO_MEMORY : REFUSED;
+  if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
+  return went_beyond ? TAKEN_BEYOND : TAKEN;
 }
 
 /* The limit is asked before, as the request may be absurd, and when it is known what the range takes. */
@@ -41,7 +43,7 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range, struct co
     named_note_taken(named);
   }
   named_leave(named);
-  if (is_allowed) return TAKEN;
+  if (is_allowed) return TAKEN_BEYOND;
   large_give(range, counters);
   return REFUSED;
 }
@@ -63,7 +65,7 @@ static enum outcome take_range(struct hak_heap *named, struct allocation *alloca
   if (!range) return NO_MEMORY;
   allocation->is_zero = request.is_zero;
   enum outcome outcome = add_range(named, range, counters);
-  if (outcome == TAKEN) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
+  if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
   return outcome;
 }
 
@@ -79,10 +81,33 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
   if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
     return NULL;
   enum outcome outcome = take(named, allocation, &block);
+  if (LIKELY(outcome == TAKEN)) return block;
   if (UNLIKELY(outcome == NO_MEMORY) && feasible_after_giving_back(heap, allocation)) {
     reclaim(heap, RECLAIM_PRESSURE);
     take(named, allocation, &block);
   }
+  helper_start_when_worth();
+  reclaim_when_due(heap);
+  return block;
+}
+
+/* In a slab that has one, without limit or profile: nearly always.  The constant heaps' samplers want all. */
+static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
+                              const struct allocation *allocation) {
+  unsigned class = allocation->size <= STEPPED_MAX_BYTES
+                       ? slab_class_of(allocation->size, allocation->alignment)
+                       : SLAB_CLASS_COUNT;
+  void *block = NULL;
+  if (UNLIKELY(class == SLAB_CLASS_COUNT || sampling_wants_all(heap) ||
+               !named_is(named, NAMED_IN_USE)))
+    return NULL;
+  named_enter(named);
+  struct slab *slab = named->owner.bins[class].current;
+  if (LIKELY(slab && slab->free_local && !load_relaxed(&named->limit_bytes))) {
+    block = slab_take_first(slab, &named->owner);
+    named_note_taken(named);
+  }
+  named_leave(named);
   return block;
 }
 
@@ -104,6 +129,8 @@ static void *without_memory(void) {
 
 /* On a thread whose heap is gone nothing is counted for a profile. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
+  void *quick = allocate_quickly(named, heap_of_thread, allocation);
+  if (LIKELY(quick != NULL)) return quick;
   allocation->is_named = true;
   if (allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2)
     return without_memory();
@@ -112,10 +139,7 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
   if (!named || !owners_first()) return without_memory();
   void *block = heap ? allocate_counted(named, heap, allocation)
                      : allocate(named, heap_of_thread, allocation);
-  if (UNLIKELY(!block)) return without_memory();
-  helper_start_when_worth();
-  reclaim_when_due(heap_of_thread);
-  return block;
+  return LIKELY(block != NULL) ? block : without_memory();
 }
 
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
@@ -133,11 +157,12 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
 void heap_named_free(void *block, uint32_t entry) {
   struct counters *counters = heap_counters(heap_of_this_thread());
   struct hak_heap *named = named_of_entry(entry);
+  bool is_edge = true;
   if (map_slab_class(entry) < SLAB_CLASS_COUNT)
-    named_slabs_give(named, block, counters);
+    is_edge = named_slabs_give(named, block, counters);
   else
     named_ranges_give(named, (uintptr_t)block, counters);
-  reclaim_when_due(heap_of_thread);
+  if (is_edge) reclaim_when_due(heap_of_thread);
 }
 
 void heap_named_free_all(struct hak_heap *named) {

@@ -111,27 +111,14 @@ LONG_LIVED void named_drop(struct hak_heap *heap) {
 
 /* ---- the latch ---------------------------------------------------------------------------------------------------- */
 
-LONG_LIVED void named_enter(struct hak_heap *heap) {
-  if (!latch_try(&heap->owner)) word_wait(&heap->owner.latch);
-  owner_note_work(&heap->owner);
-}
-
 LONG_LIVED void named_collect(struct hak_heap *heap) { owner_collect_all(&heap->owner); }
 
-LONG_LIVED bool named_allows(struct hak_heap *heap, size_t bytes) {
-  uint64_t limit = load_relaxed(&heap->limit_bytes);
-  if (LIKELY(!limit)) return true;
+LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
   named_collect(heap);
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
   add_single_writer(&heap->refusals, 1);
   return false;
-}
-
-LONG_LIVED void named_note_taken(struct hak_heap *heap) {
-  uint64_t live = named_live_bytes(heap);
-  add_single_writer(&heap->allocated_blocks, 1);
-  if (live > load_relaxed(&heap->peak_bytes)) store_relaxed(&heap->peak_bytes, live);
 }
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
@@ -146,8 +133,7 @@ void named_after_fork(void) {
   if (lock_reset_in_child(&heaps_lock)) unused = NULL; /* somebody was changing the list */
 }
 
-LONG_LIVED struct hak_heap *named_resolve(struct hak_heap *heap) {
-  if (LIKELY(!named_is(heap, NAMED_CUT_OFF))) return heap;
+COLD struct hak_heap *named_successor(struct hak_heap *heap) {
   struct hak_heap *other =
       load_acquire(&heap->successor); /* its fields; pairs with the CAS below */
   if (other) return named_resolve(other);

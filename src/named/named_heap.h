@@ -71,11 +71,14 @@ struct hak_heap *named_make(enum named_state state, const char *name);
 void named_drop(struct hak_heap *heap);
 void named_set_name(struct hak_heap *heap, const char *name);
 
-/* The heap itself, or in a forked child what stands for it; NULL without memory. */
-struct hak_heap *named_resolve(struct hak_heap *heap);
-
 INLINE bool named_is(const struct hak_heap *heap, enum named_state state) {
   return load_acquire(&heap->state) == state; /* the record's fields; pairs with named_make */
+}
+
+/* The heap itself, or in a forked child what stands for it; NULL without memory. */
+COLD struct hak_heap *named_successor(struct hak_heap *heap);
+INLINE struct hak_heap *named_resolve(struct hak_heap *heap) {
+  return LIKELY(!named_is(heap, NAMED_CUT_OFF)) ? heap : named_successor(heap);
 }
 
 /* Live bytes, with those of blocks that were freed remotely and not collected yet. */
@@ -84,16 +87,27 @@ INLINE uint64_t named_live_bytes(const struct hak_heap *heap) {
 }
 
 /* Around all changes: waits for whoever holds the latch. */
-void named_enter(struct hak_heap *heap);
+INLINE void named_enter(struct hak_heap *heap) {
+  if (UNLIKELY(!latch_try(&heap->owner))) word_wait(&heap->owner.latch);
+  owner_note_work(&heap->owner);
+}
 INLINE void named_leave(struct hak_heap *heap) { latch_give(&heap->owner); }
 
 /* What other threads have freed comes home: under the latch. */
 void named_collect(struct hak_heap *heap);
 
 /* Whether the limit allows so much more, after all that can be collected; under the latch. */
-bool named_allows(struct hak_heap *heap, size_t bytes);
+bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes);
+INLINE bool named_allows(struct hak_heap *heap, size_t bytes) {
+  uint64_t limit = load_relaxed(&heap->limit_bytes);
+  return LIKELY(!limit) || named_limit_allows(heap, limit, bytes);
+}
 /* A block was taken: under the latch. */
-void named_note_taken(struct hak_heap *heap);
+INLINE void named_note_taken(struct hak_heap *heap) {
+  uint64_t live = named_live_bytes(heap);
+  add_single_writer(&heap->allocated_blocks, 1);
+  if (UNLIKELY(live > load_relaxed(&heap->peak_bytes))) store_relaxed(&heap->peak_bytes, live);
+}
 
 /* In a forked child, while it has one thread. */
 void named_after_fork(void);

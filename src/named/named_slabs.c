@@ -10,7 +10,7 @@
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
 /* NULL without memory.  What is new to the heap is noted before a block of it is anybody's. */
-static struct slab *find_slab(struct hak_heap *heap, unsigned class) {
+LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
   struct bin *bin = &heap->owner.bins[class];
   struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
   uint32_t slabs_before = load_relaxed(&bin->slab_count);
@@ -21,46 +21,47 @@ static struct slab *find_slab(struct hak_heap *heap, unsigned class) {
   return NULL;
 }
 
-LONG_LIVED void *named_slabs_take(struct hak_heap *heap, unsigned class) {
-  struct slab *slab = heap->owner.bins[class].current;
-  if (UNLIKELY(!slab || !slab->free_local)) slab = find_slab(heap, class);
-  if (UNLIKELY(!slab)) return NULL;
-  void *block;
-  slab_take(slab, &heap->owner, &block, 1);
-  return block;
-}
-
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
 static bool is_in_remote(const struct slab *slab, unsigned index) {
   return load_relaxed(&slab->remote[index / 64]) >> index % 64 & 1;
 }
 
-/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once. */
-static void give(struct hak_heap *heap, struct slab *slab, unsigned index) {
+/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once.  True at the first
+ * free block of another slab than the current one, and at its last. */
+static bool give(struct hak_heap *heap, struct slab *slab, unsigned index) {
   bool is_twice = is_in_remote(slab, index) || slab->local[index / 64] >> index % 64 & 1;
   if (UNLIKELY(is_twice)) {
     slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
-    return;
+    return false;
   }
+  bool is_edge = slab != heap->owner.bins[slab->class].current &&
+                 (!slab->free_local || slab->free_local + 1 == slab->capacity);
   slab_put_one(slab, slab->class, index, &heap->owner);
   add_single_writer(&heap->freed_blocks, 1);
+  return is_edge;
 }
 
-LONG_LIVED void named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters) {
+LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters) {
   struct slab *slab = slab_of_block((uintptr_t)block);
-  unsigned index = slab_index_of(slab, (uintptr_t)block, "free");
-  if (UNLIKELY(index == NO_BLOCK)) return;
-  recording_remove((uintptr_t)block, block);
+  unsigned index;
+  if (UNLIKELY(!slab_has_block(slab, (uintptr_t)block, &index))) {
+    slab_fail_pointer(slab, (uintptr_t)block, "free");
+    return false;
+  }
+  bool is_edge = true;
+  if (UNLIKELY(load_relaxed(&profile_state.live_samples)))
+    recording_remove((uintptr_t)block, block);
   if (LIKELY(named_is(heap, NAMED_IN_USE) && latch_try(&heap->owner))) {
     owner_note_work(&heap->owner);
-    give(heap, slab, index);
+    is_edge = give(heap, slab, index);
     named_leave(heap);
   } else {
     slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);
     fetch_add_relaxed(&heap->freed_remotely, 1);
   }
-  purge_want(); /* its slab, or pages of it, may be free now */
+  if (is_edge) purge_want();
+  return is_edge;
 }
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
