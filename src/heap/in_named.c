@@ -3,12 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/options.h"
+#include "hardened/checked.h"
+#include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
 #include "named/named_ranges.h"
 #include "named/named_slabs.h"
+#include "pool/purge.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
@@ -35,42 +39,68 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
   return !limit || big_good_bytes(bytes) <= limit;
 }
 
-static enum outcome add_range(struct hak_heap *named, uintptr_t range, struct counters *counters) {
+static void free_range(uintptr_t block) {
+  struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden)) {
+    checked_free(heap, block, MAP_ENTRY_BIG_LIVE, MADE_BY_MALLOC);
+    return;
+  }
+  sampling_note_freed_range(block);
+  large_give(block, heap_counters(heap));
+}
+
+static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
+  uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
   named_enter(named);
-  bool is_allowed = named_allows(named, big_usable_bytes(range));
+  bool is_allowed = named_allows(named, bytes);
   if (is_allowed) {
     named_ranges_add(named, range);
     named_note_taken(named);
   }
   named_leave(named);
   if (is_allowed) return TAKEN_BEYOND;
-  large_give(range, counters);
+  free_range(range);
   return REFUSED;
+}
+
+static uintptr_t make_range(struct allocation *allocation) {
+  struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden))
+    return heap ? (uintptr_t)checked_range_allocate(heap, allocation) : 0;
+  struct large_request request = {.bytes = allocation->size,
+                                  .alignment_bytes = allocation->alignment,
+                                  .site = allocation->site,
+                                  .home = heap ? heap->owner.number : 0,
+                                  .is_plain_big = true};
+  uintptr_t range = large_take(&request, heap_counters(heap));
+  allocation->is_zero = request.is_zero;
+  return range;
 }
 
 static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
                                void **block) {
-  struct counters *counters = heap_counters(heap_of_thread);
-  struct large_request request = {.bytes = allocation->size,
-                                  .alignment_bytes = allocation->alignment,
-                                  .site = allocation->site,
-                                  .home = named->owner.number,
-                                  .is_plain_big = true};
-  *block = NULL;
   if (!is_allowed_at_all(named, allocation->size)) {
     fetch_add_relaxed(&named->refusals, 1);
     return REFUSED;
   }
-  uintptr_t range = large_take(&request, counters);
+  uintptr_t range = make_range(allocation);
   if (!range) return NO_MEMORY;
-  allocation->is_zero = request.is_zero;
-  enum outcome outcome = add_range(named, range, counters);
+  enum outcome outcome = add_range(named, range);
   if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
   return outcome;
 }
 
+/* Hardened mode has no slabs above 32 KiB, and no blocks below 16 bytes. */
+static unsigned class_for(const struct allocation *allocation) {
+  enum { HARDENED_MIN_BYTES = 16 };
+  size_t size = allocation->size, most = options.harden ? STEPPED_MAX_BYTES : MID_MAX_BYTES;
+  if (UNLIKELY(size > most)) return SLAB_CLASS_COUNT;
+  if (UNLIKELY(options.harden) && size < HARDENED_MIN_BYTES) size = HARDENED_MIN_BYTES;
+  return slab_class_of(size, allocation->alignment);
+}
+
 static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
-  unsigned class = class_of_aligned(allocation->size, allocation->alignment);
+  unsigned class = class_for(allocation);
   allocation->is_zero = false;
   return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, block)
                                   : take_range(named, allocation, block);
@@ -94,9 +124,7 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
 /* In a slab that has one, without limit or profile: nearly always.  The constant heaps' samplers want all. */
 static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
                               const struct allocation *allocation) {
-  unsigned class = allocation->size <= STEPPED_MAX_BYTES
-                       ? slab_class_of(allocation->size, allocation->alignment)
-                       : SLAB_CLASS_COUNT;
+  unsigned class = class_for(allocation);
   void *block = NULL;
   if (UNLIKELY(class == SLAB_CLASS_COUNT || sampling_wants_all(heap) ||
                !named_is(named, NAMED_IN_USE)))
@@ -154,23 +182,31 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
+static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
+  if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT))
+    return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
+  bool is_live = named_ranges_remove(named, (uintptr_t)block);
+  if (is_live) free_range((uintptr_t)block);
+  return is_live;
+}
+
 void heap_named_free(void *block, uint32_t entry) {
-  struct counters *counters = heap_counters(heap_of_this_thread());
-  struct hak_heap *named = named_of_entry(entry);
-  bool is_edge = true;
-  if (map_slab_class(entry) < SLAB_CLASS_COUNT)
-    is_edge = named_slabs_give(named, block, counters);
-  else
-    named_ranges_give(named, (uintptr_t)block, counters);
-  if (is_edge) reclaim_when_due(heap_of_thread);
+  if (free_one(named_of_entry(entry), block, entry)) reclaim_when_due(heap_of_thread);
+}
+
+static uintptr_t remove_any_range(struct hak_heap *named) {
+  named_enter(named);
+  uintptr_t block = named_ranges_remove_any(named);
+  named_leave(named);
+  return block;
 }
 
 void heap_named_free_all(struct hak_heap *named) {
-  struct counters *counters = heap_counters(heap_of_this_thread());
   named_enter(named);
   named_slabs_give_all(named);
-  named_ranges_give_all(named, counters);
   named_leave(named);
+  for (uintptr_t block; (block = remove_any_range(named));) free_range(block);
+  purge_want();
   reclaim_when_due(heap_of_thread);
 }
 

@@ -46,10 +46,9 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   object->base = range_block(first);
   object->bytes = big_usable_bytes(object->base);
   if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
-  bool is_named = map_entry_is_named(object->entry);
-  if (options.harden && !is_named)
+  if (options.harden)
     object->bytes = checked_range_block(first, !is_hurried);
-  else if (object->entry != MAP_ENTRY_BIG_LIVE && !is_named)
+  else if (object->entry != MAP_ENTRY_BIG_LIVE && !map_entry_is_named(object->entry))
     object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
   return OBJECT_LIVE;
 }

@@ -22,7 +22,7 @@ bool heap_resize(void *block, size_t size) {
   struct heap *heap = heap_of_this_thread();
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool is_named = map_entry_is_named(entry);
-  if (UNLIKELY(options.harden) && !is_named) return resize_checked(heap, block, size);
+  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
   bool is_resized =
       UNLIKELY(is_named)
           ? named_ranges_resize(named_of_entry(entry), (uintptr_t)block, size, heap_counters(heap))

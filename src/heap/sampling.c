@@ -53,7 +53,9 @@ static unsigned class_of_plain(const struct allocation *allocation) {
 
 static unsigned class_of_named(const struct allocation *allocation) {
   unsigned class = class_of_plain(allocation);
-  return class < SLAB_CLASS_COUNT ? class : MAP_CLASS_BIG;
+  bool is_range =
+      class >= SLAB_CLASS_COUNT || (options.harden && allocation->size > STEPPED_MAX_BYTES);
+  return is_range ? MAP_CLASS_BIG : class;
 }
 
 /* What the block takes, and its class: as the census counts it. */
@@ -149,8 +151,7 @@ void *sampling_take(struct heap *heap, const struct allocation *allocation) {
 static uintptr_t address_of(const void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
-  bool is_in_slab =
-      map_slab_class(entry) < SLAB_CLASS_COUNT || (options.harden && !map_entry_is_named(entry));
+  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT || options.harden;
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
@@ -159,7 +160,7 @@ static uintptr_t address_of(const void *block) {
 static bool is_found_again(const void *block) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool is_named = map_entry_is_named(entry);
-  if (options.harden && !is_named) return is_in_window((uintptr_t)block);
+  if (options.harden) return is_in_window((uintptr_t)block);
   if (map_entry_is_sampled(entry) || (is_named && map_slab_class(entry) < SLAB_CLASS_COUNT))
     return true;
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) return false;

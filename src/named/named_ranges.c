@@ -2,9 +2,7 @@
 
 #include "guard/pointer.h"
 #include "large/big.h"
-#include "large/large.h"
 #include "large/resize.h"
-#include "profile/recording.h"
 
 static uint32_t entry_of(const struct hak_heap *heap) {
   return heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED_RANGE;
@@ -42,42 +40,31 @@ LONG_LIVED void named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   owner_map_set(granule, entry_of(heap));
 }
 
-/* In no list any more: the heap's no longer, and yet to be freed. */
-static void note_given(struct hak_heap *heap, size_t granule) {
+static void take_out(struct hak_heap *heap, size_t granule) {
   add_bytes(heap, -(int64_t)bytes_of(granule), -1);
   add_single_writer(&heap->freed_blocks, 1);
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
 }
 
-static void give(size_t granule, struct counters *counters) {
-  uintptr_t block = range_block(granule);
-  struct range_info *info = range_info(granule);
-  if (UNLIKELY(info->is_sampled)) {
-    info->is_sampled = false;
-    recording_remove(granule_address(granule), (void *)block);
-  }
-  large_give(block, counters);
-}
-
-/* Under the latch, or of a heap that was cut off by a fork: then the range is left in a list that nobody will walk. */
-static bool take_out(struct hak_heap *heap, uintptr_t block, bool is_listed) {
+/* Of a heap that was cut off by a fork the range is left in a list that nobody will walk. */
+LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
-  if (!range_block_begins_at(block) || owner_map_entry(block) != entry_of(heap)) return false;
-  if (LIKELY(is_listed)) unlink(heap, granule);
-  note_given(heap, granule);
-  return true;
-}
-
-LONG_LIVED void named_ranges_give(struct hak_heap *heap, uintptr_t block,
-                                  struct counters *counters) {
   bool is_listed = named_is(heap, NAMED_IN_USE);
   if (LIKELY(is_listed)) named_enter(heap);
-  bool is_live = take_out(heap, block, is_listed);
+  bool is_live = range_block_begins_at(block) && owner_map_entry(block) == entry_of(heap);
+  if (LIKELY(is_live && is_listed)) unlink(heap, granule);
+  if (LIKELY(is_live)) take_out(heap, granule);
   if (LIKELY(is_listed)) named_leave(heap);
-  if (LIKELY(is_live))
-    give(granule_of(block), counters);
-  else
-    pointer_fail("free", block);
+  if (UNLIKELY(!is_live)) pointer_fail("free", block);
+  return is_live;
+}
+
+LONG_LIVED uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
+  if (!heap->first_range) return 0;
+  size_t granule = heap->first_range - 1;
+  unlink(heap, granule);
+  take_out(heap, granule);
+  return range_block(granule);
 }
 
 LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
@@ -90,14 +77,4 @@ LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size
   add_bytes(heap, (int64_t)bytes_of(granule) - (int64_t)before, 0);
   named_leave(heap);
   return is_resized;
-}
-
-LONG_LIVED void named_ranges_give_all(struct hak_heap *heap, struct counters *counters) {
-  for (uint32_t next = heap->first_range; next;) {
-    size_t granule = next - 1;
-    next = range_record(granule)->next;
-    note_given(heap, granule);
-    give(granule, counters);
-  }
-  heap->first_range = 0;
 }

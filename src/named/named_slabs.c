@@ -1,6 +1,8 @@
 #include "named/named_slabs.h"
 
 #include "cache/supply.h"
+#include "config/options.h"
+#include "guard/wipe.h"
 #include "pool/purge.h"
 #include "profile/profile.h"
 #include "profile/recording.h"
@@ -35,6 +37,8 @@ static bool give(struct hak_heap *heap, struct slab *slab, unsigned index) {
     slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
     return false;
   }
+  if (UNLIKELY(options.harden)) /* threads' heaps expect zeros when the slab is theirs */
+    wipe_block(slab->base + (size_t)index * slab->block_bytes, slab->block_bytes);
   bool is_edge = slab != heap->owner.bins[slab->class].current &&
                  (!slab->free_local || slab->free_local + 1 == slab->capacity);
   slab_put_one(slab, slab->class, index, &heap->owner);
@@ -57,6 +61,7 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
     is_edge = give(heap, slab, index);
     named_leave(heap);
   } else {
+    if (UNLIKELY(options.harden)) wipe_block((uintptr_t)block, slab->block_bytes);
     slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);
     fetch_add_relaxed(&heap->freed_remotely, 1);
   }
@@ -71,18 +76,23 @@ static uint64_t bits_of_word(const struct slab *slab, unsigned word) {
   return low_bits(left < 64 ? left : 64);
 }
 
-static void forget_samples(const struct slab *slab) {
+/* What there is to do with each block that dies. */
+static void bury(uintptr_t block, uint32_t block_bytes) {
+  recording_remove(block, (void *)block);
+  if (UNLIKELY(options.harden)) wipe_block(block, block_bytes);
+}
+
+static void bury_all(const struct slab *slab) {
   for (unsigned word = 0; word < slab->word_count; word++)
-    for (uint64_t live = ~slab->local[word] & bits_of_word(slab, word); live; live &= live - 1) {
-      uintptr_t block = slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes;
-      recording_remove(block, (void *)block);
-    }
+    for (uint64_t live = ~slab->local[word] & bits_of_word(slab, word); live; live &= live - 1)
+      bury(slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes,
+           slab->block_bytes);
 }
 
 /* Its remote frees are collected, and it is in no queue. */
 static void give_slab(struct hak_heap *heap, struct slab *slab) {
   unsigned live = slab->capacity - slab->free_local;
-  if (UNLIKELY(load_relaxed(&profile_state.live_samples))) forget_samples(slab);
+  if (UNLIKELY(load_relaxed(&profile_state.live_samples) || options.harden)) bury_all(slab);
   if (slab->is_listed) slab_unlist(slab, &heap->owner);
   for (unsigned word = 0; word < slab->word_count; word++)
     slab->local[word] = bits_of_word(slab, word);
