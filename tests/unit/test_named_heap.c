@@ -199,50 +199,6 @@ static void test_use_after_destroy(void **state) {
   assert_child_reports(use_after_destroy, NULL, said);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------- */
-
-enum { THREADS = 4, HELD = 50, ROUNDS = 5000 };
-
-static struct hak_heap *shared;
-static ATOMIC(void *) passed[HELD]; /* from thread to thread */
-
-/* acq_rel, by the exchange: what was written to the block. */
-static void *pass_on(void *seed) {
-  uint64_t random = (uintptr_t)seed;
-  for (unsigned round = 0; round < ROUNDS; round++) {
-    size_t at = random_below(&random, HELD);
-    uint64_t *block = hak_heap_malloc(shared, 16 + random_below(&random, at ? 300 : 200000));
-    REQUIRE(block);
-    *block = (uintptr_t)seed * ROUNDS + round;
-    uint64_t *before = atomic_exchange(&passed[at], (void *)block);
-    if (before) hak_free(before);
-  }
-  return NULL;
-}
-
-static int share(const void *unused) {
-  pthread_t threads[THREADS];
-  struct hak_heap_figures figures;
-  (void)unused;
-  os_fake.is_multi_threaded = true;
-  start_library();
-  shared = make("shared");
-  for (uintptr_t index = 0; index < THREADS; index++)
-    REQUIRE(!pthread_create(&threads[index], NULL, pass_on, (void *)(index + 1)));
-  for (unsigned round = 0; round < 100; round++) {
-    hak_heap_figures(shared, &figures, sizeof figures);
-    REQUIRE(figures.live_blocks <= HELD + 2 * THREADS);
-    hak_purge(round % 2);
-  }
-  for (unsigned index = 0; index < THREADS; index++) REQUIRE(!pthread_join(threads[index], NULL));
-  unsigned held = 0;
-  for (unsigned at = 0; at < HELD; at++) held += passed[at] != NULL;
-  hak_heap_figures(shared, &figures, sizeof figures);
-  REQUIRE(figures.live_blocks == held && figures.allocations == THREADS * ROUNDS);
-  REQUIRE(hak_heap_free_all(shared) && named_live_bytes(shared) == 0);
-  return 0;
-}
-
 CHILD_TEST(records)
 CHILD_TEST(apart)
 CHILD_TEST(live_bytes_are_right)
@@ -250,7 +206,6 @@ CHILD_TEST(free_while_taken)
 CHILD_TEST(sweep)
 CHILD_TEST(without_memory)
 CHILD_TEST(cut_off)
-CHILD_TEST(share)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -262,7 +217,6 @@ int main(void) {
       cmocka_unit_test(test_without_memory),
       cmocka_unit_test(test_cut_off),
       cmocka_unit_test(test_use_after_destroy),
-      cmocka_unit_test(test_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
