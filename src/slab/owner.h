@@ -165,7 +165,7 @@ struct owner *owner_of_tag(uint32_t tag);
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_from_ended, which
+  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_next, which
    * clears it before it scans. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }
