@@ -3,11 +3,12 @@
 SHELL := /bin/sh
 PREFIX ?= /usr/local
 VENV := build/venv
+SITE_VENV := build/site-venv
 
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab site fresh install uninstall \
         deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
         tools-wheels
 
@@ -75,6 +76,12 @@ bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=
 
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
+
+$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
+	@scripts/make-venv $(SITE_VENV) $<
+
+site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+	@scripts/make-site $(SITE_VENV) build/site
 
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run
