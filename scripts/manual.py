@@ -42,7 +42,7 @@ class Form(Protocol):
     def subsection(self, title: str, body: str) -> str: ...
     def usage(self, command: str, arguments: str) -> str: ...
     def declarations(self, include: str, functions: list[str]) -> str: ...
-    def described(self, functions: list[str], text: str) -> str: ...
+    def described(self, declared: list[str], text: str) -> str: ...
     def tagged(self, term: str, text: str) -> str: ...
     def filled(self, text: str) -> str: ...
     def literal(self, text: str) -> str: ...
@@ -78,23 +78,40 @@ def head_of(header: str) -> str:
     return text[0].upper() + text[1:]
 
 
+PIECES = re.compile(
+    r"/\*.*?\*/|^(?:HAK_EXPORT|typedef) [^;{]+;|^struct \w+ \{\n.*?^\};", re.DOTALL | re.MULTILINE
+)
+
+
 def groups_of(header: str) -> list[tuple[str, list[Described]]]:
-    """The declarations under the titles that divide the file."""
+    """The declarations under the titles that divide the file; a title may have a text of its own."""
     groups: list[tuple[str, list[Described]]] = []
-    pieces = r"/\*.*?\*/|(?:HAK_EXPORT|typedef) [^;{]+;"
-    for match in re.finditer(pieces, header[header.index('extern "C"') :], re.DOTALL):
-        if title := re.fullmatch(r"/\* -+ (.*?) -+ \*/", match[0]):
+    for match in PIECES.finditer(header, header.index('extern "C"')):
+        piece = match[0]
+        if title := re.match(r"/\* -+ (.*?) -+(?: \*/|\n)", piece):
             groups.append((title[1], []))
-        elif match[0].startswith("/*"):
-            groups[-1][1].append(Described(uncommented(match[0]), []))
-        else:
-            groups[-1][1][-1].declarations.append(" ".join(match[0].removeprefix("HAK_EXPORT ").split()))
+            piece = f"/*{piece[title.end() :]}" if piece != title[0] else ""
+        if piece.startswith("/*"):
+            groups[-1][1].append(Described(uncommented(piece), []))
+        elif piece:
+            groups[-1][1][-1].declarations.append(as_declared(piece))
     return groups
+
+
+def as_declared(piece: str) -> str:
+    """Of a struct the lines as they are, all else in one line."""
+    return piece if piece.startswith("struct") else " ".join(piece.removeprefix("HAK_EXPORT ").split())
+
+
+def headline(declaration: str) -> str:
+    """One line: of a struct without its fields."""
+    first, brace, _ = declaration.partition(" {")
+    return f"{first};" if brace else declaration
 
 
 def declared_name(declaration: str) -> str:
     """Of a function, or of a type: what is before the parameters, or the last word."""
-    found = re.search(r"(\w+)(?:\(|\)\(|;)", declaration)
+    found = re.search(r"(\w+)(?:\(|\)\(|;)", headline(declaration))
     assert found, declaration
     return found[1]
 
@@ -105,7 +122,7 @@ def declarations() -> list[str]:
 
 
 def exported_functions() -> list[str]:
-    return [declared_name(each) for each in declarations() if not each.startswith("typedef")]
+    return [declared_name(each) for each in declarations() if not re.match("typedef|struct .* {", each)]
 
 
 def library_page(form: Form) -> Pages:
@@ -121,7 +138,10 @@ def library_page(form: Form) -> Pages:
         (
             form.heading("libhakmem", 3, version()),
             form.name(", ".join(["libhakmem", *exported_functions()]), ABOUT_LIBRARY),
-            form.section("synopsis", form.declarations("<hakmem/hakmem.h>", declarations())),
+            form.section(
+                "synopsis",
+                form.declarations("<hakmem/hakmem.h>", [headline(each) for each in declarations()]),
+            ),
             form.section("description", form.prose(head_of(header)) + described),
             form.section("linking", form.literal(LINKING_LINES) + form.filled(LINKING)),
             form.section(

@@ -51,12 +51,13 @@ def declarations(include: str, functions: list[str]) -> str:
     return f".nf\n{bold(f'#include {include}')}\n\n{lines}.fi\n"
 
 
-def described(functions: list[str], text: str) -> str:
-    """Declarations as terms; the first paragraph of the text belongs to them, others keep its indent."""
-    terms = "\n.TQ\n".join(bold(function) for function in functions)
-    return (
-        f".TP\n{terms}\n{prose(text).removeprefix('.PP' + chr(10)).replace('.PP' + chr(10), '.IP' + chr(10))}"
-    )
+def described(declared: list[str], text: str) -> str:
+    """Declarations as terms; the first paragraph of the text belongs to them, others keep its indent.  The
+    fields of a struct come last."""
+    terms = "\n.TQ\n".join(bold(each.partition(" {")[0]) for each in declared)
+    fields = "".join(literal(each) for each in declared if "\n" in each)
+    body = prose(text).removeprefix(".PP\n") + fields
+    return f".TP\n{terms}\n" + body.replace(".PP\n", ".IP\n")
 
 
 def tagged(term: str, text: str) -> str:

@@ -76,12 +76,13 @@ def declarations(include: str, functions: list[str]) -> str:
     return block("c", f"#include {include}\n\n" + "\n".join(functions))
 
 
-def described(functions: list[str], text: str) -> str:
+def described(declared: list[str], text: str) -> str:
     """A heading with an anchor for each name, the declarations, and what is said of them."""
-    names = [manual.declared_name(function) for function in functions]
-    anchors = "".join(f'<a id="{each}"></a>' for each in names[1:])
+    names = [("struct " if "{" in each else "") + manual.declared_name(each) for each in declared]
+    first, *others = (each.replace(" ", "-") for each in names)
+    anchors = "".join(f'<a id="{each}"></a>' for each in others)
     title = ", ".join(f"`{each}`" for each in names)
-    return f"#### {title}{anchors} {{ #{names[0]} }}\n\n{block('c', chr(10).join(functions))}{prose(text)}"
+    return f"#### {title}{anchors} {{ #{first} }}\n\n{block('c', chr(10).join(declared))}{prose(text)}"
 
 
 def tagged(term: str, text: str) -> str:
