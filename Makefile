@@ -8,7 +8,7 @@ SITE_VENV := build/site-venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab site fresh install uninstall \
+.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
         deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
         tools-wheels
 
@@ -77,12 +77,6 @@ bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
-$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
-	@scripts/make-venv $(SITE_VENV) $<
-
-site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
-	@scripts/make-site $(SITE_VENV) build/site
-
 fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
 	@tests/fresh/run
 
@@ -91,6 +85,13 @@ install: release ## library, header files, man pages into PREFIX (/usr/local), b
 
 uninstall: ## removes what `make install` put into PREFIX
 	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+.PHONY: site
+$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
+	@scripts/make-venv $(SITE_VENV) $<
+
+site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+	@scripts/make-site $(SITE_VENV) build/site
 
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
