@@ -3,6 +3,7 @@
 SHELL := /bin/sh
 PREFIX ?= /usr/local
 VENV := build/venv
+SITE_VENV := build/site-venv
 
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
@@ -84,6 +85,13 @@ install: release ## library, header files, man pages into PREFIX (/usr/local), b
 
 uninstall: ## removes what `make install` put into PREFIX
 	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+.PHONY: site
+$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
+	@scripts/make-venv $(SITE_VENV) $<
+
+site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+	@scripts/make-site $(SITE_VENV) build/site
 
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
