@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Packages of other releases than this machine's, from the mirrors of Debian and Ubuntu: fetched and
 unpacked, never installed.
 
