@@ -57,7 +57,7 @@ static int drop_lots_blindly(const void *unused) {
     for (unsigned index = 0; index < BLOCKS; index++) hak_free(must_malloc(1000));
   }
   REQUIRE(load_relaxed(&profile_state.samples) > 10000);
-  REQUIRE_NEAR(estimate_sites(false).blocks, (double)TURNS * BLOCKS, 0.03);
+  REQUIRE_NEAR(estimate_sites(false).blocks, (double)(TURNS * BLOCKS), 0.03);
   return 0;
 }
 
