@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from kernels.kernels import CannotFetchError
 from kernels.programs import PROGRAMS, Program
+from mirrors import CannotFetchError
 from preload import clean_environment, served
 from wheels.glibcs import GLIBCS, Glibc, Root, fetch
 
@@ -30,6 +30,9 @@ TELLING = (
     "concurrency/key_destructors",
     "api/realloc_content",
 )
+# What not every glibc exports, by the program that calls it.
+NEEDED = {"api/mallinfo.c": "mallinfo2"}
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CHOSEN = [one for one in PROGRAMS if IS_FULL or one.name in TELLING]
 
 pytestmark = pytest.mark.skipif(
@@ -75,6 +78,10 @@ def test_it_is_that_glibc(root: Root) -> None:
 
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda one: one.name)
 def test_program(program: Program, root: Root, library: Path, tmp_path: Path) -> None:
+    if program.huge_pages != "madvise" and f"[{program.huge_pages}]" not in HUGE_PAGES.read_text():
+        pytest.skip(f"it needs the kernel's huge pages in the mode {program.huge_pages}")
+    if (needed := NEEDED.get(program.source)) and not root.has(needed):
+        pytest.skip(f"this glibc has no {needed}")
     made = root.build(TESTS / program.source, tmp_path / "program")
     report = tmp_path / "report.json"
     step = run(
