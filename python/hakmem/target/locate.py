@@ -83,11 +83,11 @@ def find(
     files = _files(maps)
     ours = [path for path in files if LIBRARY_NAME in path.rsplit("/", 1)[-1] and path != executable]
     others = [path for path in files if path != executable and path not in ours]
-    found = [
-        Found(address, path)
-        for path in (*ours, executable)
-        if path in files and (address := _in_file(memory, files[path], file_of)) is not None
-    ]
+    found: list[Found] = []
+    for path in (*ours, executable):
+        address = _in_file(memory, files[path], file_of, is_only=not found) if path in files else None
+        if address is not None:
+            found.append(Found(address, path))
     if everywhere or not found:
         by_symbol = ((path, _by_symbol(files[path][0], file_of)) for path in others)
         more = (Found(at, path) for path, at in by_symbol if at is not None and is_block(memory, at))
@@ -106,24 +106,31 @@ def held_bytes(memory: Memory, address: int) -> int:
 
 
 def malloc_of(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: FileOf) -> str | None:
-    """The file whose malloc the program calls: the first in the loader's order that exports one."""
+    """The file whose malloc the program calls: the first in the loader's order that exports one; None where
+    that is not known."""
     pieces = {path: found[0] for path, found in _files(maps).items()}
     files = {path: file for path, piece in pieces.items() if (file := file_of(piece)) is not None}
     program = files.get(executable)
     if program is None or program.dynamic_address is None:
         return executable if program else None
-    biases = {path: file.load_bias(pieces[path]) for path, file in files.items()}
-    paths = {bias: path for path, bias in biases.items()}
-    order = load_order(memory, (biases[executable] or 0) + program.dynamic_address)
-    found = (path for bias in order if (path := paths.get(bias)) is not None)
-    return next((path for path in found if files[path].exports("malloc")), None)
+    try:
+        biases = {path: file.load_bias(pieces[path]) for path, file in files.items()}
+        paths = {bias: path for path, bias in biases.items()}
+        order = load_order(memory, (biases[executable] or 0) + program.dynamic_address)
+        found = (path for bias in order if (path := paths.get(bias)) is not None)
+        return next((path for path in found if files[path].exports("malloc")), None)
+    except DamagedFileError:
+        return None
 
 
-def _in_file(memory: Memory, pieces: list[Mapping], file_of: FileOf) -> int | None:
+def _in_file(memory: Memory, pieces: list[Mapping], file_of: FileOf, is_only: bool) -> int | None:
+    """`is_only`: no other has been found, so memory is searched even where the file is missing."""
     address = _by_symbol(pieces[0], file_of)
     if address is not None and is_block(memory, address):
         return address
-    if not _may_hold_block(file_of(pieces[0])):
+    # Without the magic in the file there is none in memory; the file is searched quickly, and once.
+    file = file_of(pieces[0])
+    if not (is_only if file is None else file.contains(MAGIC)):
         return None
     return next((at for at in _by_magic(memory, pieces) if is_block(memory, at)), None)
 
@@ -187,11 +194,6 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
     except DamagedFileError:
         return None
     return None if bias is None else bias + value
-
-
-def _may_hold_block(file: ElfFile | None) -> bool:
-    """Without the magic in the file there is none in memory; the file is searched quickly, and once."""
-    return file is None or file.contains(MAGIC)
 
 
 def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:
