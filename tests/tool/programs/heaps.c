@@ -29,7 +29,8 @@ static void fill_up(hak_heap *sessions) {
 
 static void say_addresses(void *of_thread) {
   char line[128];
-  int length = snprintf(line, sizeof line, "%p %p %p %p\n", small[0], small[1], ranges[0], of_thread);
+  int length =
+      snprintf(line, sizeof line, "%p %p %p %p\n", small[0], small[1], ranges[0], of_thread);
   if (write(1, line, (size_t)length) < 0) _exit(1);
 }
 
@@ -43,7 +44,8 @@ static void make_many(unsigned count) {
 
 int main(int count, char **arguments) {
   step("begun");
-  hak_heap *cache = hak_heap_new("cache"), *sessions = hak_heap_new("ses\nsions\xFF"), *empty = hak_heap_new(NULL);
+  hak_heap *cache = hak_heap_new("cache"), *sessions = hak_heap_new("ses\nsions\xFF"),
+           *empty = hak_heap_new(NULL);
   hak_heap_set_tag(cache, 7);
   hak_set_limit(sessions, 1 << 20);
   hak_heap_set_name(hak_heap_of_thread(), "main loop");
