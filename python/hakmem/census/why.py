@@ -128,7 +128,7 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
 
 
 def live_bytes_of(found: Scan) -> int:
-    """In all live blocks, resident or not."""
+    """Of live blocks, resident or not."""
     totals = read_totals(found.reading)
     in_classes = sum(item.live_blocks * item.block_bytes for item in found.residency.classes)
     return in_classes + totals.get("big_live_bytes", 0)
@@ -154,7 +154,7 @@ def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> 
 
 
 def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
-    """Who holds most of the live bytes; "" without heaps that hold any."""
+    """Which of them hold most of the live bytes; "" without heaps that hold any."""
     made = [heap for heap in heaps if heap.is_made and heap.live_bytes]
     if not made:
         return ""
