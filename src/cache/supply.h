@@ -4,16 +4,8 @@
 
 #include "cache/heap.h"
 
-/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine; a named heap, which takes no slab with
- * others' blocks. */
-enum {
-  FOR_MAGAZINE = 1,
-  FOR_STARTER = 2,
-  FOR_HARDENED = 4,
-  FOR_THREADS = 7,
-  FOR_NAMED = 8,
-  FOR_ALL = 15
-};
+/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine; a named heap. */
+enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_NAMED = 8, FOR_ALL = 15 };
 
 /* What a rung's hits count as, beside its own counter. */
 enum supply_kind {
@@ -35,10 +27,8 @@ enum supply_kind {
   RUNG(borrowed, refill_borrowed, LOAN, FOR_MAGAZINE, false,                                       \
        "Mid: blocks in others' pending queues")                                                    \
   RUNG(starter, refill_starter, REUSE, FOR_MAGAZINE, true, "the starter heap's slab, taken along") \
-  RUNG(ended, refill_orphan, REUSE, FOR_THREADS, true,                                             \
-       "a slab of an owner that ended or is dormant")                                              \
-  RUNG(route_p, refill_route_p, REUSE, FOR_THREADS, true,                                          \
-       "a slab of an owner that is alive but idle")                                                \
+  RUNG(ended, refill_orphan, REUSE, FOR_ALL, true, "a slab of an owner that ended or is dormant")  \
+  RUNG(route_p, refill_route_p, REUSE, FOR_ALL, true, "a slab of an owner that is alive but idle") \
   RUNG(fresh, refill_current, OWN, FOR_ALL, true, "fresh blocks of the current slab")              \
   RUNG(fresh_listed, refill_partial, REUSE, FOR_ALL, true, "fresh blocks of a listed slab")        \
   RUNG(pool, refill_new, NEW, FOR_ALL, true, "the pool: slots and SuperSlabs that it has")         \

@@ -209,11 +209,3 @@ void heap_named_free_all(struct hak_heap *named) {
   purge_want();
   reclaim_when_due(heap_of_thread);
 }
-
-/* ---- threads' heaps ----------------------------------------------------------------------------------------------- */
-
-void heap_forget_name(struct heap *heap) {
-  if (LIKELY(!heap->named)) return;
-  named_drop(heap->named);
-  heap->named = NULL;
-}

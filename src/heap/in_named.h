@@ -22,7 +22,4 @@ void heap_named_free(void *block, uint32_t entry);
 /* Frees all blocks of the heap. */
 void heap_named_free_all(struct hak_heap *named);
 
-/* This thread's heap has another thread from now on, or none: what the program called it is over. */
-void heap_forget_name(struct heap *heap);
-
 #endif

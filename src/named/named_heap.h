@@ -86,7 +86,7 @@ INLINE uint64_t named_live_bytes(const struct hak_heap *heap) {
   return (uint64_t)load_relaxed(&heap->owner.bytes_out) + load_relaxed(&heap->range_bytes);
 }
 
-/* Around all changes: waits for whoever holds the latch. */
+/* Around all changes: waits for the thread that holds the latch. */
 INLINE void named_enter(struct hak_heap *heap) {
   if (UNLIKELY(!latch_try(&heap->owner))) word_wait(&heap->owner.latch);
   owner_note_work(&heap->owner);
