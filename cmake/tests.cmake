@@ -41,7 +41,7 @@ find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_keeper test_records_apart test_siblings)
 
 # Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
-set(worth_a_thread_sanitizer test_concurrency test_lock)
+set(worth_a_thread_sanitizer test_concurrency test_lock test_named_heap_threads)
 
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from kernels.kernels import CannotFetchError
 from kernels.programs import PROGRAMS, Program
+from mirrors import CannotFetchError
 from preload import clean_environment, served
 from wheels.glibcs import GLIBCS, Glibc, Root, fetch
 

@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
 @click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
-@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
+@click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
 @INTERNALS
 @EXAMPLES
 @EXECUTABLE

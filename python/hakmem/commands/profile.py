@@ -67,8 +67,12 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @click.option(
     "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
 )
-@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
-@click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
+@click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
+@click.option(
+    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
+)
 @click.option(
     "--push", "push_url", metavar="URL",
     help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
