@@ -1,4 +1,4 @@
-"""hakmem::heap and hakmem::heap_resource; the examples of docs/guides/C.md about heaps, as they stand there."""
+"""hakmem::heap and hakmem::heap_resource; the examples about heaps of docs/guides/C.md, as they are there."""
 
 from __future__ import annotations
 
