@@ -3,13 +3,14 @@
 SHELL := /bin/sh
 PREFIX ?= /usr/local
 VENV := build/venv
+SITE_VENV := build/site-venv
 
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
-        deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
-        tools-wheels
+.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-packages test-wheels fuzz soak bench lab \
+        site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
+        tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +35,12 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
+
+# A first look goes on without what only root could install: such a test says what it lacks.
+tools-quick:
+	@scripts/install-tools quick || echo "hakmem: going on without them" >&2
 
 crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
 	@scripts/pack-crates
@@ -48,11 +53,17 @@ run: export HAK_RUN_COMMAND := $(value CMD)
 run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: build $(VENV)/ready | $(if $(QUICK),,tools-test tools-kernels) ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
+test: build $(VENV)/ready | $(if $(QUICK),tools-quick,tools-test tools-kernels) ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
+
+test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
+	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
+
+test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
+	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
@@ -76,14 +87,21 @@ bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
-fresh: ## `make run` and `make test` in a new, bare Debian 12 root (needs root and debootstrap)
-	@tests/fresh/run
+fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo (SUITE=trixie, noble; QUICK=1; needs root)
+	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/run
 
 install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
 	@DESTDIR='$(DESTDIR)' scripts/install build '$(PREFIX)'
 
 uninstall: ## removes what `make install` put into PREFIX
 	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+.PHONY: site
+$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
+	@scripts/make-venv $(SITE_VENV) $<
+
+site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+	@scripts/make-site $(SITE_VENV) build/site
 
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb

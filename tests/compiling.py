@@ -12,6 +12,7 @@ import fcntl
 import filecmp
 import hashlib
 import os
+import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ class Compiler:
 
 def _compile(output: Path, command: tuple[str, ...]) -> None:
     """Made beside and renamed: a test may be running the program of an earlier run."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
     unfinished = output.with_name(f"{os.getpid()}-{output.name}")
     words = [*command, "-o", str(unfinished)]
     step = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -98,7 +98,8 @@ INLINE wchar_t *fill_wide(wchar_t *target, wchar_t character, size_t count, size
 WITH_ROOM(wchar_t *, wmemset, __wmemset_chk, fill_wide(target, character, count, room),
           wchar_t *target, wchar_t character, size_t count)
 
-EXPORT void *memchr(const void *begin, int byte, size_t bytes) {
+/* In glibc 2.43 the name is a macro, too. */
+EXPORT void *(memchr)(const void *begin, int byte, size_t bytes) {
   return (void *)(uintptr_t)find_byte("memchr", begin, byte, bytes);
 }
 

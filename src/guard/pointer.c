@@ -71,11 +71,20 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   report_no_block(verb, address, &block);
 }
 
+/* In a program with one linked in, and one preloaded.  Known of those that come later in the search order. */
+static bool is_of_another_hakmem(uintptr_t address) {
+  bool (*owns)(const void *);
+  *(void **)&owns = os_next_symbol("hak_owns");
+  return owns && owns((const void *)address);
+}
+
 void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
   if (!is_in_window(address)) {
-    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0},
-                  "neither hakmem's nor libc's");
+    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0}, "%s",
+                  is_of_another_hakmem(address)
+                      ? "a block of another hakmem in this process (hakmem doctor PID names both)"
+                      : "neither hakmem's nor libc's");
     return;
   }
   bool is_mapped = granule < load_relaxed(&window.granule_count);

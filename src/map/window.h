@@ -72,7 +72,7 @@ struct window {
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
 };
 
-extern struct window window;
+extern struct window window NEAR;
 
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);

@@ -120,7 +120,8 @@ uint64_t profile_period_bytes(void) {
   return is_for_tracers ? PROFILE_PERIOD_PROBES : clamp(load_relaxed(&profile_state.period_bytes));
 }
 
-enum { WINDOW_MS = 50, MOST_UP = 8, MOST_DOWN = 16 };
+enum { WINDOW_MS = 50 };
+static const double MOST_UP = 8, MOST_DOWN = 16;
 
 /* A figure's growth since it was asked for last. */
 static uint64_t growth(ATOMIC(uint64_t) *last, uint64_t now) {

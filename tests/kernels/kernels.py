@@ -1,25 +1,22 @@
 """Debian's kernels, as the machine's own mirror has them: fetched and unpacked into build/kernels, never
 installed.
 
-`fetch(kernel)` returns the kernel's image.  apt does it, with lists and a cache of its own: what it downloads
-is signed, and the machine's packages are left alone.
-"""
+`fetch(kernel)` returns the kernel's image."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from mirrors import CannotFetchError, apt_options, dependencies, run, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "build" / "kernels"
 # Built for virtual machines: all that a test needs, in a third of the size.
 ANY_KERNEL = "linux-image-cloud-amd64"
 # The newest have a package for the image alone.
-IMAGE_PACKAGES = re.compile(r"^linux-(?:image|binary)-\d\S*$", re.M)
-OTHER_RELATIONS = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
-TIMEOUT_S = 120
+IMAGE_PACKAGE = re.compile(r"linux-(?:image|binary)-\d\S*")
 
 
 @dataclass(frozen=True)
@@ -37,51 +34,6 @@ KERNELS = (
 )
 
 
-class CannotFetchError(Exception):
-    """The mirror, or apt, does not give the kernel."""
-
-
-def run(*words: str | Path, cwd: Path | None = None) -> str:
-    command = [str(word) for word in words]
-    try:
-        step = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotFetchError(f"{command[0]}: {error}") from error
-    if step.returncode != 0:
-        raise CannotFetchError(f"{command[0]}: {(step.stderr or step.stdout).strip()}")
-    return step.stdout
-
-
-def _mirror() -> str:
-    """Where the machine's Debian packages come from."""
-    listed = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)")
-    for line in listed.splitlines():
-        address, _, of = line.partition(" ")
-        if of == "Debian Debian":
-            return address
-    raise CannotFetchError("apt knows no mirror of Debian (apt-get update helps)")
-
-
-def apt_options(suite: str, folder: Path) -> list[str]:
-    """An apt that knows this suite alone."""
-    for name in ("state/lists/partial", "cache/archives/partial"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    sources = folder / "sources.list"
-    sources.write_text(f"deb {_mirror()} {suite} main\n")
-    settings = {
-        "Dir::Etc::SourceList": sources,
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::State": folder / "state",
-        "Dir::Cache": folder / "cache",
-        "Acquire::Languages": "none",
-        "APT::Sandbox::User": "root",  # the folder is ours
-        "APT::Architecture": "amd64",
-    }
-    return [f"-o{name}={value}" for name, value in settings.items()]
-
-
 def _image_in(folder: Path) -> Path | None:
     found = [*folder.glob("root/boot/vmlinuz-*"), *folder.glob("root/usr/lib/modules/*/vmlinuz")]
     return found[0] if found else None
@@ -94,15 +46,10 @@ def fetch(kernel: Kernel) -> Path:
         return image
     options = apt_options(kernel.suite, folder)
     run("apt-get", *options, "-qq", "--error-on=any", "update")
-    relations = [f"--no-{kind}" for kind in OTHER_RELATIONS]
-    depended = run("apt-cache", *options, "depends", "--recurse", *relations, ANY_KERNEL)
-    wanted = IMAGE_PACKAGES.findall(depended)
+    wanted = [name for name in dependencies(options, ANY_KERNEL) if IMAGE_PACKAGE.fullmatch(name)]
     if not wanted:
         raise CannotFetchError(f"{kernel.suite} has no {ANY_KERNEL}")
-    run("apt-get", *options, "-q", "download", *wanted, cwd=folder)
-    for package in folder.glob("*.deb"):
-        run("dpkg-deb", "-x", package, folder / "root")
-        package.unlink()
+    unpack(kernel.suite, folder, wanted)
     if image := _image_in(folder):
         return image
     raise CannotFetchError(f"no kernel's image in {', '.join(wanted)}")

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from kernels import programs
-from kernels.kernels import KERNELS, CannotFetchError, Kernel, fetch
+from kernels.kernels import KERNELS, Kernel, fetch
 from kernels.machine import Outcome, run_jobs
+from mirrors import CannotFetchError
 
 IS_FULL = os.environ.get("KERNELS") == "all"
 USUAL = "bookworm"

@@ -201,8 +201,8 @@ def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
         said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     for function, bytes_kept in (
-        ("consumer::keep_orders", 3000 * 4096),
-        ("consumer::keep_names", 2000 * 1000),
+        ("consumer::keep::orders", 3000 * 4096),
+        ("consumer::keep::names", 2000 * 1000),
     ):
         assert abs(sites[function] - bytes_kept) <= SAMPLED_SHARE * bytes_kept, sites
 

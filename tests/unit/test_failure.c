@@ -99,8 +99,8 @@ static void test_one_call_refused(void **state) {
   for (enum mode mode = 0; mode < MODE_COUNT; mode++) {
     uint64_t call = 1;
     while (stands(mode, call, call)) call += mode == MODE_DEFAULT ? 1 : 1 + call / 8;
-    assert_in_range(call, 20, CALLS_MAX); /* the workload does ask for things; of the
-                                           * other modes' hundreds some are enough */
+    /* The workload does ask for things; of the other modes' hundreds some are enough. */
+    assert_true(call >= 20 && call <= CALLS_MAX);
   }
 }
 
@@ -108,7 +108,7 @@ static void test_all_calls_refused_from_one_on(void **state) {
   (void)state;
   uint64_t call = 1;
   while (stands(MODE_DEFAULT, call, UINT64_MAX)) call++;
-  assert_in_range(call, 20, CALLS_MAX);
+  assert_true(call >= 20 && call <= CALLS_MAX);
 }
 
 static void test_some_calls_refused(void **state) {

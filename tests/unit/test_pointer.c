@@ -66,7 +66,7 @@ static void test_double(void **state) {
 /* ---- no block at all ------------------------------------------------------------------------------- */
 
 static int free_the_stack(const void *unused) {
-  int here;
+  int here = 0;
   (void)unused;
   start_library();
   hak_free(&here);
@@ -81,7 +81,7 @@ static int free_a_small_number(const void *unused) {
 }
 
 static int ask_the_size_of_the_stack(const void *unused) {
-  int here;
+  int here = 0;
   (void)unused;
   start_library();
   return hak_malloc_usable_size(&here) != 0;
@@ -180,7 +180,7 @@ static void test_no_other_malloc(void **state) {
 
 static int tell_what_is_ours(const void *unused) {
   static const size_t sizes[] = {1, 100, 5000, 100000, 3 * MIB};
-  int here;
+  int here = 0;
   (void)unused;
   start_library();
   REQUIRE(!hak_owns(&here) && !hak_owns(NULL));

@@ -52,7 +52,7 @@ static void test_distances(void **state) {
       samples++;
       left = poisson_distance(PERIOD, &random);
     }
-    double p = poisson_probability(sizes[at], PERIOD), expected = p * ROUNDS;
+    double p = poisson_probability(sizes[at], PERIOD), expected = p * (double)ROUNDS;
     double square = ((double)samples - expected) * ((double)samples - expected);
     assert_true(square <= 16 * expected * (1 - p) + 1); /* four deviations */
   }

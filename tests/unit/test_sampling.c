@@ -36,7 +36,7 @@ static int leak(const void *argument) {
     for (unsigned index = 0; index < KEPT; index++) hak_free(kept[index]);
     REQUIRE(estimate_live(0).samples == 0);
   }
-  double count = (double)KEPT * TURNS;
+  double count = (double)(KEPT * TURNS);
   REQUIRE_NEAR(live, count, 0.01);
   REQUIRE_NEAR(estimate_sites(false).blocks, 2 * count, 0.01);
   REQUIRE_NEAR(estimate_sites(true).blocks, 2 * count, 0.01);

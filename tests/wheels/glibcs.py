@@ -1,4 +1,5 @@
-"""Other versions of glibc, from Debian's mirror: fetched and unpacked into build/glibcs, not installed.
+"""Other versions of glibc, from the mirrors of Debian and Ubuntu: fetched and unpacked into build/glibcs, not
+installed.
 
 `fetch(glibc)` returns a Root; `Root.build(...)` links a program with that glibc, to be run on it."""
 
@@ -11,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.kernels import ROOT, CannotFetchError, apt_options, run
+from mirrors import CannotFetchError, run, unpack
 
+ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "build" / "glibcs"
 PACKAGES = ("libc6", "libc6-dev")
 MULTIARCH = "x86_64-linux-gnu"
@@ -22,14 +24,21 @@ INCLUDE = [f"-I{ROOT / 'include'}", f"-I{ROOT / 'tests'}"]
 
 @dataclass(frozen=True)
 class Glibc:
-    suite: str  # of Debian
+    suite: str  # of Debian or Ubuntu
     version: str
     what_for: str
 
 
 GLIBCS = (
-    Glibc("bullseye", "2.31", "the oldest that the mirror has: threads and dlsym are libraries of their own"),
+    Glibc(
+        "bullseye",
+        "2.31",
+        "the oldest that is supported and can be had: threads and dlsym are libraries of their own",
+    ),
+    Glibc("bionic", "2.27", "older than what the wheel asks for (2.28); what it needs is all there"),
+    Glibc("noble", "2.39", "Ubuntu 24.04's"),
     Glibc("trixie", "2.41", "Debian 13's"),
+    Glibc("questing", "2.42", "Ubuntu 25.10's"),
     Glibc("sid", "2.43", "the newest; by now it may be newer still"),
 )
 
@@ -100,15 +109,7 @@ def fetch_locked(glibc: Glibc, folder: Path) -> Root:
     root, done = Root(folder / "root"), folder / "done"
     if done.exists():
         return root
-    options = [
-        *apt_options(glibc.suite, folder),
-        "-oDir::State::status=/dev/null",
-    ]  # not what is installed here
-    run("apt-get", *options, "-qq", "--error-on=any", "update")
-    run("apt-get", *options, "-q", "download", *PACKAGES, cwd=folder)
-    for package in folder.glob("*.deb"):
-        run("dpkg-deb", "-x", package, root.path)
-        package.unlink()
+    unpack(glibc.suite, folder, PACKAGES)
     make_links_inside(root.path)
     if not (root.libraries / "libc.so.6").exists():
         raise CannotFetchError(f"no libc.so.6 in {', '.join(PACKAGES)} of {glibc.suite}")

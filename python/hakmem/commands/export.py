@@ -96,6 +96,7 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     "--sites",
     "sites_shown",
     type=click.IntRange(0, 100),
+    metavar="N",
     default=20,
     show_default=True,
     help="Call sites of each process whose heap profile is on; 0: none.",
