@@ -79,7 +79,8 @@ add_test(NAME test_concurrency_profiled COMMAND test_concurrency 25000)
 set_tests_properties(test_concurrency_profiled PROPERTIES ENVIRONMENT "HAKMEM_PROFILE=256")
 
 # Of two tests at a time the long ones come first, longest first: the other processor is not left alone.
-set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled PROPERTIES TIMEOUT 400 COST 8)
+set_tests_properties(test_concurrency test_concurrency_guarded test_concurrency_profiled
+  PROPERTIES TIMEOUT 400 COST 8 LABELS real_system)
 if(NOT HAK_SANITIZE STREQUAL "thread")
   set_tests_properties(test_failure fuzz_sequence test_guarded PROPERTIES COST 9)
 endif()

@@ -40,7 +40,7 @@ PROGRAMS: dict[str, tuple[list[str], dict[str, str]]] = {
 }
 RUNS = [(program, SMALL_PAGES) for program in PROGRAMS]
 RUNS += [(f"{name}.c", size) for name in ("concurrency/fuzz", "api/usable_size") for size in LARGE_PAGES]
-# Those that the emulator does not get in the way of: it ignores advice, and reports processes that are killed.
+# The emulator is in no one's way there: it ignores advice, and says of processes that they were killed.
 UNITS = ("bits", "bytes", "metadata", "object", "scan", "size_class", "text", "unwind_table")
 
 
