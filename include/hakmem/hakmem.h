@@ -187,7 +187,7 @@ HAK_EXPORT void hak_heap_set_tag(hak_heap *heap, uint64_t tag);
 HAK_EXPORT bool hak_set_limit(hak_heap *heap, size_t bytes);
 
 /* Figures of a heap at this moment. */
-struct hak_heap_figures {
+struct hak_figures {
   uint64_t
       live_bytes; /* in blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse */
   uint64_t live_blocks; /* of a thread's heap 0: not counted */
@@ -199,7 +199,7 @@ struct hak_heap_figures {
   char name[32];
 };
 /* Writes as many bytes of them as the caller's struct has (sizeof), so that later versions may add to it. */
-HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_heap_figures *figures,
+HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures,
                                  size_t figures_bytes);
 
 /* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the

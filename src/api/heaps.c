@@ -9,7 +9,7 @@
 #include "large/big.h"
 #include "report/report.h"
 
-_Static_assert(sizeof((struct hak_heap_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
+_Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
 /* False, after a word, when it was destroyed. */
 static bool is_heap(const struct hak_heap *heap, const char *verb) {
@@ -69,7 +69,7 @@ bool hak_set_limit(hak_heap *heap, size_t bytes) {
   return heap;
 }
 
-static void describe(struct hak_heap *heap, struct hak_heap_figures *figures) {
+static void describe(struct hak_heap *heap, struct hak_figures *figures) {
   if (named_is(heap, NAMED_IN_USE)) {
     named_enter(heap);
     named_collect(heap);
@@ -77,7 +77,7 @@ static void describe(struct hak_heap *heap, struct hak_heap_figures *figures) {
   }
   const struct heap *own = load_relaxed(&heap->thread_heap);
   uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
-  *figures = (struct hak_heap_figures){
+  *figures = (struct hak_figures){
       .live_bytes = own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap),
       .live_blocks = load_relaxed(&heap->allocated_blocks) - freed,
       .peak_bytes = load_relaxed(&heap->peak_bytes),
@@ -88,8 +88,8 @@ static void describe(struct hak_heap *heap, struct hak_heap_figures *figures) {
   memcpy(figures->name, heap->name, sizeof heap->name);
 }
 
-void hak_heap_figures(hak_heap *heap, struct hak_heap_figures *figures, size_t figures_bytes) {
-  struct hak_heap_figures now = {0};
+void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes) {
+  struct hak_figures now = {0};
   if (is_heap(heap, "hak_heap_figures")) {
     struct hak_heap *there = named_resolve(heap);
     if (there) describe(there, &now);

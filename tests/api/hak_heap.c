@@ -11,14 +11,14 @@
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
 
-static struct hak_heap_figures figures_of(hak_heap *heap) {
-  struct hak_heap_figures figures;
+static struct hak_figures figures_of(hak_heap *heap) {
+  struct hak_figures figures;
   hak_heap_figures(heap, &figures, sizeof figures);
   return figures;
 }
 
 static void check_empty(hak_heap *heap) {
-  struct hak_heap_figures figures = figures_of(heap);
+  struct hak_figures figures = figures_of(heap);
   CHECK_MSG(figures.live_bytes == 0 && figures.live_blocks == 0, "%lu bytes in %lu blocks",
             (unsigned long)figures.live_bytes, (unsigned long)figures.live_blocks);
 }
@@ -182,7 +182,7 @@ static void names(hak_heap *heap) {
   CHECK(strcmp(figures_of(heap).name, "a name of more than thirty-one ") == 0);
   CHECK(figures_of(heap).tag == 42);
   uint64_t first = 0;
-  hak_heap_figures(heap, (struct hak_heap_figures *)(void *)&first, sizeof first);
+  hak_heap_figures(heap, (struct hak_figures *)(void *)&first, sizeof first);
 
   hak_heap *own = hak_heap_of_thread();
   CHECK(own != NULL && own == hak_heap_of_thread() && own != heap);

@@ -189,7 +189,7 @@ ASKER(hak_stats_json, hak_stats_json(text, sizeof text))
 
 /* Of one heap, which holds the blocks of a round. */
 static hak_heap *heap;
-static struct hak_heap_figures figures;
+static struct hak_figures figures;
 MAKER(hak_heap_malloc, hak_heap_malloc(heap, size))
 MAKER(hak_heap_calloc, hak_heap_calloc(heap, 1, size))
 MAKER(hak_heap_aligned_alloc, hak_heap_aligned_alloc(heap, ALIGNMENT, size))

@@ -29,7 +29,7 @@ static void *live(void *number) {
 
 static void fill_and_empty(hak_heap *theirs) {
   char *blocks[BLOCKS];
-  struct hak_heap_figures figures;
+  struct hak_figures figures;
   for (size_t i = 0; i < BLOCKS; i++) {
     blocks[i] = hak_heap_malloc(theirs, size_of(i));
     CHECK(blocks[i] != NULL && hak_heap_of(blocks[i]) == theirs);

@@ -58,7 +58,7 @@ static void visit(struct place *place, uint64_t *random) {
 
 static void use_an_own_heap(uint64_t *random) {
   hak_heap *heap = hak_heap_new("own");
-  struct hak_heap_figures figures;
+  struct hak_figures figures;
   char *blocks[OWN_BLOCKS];
   CHECK(heap != NULL);
   for (size_t i = 0; i < OWN_BLOCKS; i++) {
@@ -96,7 +96,7 @@ static void check_figures(void) {
       }
   }
   for (size_t heap = 0; heap < HEAPS; heap++) {
-    struct hak_heap_figures figures;
+    struct hak_figures figures;
     hak_heap_figures(heaps[heap], &figures, sizeof figures);
     CHECK_MSG(figures.live_blocks == live[heap], "%zu blocks, not %zu", (size_t)figures.live_blocks,
               (size_t)live[heap]);
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
   check_figures();
   for (size_t i = 0; i < HEAPS; i++) {
-    struct hak_heap_figures figures;
+    struct hak_figures figures;
     CHECK(hak_heap_free_all(heaps[i]));
     hak_heap_figures(heaps[i], &figures, sizeof figures);
     CHECK(figures.live_blocks == 0 && figures.live_bytes == 0);

@@ -34,6 +34,7 @@ ELSEWHERE = {
             "observe/report_figures.c",
         ],
         "tests/api/test_options.py": ["api/startup.c"],
+        "tests/tool/test_heaps_report.py": ["observe/report_heaps.c"],
         "tests/misuse/test_fortify.py": ["api/access.c"],
         "tests/concurrency/test_fork.py": ["api/override_threads.c"],
         "tests/failure/test_confined.py": ["api/override_prctl.c"],

@@ -23,9 +23,9 @@ struct child {
                : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
 
 static inline void child_read(struct child *child, int descriptor) {
-  size_t length = 0;
+  size_t length = 0, most = sizeof child->said - 1;
   ssize_t more;
-  while ((more = read(descriptor, child->said + length, sizeof child->said - 1 - length)) > 0)
+  while (length < most && (more = read(descriptor, child->said + length, most - length)) > 0)
     length += (size_t)more;
   child->said[length] = 0;
 }

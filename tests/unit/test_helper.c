@@ -108,7 +108,7 @@ static int leave_when_alone(const void *unused) {
 }
 
 /* Told to end it does, and for good when it is said so. */
-static int stop(const void *unused) {
+static int stop_the_helper(const void *unused) {
   (void)unused;
   start_library();
   options.helper_thread = 1;
@@ -127,17 +127,14 @@ CHILD_TEST(start_for_little)
 CHILD_TEST(start_without_threads)
 CHILD_TEST(refused_once)
 CHILD_TEST(leave_when_alone)
-CHILD_TEST(stop)
+CHILD_TEST(stop_the_helper)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_let_the_helper_do_it),
-      cmocka_unit_test(test_start_when_worth),
-      cmocka_unit_test(test_start_for_little),
-      cmocka_unit_test(test_start_without_threads),
-      cmocka_unit_test(test_refused_once),
-      cmocka_unit_test(test_leave_when_alone),
-      cmocka_unit_test(test_stop),
+      cmocka_unit_test(test_let_the_helper_do_it), cmocka_unit_test(test_start_when_worth),
+      cmocka_unit_test(test_start_for_little),     cmocka_unit_test(test_start_without_threads),
+      cmocka_unit_test(test_refused_once),         cmocka_unit_test(test_leave_when_alone),
+      cmocka_unit_test(test_stop_the_helper),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

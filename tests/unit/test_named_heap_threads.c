@@ -23,7 +23,7 @@ static void *pass_on(void *seed) {
 
 static void test_share(void **state) {
   pthread_t threads[THREADS];
-  struct hak_heap_figures figures;
+  struct hak_figures figures;
   (void)state;
   os_fake.is_multi_threaded = true;
   start_library();

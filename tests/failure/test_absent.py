@@ -1,0 +1,77 @@
+"""A kernel without one of the calls that hakmem can do without: the same program runs as if it were there.
+
+test_refusals.py refuses each single call, as if memory or rights were lacking; here one kind is missing from
+the beginning to the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+HERE = Path(__file__).resolve().parent
+LOAD = ("concurrency/fuzz.c", "1", "4", "4", "3000")
+MOVES = ("memory/realloc_doubling.c",)
+ROUNDS = {"HAKMEM_DECAY_MS": "0", "HAKMEM_THP": "1", "HAKMEM_PREFAULT": "1", "HAKMEM_HELPER_THREAD": "1"}
+GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"}
+MODES = {"default": {}, "rounds": ROUNDS, "guarded": GUARDED, "hardened": {"HAKMEM_HARDEN": "2"}}
+
+# Each with a mode in which it is asked for.  Of the calls that docs/RELIABILITY.md lists, those that set a
+# thread's scheduler and processors are only asked of processes with settings of their own.
+ABSENT = {
+    "membarrier": "rounds",
+    "mincore": "rounds",
+    "getrandom": "default",
+    "gettid": "default",
+    "openat": "default",
+    "prctl": "rounds",
+    "sched_getaffinity": "default",
+    "sched_getscheduler": "rounds",
+    "mremap": "default",
+    "MADV_HUGEPAGE": "rounds",
+    "MADV_NOHUGEPAGE": "rounds",
+    "MADV_POPULATE_WRITE": "rounds",
+    "MADV_GUARD_INSTALL": "guarded",
+    "MADV_GUARD_REMOVE": "guarded",
+    "MAP_FIXED_NOREPLACE": "default",
+    "MREMAP_DONTUNMAP": "rounds",
+}
+# Any kernel has them, whatever its age; or only the keeper asks for them, which has tests of its own.
+EVERYWHERE = set(
+    """
+    MADV_DONTNEED MADV_NORMAL MREMAP_FIXED MREMAP_MAYMOVE chdir close connect fcntl futex getpid getsockopt
+    ppoll pread64 read sched_setaffinity sched_setscheduler sendto setsid socket tgkill wait4 write
+    """.split()
+)
+KEEPERS = {"close_range"}
+
+
+def test_every_call_is_here(root: Path) -> None:
+    text = "".join(path.read_text() for path in (root / "src/os").glob("os_linux*.c"))
+    asked = re.findall(r"\bSYS_(\w+)|\b(MADV_\w+|MREMAP_\w+|MAP_FIXED_NOREPLACE)", text)
+    assert {call or form for call, form in asked} | {"mremap"} == ABSENT.keys() | EVERYWHERE | KEEPERS
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_absent(
+    name: str,
+    compile_c: Callable[..., Path],
+    plain: Callable[..., Result],
+    lib: Path,
+    tally: Callable[[int, str], None],
+) -> None:
+    shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")
+    source, *arguments = MOVES if name in {"mremap", "MREMAP_DONTUNMAP"} else LOAD
+    program = compile_c(HERE.parent / source, INCLUDE_TESTS)
+    environment = MODES[ABSENT[name]] | {"ABSENT": name, "LD_PRELOAD": f"{shim} {lib}"}
+    result = plain([program, *arguments], env=environment, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert int(result.stdout) > 0, f"{name} is not asked for: it was not missed"
+    tally(int(result.stdout), "faults")
