@@ -7,7 +7,7 @@ VENV := build/venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-compilers test-kernels test-packages test-wheels fuzz soak bench lab fresh install uninstall \
+.PHONY: help build release debug tool wheel crate run test test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench lab fresh install uninstall \
         deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
         tools-wheels
 
@@ -60,6 +60,9 @@ test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' progr
 
 test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
+
+test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.4 to 1.2.6; Node and cmake as built for Alpine, preloaded
+	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
