@@ -3,13 +3,14 @@
 SHELL := /bin/sh
 PREFIX ?= /usr/local
 VENV := build/venv
+SITE_VENV := build/site-venv
 
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench lab fresh install uninstall \
-        deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root \
-        tools-wheels
+.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench \
+        lab site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
+        tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ $(VENV)/ready: scripts/requirements.txt | tools-build
 tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 	@scripts/make-tool $(VENV)
 
-tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels: tools-%:
+tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
 
 # A first look goes on without what only root could install: such a test says what it lacks.
@@ -63,6 +64,9 @@ test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, cla
 
 test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.4 to 1.2.6; Node and cmake as built for Alpine, preloaded
 	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
+
+test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
+	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
@@ -94,6 +98,13 @@ install: release ## library, header files, man pages into PREFIX (/usr/local), b
 
 uninstall: ## removes what `make install` put into PREFIX
 	@DESTDIR='$(DESTDIR)' scripts/install --remove '$(PREFIX)'
+
+.PHONY: site
+$(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
+	@scripts/make-venv $(SITE_VENV) $<
+
+site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+	@scripts/make-site $(SITE_VENV) build/site
 
 deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb

@@ -14,6 +14,13 @@ endif()
 set(not_builtin malloc calloc realloc free aligned_alloc posix_memalign memalign)
 list(TRANSFORM not_builtin PREPEND "-fno-builtin-")
 
+# With -z now the indirection through the PLT buys nothing.  x86-64's linker turns a call through the table of addresses that
+# stays inside the library into a direct one; aarch64's does not, and there most calls stay inside.
+set(without_plt -fno-plt)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(without_plt "")
+endif()
+
 add_library(hakmem_flags INTERFACE)
 target_include_directories(hakmem_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<BOOL:${HAKMEM_ASSERTIONS}>)
@@ -23,7 +30,7 @@ target_compile_options(hakmem_flags INTERFACE
   -fvisibility=hidden
   -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS
   -fno-semantic-interposition     # our own calls of our own exported functions stay direct
-  -fno-plt                        # with -z now the indirection through the PLT buys nothing
+  ${without_plt}
   -fno-lto                        # places in the library are said for each object (cmake/first.ld, cmake/whole.ld)
   -ffunction-sections -fdata-sections) # the texts of RESIDENT functions lie with them (cmake/first.ld)
 target_link_libraries(hakmem_flags INTERFACE Threads::Threads)

@@ -41,7 +41,7 @@ find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 set(on_the_real_system test_concurrency test_lock test_os_linux test_os_linux_keeper test_records_apart test_siblings)
 
 # Where threads meet.  Those that fork first and start threads in the child are beyond the sanitizer.
-set(worth_a_thread_sanitizer test_concurrency test_lock)
+set(worth_a_thread_sanitizer test_concurrency test_lock test_named_heap_threads)
 
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/test_*.c)
 foreach(source ${unit_tests})
@@ -58,6 +58,9 @@ foreach(source ${unit_tests})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY unit)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  if(name IN_LIST on_the_real_system)
+    set_tests_properties(${name} PROPERTIES LABELS real_system)
+  endif()
 endforeach()
 
 # Once more, for a shorter time, with every block that can be guarded guarded, and the ticker beside it.

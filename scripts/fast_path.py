@@ -1,7 +1,8 @@
 """What the fast paths cost in instructions, read from the built library.
 
 The hit path of a function is the shortest way from its entry to a return that calls nothing: a magazine
-hit returns at once, everything slow is a function of its own.  Only x86-64 is understood."""
+hit returns at once, everything slow is a function of its own.  x86-64 is understood here, aarch64 in
+fast_path_aarch64.py."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
+import fast_path_aarch64
+
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "shape" / "fast_path.golden"
+GOLDEN_AARCH64 = GOLDEN.with_stem("fast_path_aarch64")
 
 # The one list of functions whose price is frozen.
 FUNCTIONS = ("malloc", "free", "_Znwm", "_ZdlPv", "_ZdlPvm")
@@ -21,6 +25,7 @@ BUILDS = {
     "gcc": ("release", ROOT / "build/libhakmem.so"),
     "clang": ("clang", ROOT / "build/clang/libhakmem.so"),
 }
+AARCH64_BUILDS = {"aarch64-linux-gnu-gcc": ("aarch64", ROOT / "build/aarch64/libhakmem.so")}
 MIX = ("loads", "stores", "branches", "jumps", "calls", "locked", "moves", "arithmetic", "other")
 
 CONDITIONAL = re.compile(r"j(?!mp)[a-z]+$")
@@ -89,12 +94,15 @@ def in_memory(operand: str) -> bool:
     return "(" in operand or operand.startswith("%fs:")
 
 
+AnyInstruction = Instruction | fast_path_aarch64.Instruction
+
+
 @dataclass(frozen=True)
 class Function:
     name: str
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[AnyInstruction, ...]
 
-    def hit_path(self) -> tuple[Instruction, ...]:
+    def hit_path(self) -> tuple[AnyInstruction, ...]:
         """The shortest way to a return without a call; empty when there is none."""
         index = {instruction.address: i for i, instruction in enumerate(self.instructions)}
         came_from: dict[int, int | None] = {0: None}
@@ -113,8 +121,8 @@ class Function:
                     waiting.append(place)
         return ()
 
-    def _walk_back(self, came_from: dict[int, int | None], last: int) -> tuple[Instruction, ...]:
-        path: list[Instruction] = []
+    def _walk_back(self, came_from: dict[int, int | None], last: int) -> tuple[AnyInstruction, ...]:
+        path: list[AnyInstruction] = []
         at: int | None = last
         while at is not None:
             path.append(self.instructions[at])
@@ -122,7 +130,7 @@ class Function:
         return tuple(reversed(path))
 
 
-def mix(instructions: tuple[Instruction, ...]) -> dict[str, int]:
+def mix(instructions: tuple[AnyInstruction, ...]) -> dict[str, int]:
     return {kind: sum(kind in instruction.kinds() for instruction in instructions) for kind in MIX}
 
 
@@ -151,8 +159,11 @@ def disassemble(library: Path, name: str) -> Function:
     else:
         raise LookupError(f"{library.name} exports no function {name}")
     limits = (f"--start-address={start:#x}", f"--stop-address={start + size:#x}")
-    text = output_of("objdump", "-d", "--no-show-raw-insn", *limits, library)
-    return Function(name, tuple(filter(None, map(parse, text.splitlines()))))
+    is_aarch64 = "aarch64" in library.parts
+    objdump = "aarch64-linux-gnu-objdump" if is_aarch64 else "objdump"
+    text = output_of(objdump, "-d", "--no-show-raw-insn", *limits, library)
+    understood = map(fast_path_aarch64.parse if is_aarch64 else parse, text.splitlines())
+    return Function(name, tuple(filter(None, understood)))
 
 
 def compiler_version(compiler: str) -> str:
@@ -162,7 +173,7 @@ def compiler_version(compiler: str) -> str:
 
 def build(compiler: str) -> Path:
     """Builds the library with `compiler` and returns its path."""
-    preset, library = BUILDS[compiler]
+    preset, library = (BUILDS | AARCH64_BUILDS)[compiler]
     for words in (("cmake", "--preset", preset), ("cmake", "--build", "--preset", preset)):
         step = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
         if step.returncode != 0:
@@ -174,10 +185,11 @@ def describe(compiler: str) -> str:
     """The lines of the golden file for one compiler."""
     library = build(compiler)
     heading = f"{compiler} {compiler_version(compiler)}"
-    lines = [f"{heading:<12}{'all':>6}{'hit':>6}" + "".join(f"{kind:>12}" for kind in MIX)]
+    width = max(12, len(heading))
+    lines = [f"{heading:<{width}}{'all':>6}{'hit':>6}" + "".join(f"{kind:>12}" for kind in MIX)]
     for name in FUNCTIONS:
         function = disassemble(library, name)
         path = function.hit_path()
         counts = "".join(f"{count:>12}" for count in mix(path).values())
-        lines.append(f"{name:<12}{len(function.instructions):>6}{len(path):>6}{counts}")
+        lines.append(f"{name:<{width}}{len(function.instructions):>6}{len(path):>6}{counts}")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Manual pages in the man macros, from plain text: how scripts/man-pages writes them."""
+"""Manual pages in the man macros, from plain text: a form of manual.py."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def page_date() -> str:
     return datetime.fromtimestamp(int(epoch), UTC).date().isoformat() if epoch else ""
 
 
-def heading(name: str, section: int, version: str) -> str:
-    title = f'{escaped(name.upper())} {section} "{page_date()}" "hakmem {version}" hakmem'
+def heading(page: str, number: int, version: str) -> str:
+    title = f'{escaped(page.upper())} {number} "{page_date()}" "hakmem {version}" hakmem'
     return f'.\\" Written by scripts/man-pages.\n.TH {title}\n.nh\n.ad l\n'
 
 
@@ -38,9 +38,31 @@ def name(what: str, sentence: str) -> str:
     return section("name", f"{escaped(what)} \\- {escaped(sentence)}\n")
 
 
-def tagged(tag: str, body: str) -> str:
+def subsection(title: str, body: str) -> str:
+    return f'.SS "{escaped(title)}"\n{body}'
+
+
+def usage(command: str, arguments: str) -> str:
+    return f".B {escaped(command)}\n{escaped(arguments)}\n"
+
+
+def declarations(include: str, functions: list[str]) -> str:
+    lines = "".join(f"{bold(function)}\n" for function in functions)
+    return f".nf\n{bold(f'#include {include}')}\n\n{lines}.fi\n"
+
+
+def described(declared: list[str], text: str) -> str:
+    """Declarations as terms; the first paragraph of the text belongs to them, others keep its indent.  The
+    fields of a struct come last."""
+    terms = "\n.TQ\n".join(bold(each.partition(" {")[0]) for each in declared)
+    fields = "".join(literal(each) for each in declared if "\n" in each)
+    body = prose(text).removeprefix(".PP\n") + fields
+    return f".TP\n{terms}\n" + body.replace(".PP\n", ".IP\n")
+
+
+def tagged(term: str, text: str) -> str:
     """A term, in bold, and what it is."""
-    return f".TP\n{bold(tag)}\n{body}"
+    return f".TP\n{bold(term)}\n{filled(text, '')}"
 
 
 def literal(text: str) -> str:

@@ -22,11 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import target
 from compiling import Compiler
 from preload import Report, clean_environment, json_stats_option, preload_environment, read_reports, served
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
+BUILD = ROOT / "build" / target.FOLDER
 DEFAULT_TIMEOUT_S = 120.0
 CXX_SUFFIXES = {".cc", ".cpp", ".cxx"}
 
@@ -57,6 +58,8 @@ def run_group(
     cwd: Path | None,
 ) -> Result:
     """Runs `cmd` in a process group of its own, so that a timeout ends all of its processes."""
+    if target.NAME:
+        return run_there(cmd, environment, timeout, stdin, cwd)
     process = subprocess.Popen(
         [str(word) for word in cmd],
         env=dict(environment),
@@ -77,10 +80,25 @@ def run_group(
     return Result(process.returncode, stdout, stderr)
 
 
+def run_there(
+    cmd: Command, environment: Mapping[str, str], timeout: float, stdin: str | None, cwd: Path | None
+) -> Result:
+    ended = target.run(cmd, environment, timeout, stdin, cwd)
+    if ended.returncode is None:
+        pytest.fail(f"{cmd[0]} ran past {timeout:g} s\nstdout: {ended.stdout}\nstderr: {ended.stderr}")
+    return Result(ended.returncode, ended.stdout, ended.stderr)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if reason := target.skipped(item.path):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
 def built(name: str) -> Path:
     path = BUILD / name
     if not path.exists():
-        pytest.fail(f"build/{name} is missing; run make", pytrace=False)
+        pytest.fail(f"{path.relative_to(ROOT)} is missing; run make", pytrace=False)
     return path
 
 
@@ -116,12 +134,12 @@ def fake_lib() -> Path:
 
 @pytest.fixture(scope="session")
 def cc() -> str:
-    return os.environ.get("CC", "gcc")
+    return os.environ.get("CC") or target.command_of("gcc")[0]
 
 
 @pytest.fixture(scope="session")
 def cxx() -> str:
-    return os.environ.get("CXX", "g++")
+    return os.environ.get("CXX") or target.command_of("g++")[0]
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +160,8 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
         keep = ["-fno-builtin"] if "clang" in driver else ["-fno-builtin", "-fno-allocation-dce"]
         words = [str(flag) for flag in flags]
         linked = [word for word in words if not word.startswith("-") or word.startswith(("-l", "-Wl,"))]
-        command = [driver, standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", "-U_FORTIFY_SOURCE", *keep]
+        fixed = [standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", "-U_FORTIFY_SOURCE"]
+        command = [*target.command_of(driver), *fixed, *keep]
         command += [f"-I{ROOT / 'include'}", *(word for word in words if word not in linked)]
         return make(path, "", *command, str(make(path, ".o", *command, "-c", str(path))), *linked)
 

@@ -146,6 +146,69 @@ HAK_EXPORT bool hak_owns(const void *pointer);
 HAK_EXPORT size_t malloc_object_size(const void *pointer);
 HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
 
+/* ---- heaps --------------------------------------------------------------------------------------
+ *
+ * A heap of the program's own, as mimalloc's heaps and jemalloc's arenas: its blocks lie in memory that no other heap's do, all of
+ * them can be freed at once, it can be given a limit, and the tool tells its figures by its name (`hakmem stat`, `why`,
+ * `export`).  Any thread may allocate in it, by the functions here, and any may free its blocks, by `free`; malloc and
+ * its relatives never use it.  Blocks of a heap keep to it: `realloc` moves them within it.
+ *
+ * In hardened mode these blocks have neither trailer nor quarantine; a double or an invalid free of one is found in
+ * every mode.  A heap that was destroyed must not be used again: that is reported as a misuse, as long as no other has
+ * taken its place. */
+typedef struct hak_heap hak_heap;
+
+/* A new heap; its name (up to 31 bytes are kept, copied) is what the tool shows; NULL: "heap N".  It is there until
+ * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record. */
+HAK_EXPORT hak_heap *hak_heap_new(const char *name);
+
+/* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures.  It is the same as
+ * long as the thread lives, and ends with it.  NULL and ENOMEM as above, or when the thread is ending. */
+HAK_EXPORT hak_heap *hak_heap_of_thread(void);
+
+/* The heap that was made by hak_heap_new and that a live block is in; NULL: it is in none of those. */
+HAK_EXPORT hak_heap *hak_heap_of(const void *block);
+
+/* As hak_malloc, hak_calloc, hak_aligned_alloc, with a block of this heap.  NULL and ENOMEM, too, when the heap's limit has no
+ * room for it.  Of a thread's heap: by that thread only; NULL and EPERM in another. */
+HAK_EXPORT void *hak_heap_malloc(hak_heap *heap, size_t size);
+HAK_EXPORT void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size);
+HAK_EXPORT void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size);
+
+/* As hak_realloc, and the block is this heap's afterwards, wherever it was before. */
+HAK_EXPORT void *hak_heap_realloc(hak_heap *heap, void *block, size_t size);
+
+/* What the tool shows it as: a name as of hak_heap_new; a number of the program's own, such as a tenant's (0 at first). */
+HAK_EXPORT void hak_heap_set_name(hak_heap *heap, const char *name);
+HAK_EXPORT void hak_heap_set_tag(hak_heap *heap, uint64_t tag);
+
+/* Refuses blocks that would bring the heap's live bytes, with what their sizes are rounded up to, above `bytes`; 0: no limit.  What
+ * lives already stays.  False and EINVAL for a thread's heap, whose memory other threads take over. */
+HAK_EXPORT bool hak_set_limit(hak_heap *heap, size_t bytes);
+
+/* Figures of a heap at this moment. */
+struct hak_figures {
+  uint64_t
+      live_bytes; /* in blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse */
+  uint64_t live_blocks; /* of a thread's heap 0: not counted */
+  uint64_t peak_bytes;  /* the most that live_bytes has been; of a thread's heap 0 */
+  uint64_t limit_bytes; /* 0: none */
+  uint64_t refusals;    /* requests that the limit has refused */
+  uint64_t allocations; /* blocks that it has given out so far; of a thread's heap 0 */
+  uint64_t tag;
+  char name[32];
+};
+/* Writes as many bytes of them as the caller's struct has (sizeof), so that later versions may add to it. */
+HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures,
+                                 size_t figures_bytes);
+
+/* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
+ * number of its blocks.  The heap may be used again.  False and EINVAL for a thread's heap. */
+HAK_EXPORT bool hak_heap_free_all(hak_heap *heap);
+
+/* The same, and the heap is gone.  NULL is allowed. */
+HAK_EXPORT bool hak_heap_destroy(hak_heap *heap);
+
 /* "major.minor.patch" of the library that is loaded, a constant string. */
 HAK_EXPORT const char *hak_version(void);
 

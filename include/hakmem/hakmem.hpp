@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers (C++11) and a memory resource (C++17).
+ * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers and an owner of a heap (C++11), memory
+ * resources over hakmem and over a heap (C++17).
  *
  * A program needs none of this: preloading or linking the library replaces `operator new`, and with it what
  * std::allocator and std::pmr::new_delete_resource() give.  Include this header
@@ -11,9 +12,13 @@
  *     std::vector<int, hakmem::allocator<int>> numbers;
  *     std::pmr::vector<int> others(hakmem::resource());
  *
+ *     hakmem::heap sessions("sessions");
+ *     hakmem::heap_resource resource(sessions);
+ *     std::pmr::vector<int> theirs(&resource);
+ *
  * Rules that hold for everything here:
- *  - no state: all allocators are equal, all resources are equal, and a block may be freed by any thread and through
- *    any of them;
+ *  - no state, but for heaps: all allocators are equal, all resources are equal, and a block may be freed by any thread and
+ *    through any of them;
  *  - sizes and alignments are in bytes; an alignment is a power of two, and any will do;
  *  - on failure the new handler is called and the request repeated, as by `operator new`; without a new handler
  *    std::bad_alloc is thrown, or the program aborted where it is compiled without exceptions. */
@@ -23,6 +28,7 @@
 #include <hakmem/hakmem.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
@@ -53,10 +59,18 @@ template <typename Exception>
 #endif
 }
 
-inline void *allocate(std::size_t bytes, std::size_t alignment) {
+/* Of no heap in particular when `heap` is NULL. */
+inline void *try_allocate(hak_heap *heap, std::size_t bytes, std::size_t alignment) noexcept {
+  if (is_beyond_malloc(bytes, alignment)) {
+    return heap != nullptr ? hak_heap_aligned_alloc(heap, alignment, bytes)
+                           : hak_aligned_alloc(alignment, bytes);
+  }
+  return heap != nullptr ? hak_heap_malloc(heap, bytes) : hak_malloc(bytes);
+}
+
+inline void *allocate(std::size_t bytes, std::size_t alignment, hak_heap *heap = nullptr) {
   for (;;) {
-    void *block = is_beyond_malloc(bytes, alignment) ? hak_aligned_alloc(alignment, bytes)
-                                                     : hak_malloc(bytes);
+    void *block = try_allocate(heap, bytes, alignment);
     if (block != nullptr) {
       return block;
     }
@@ -119,6 +133,74 @@ bool operator!=(const allocator<T> &, const allocator<U> &) noexcept {
   return false;
 }
 
+/* ---- heaps ----------------------------------------------------------------------------------- */
+
+/* Owns a heap of hak_heap_new: its blocks lie in memory of their own, can be freed at once, can have a limit, and the tool
+ * tells its figures by its name.  Any thread may allocate in it and free its blocks, by any function that frees
+ * hakmem's.  It can be moved; one that was moved from may only be destroyed or assigned to. */
+class heap {
+ public:
+  /* `name` is copied, up to 31 bytes; NULL: "heap N".  Throws std::bad_alloc without memory for its record. */
+  explicit heap(const char *name = nullptr) : handle_(hak_heap_new(name)) {
+    if (handle_ == nullptr) {
+      detail::fail<std::bad_alloc>();
+    }
+  }
+  /* Frees all of its blocks, which nobody may use any more: containers in it must be gone. */
+  ~heap() { hak_heap_destroy(handle_); }
+
+  heap(const heap &) = delete;
+  heap &operator=(const heap &) = delete;
+  heap(heap &&other) noexcept : handle_(other.release()) {}
+  heap &operator=(heap &&other) noexcept {
+    if (this != &other) {
+      hak_heap_destroy(handle_);
+      handle_ = other.release();
+    }
+    return *this;
+  }
+
+  /* A block, uninitialised.  On failure, of which a limit may be the cause, as everything here: the new handler, then
+   * std::bad_alloc. */
+  void *allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+    return detail::allocate(bytes, alignment, handle_);
+  }
+  /* The same; NULL on failure, and nothing is called. */
+  void *try_allocate(std::size_t bytes,
+                     std::size_t alignment = alignof(std::max_align_t)) noexcept {
+    return detail::try_allocate(handle_, bytes, alignment);
+  }
+  /* Gives one back, with the size and the alignment that it was asked for with. */
+  void deallocate(void *block, std::size_t bytes,
+                  std::size_t alignment = alignof(std::max_align_t)) noexcept {
+    detail::deallocate(block, bytes, alignment);
+  }
+
+  void set_name(const char *name) noexcept { hak_heap_set_name(handle_, name); }
+  void set_tag(std::uint64_t tag) noexcept { hak_heap_set_tag(handle_, tag); }
+  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit. */
+  void set_limit(std::size_t bytes) noexcept { hak_set_limit(handle_, bytes); }
+  hak_figures figures() const noexcept {
+    hak_figures now;
+    hak_heap_figures(handle_, &now, sizeof now);
+    return now;
+  }
+  /* Frees all of its blocks, which nobody may use any more; it may be used again. */
+  void free_all() noexcept { hak_heap_free_all(handle_); }
+
+  /* For the functions of hakmem.h; still owned. */
+  hak_heap *get() const noexcept { return handle_; }
+  /* No longer owned: the caller destroys it. */
+  hak_heap *release() noexcept {
+    hak_heap *const handle = handle_;
+    handle_ = nullptr;
+    return handle;
+  }
+
+ private:
+  hak_heap *handle_;
+};
+
 /* ---- std::pmr -------------------------------------------------------------------------------- */
 
 #if defined(HAKMEM_HAS_MEMORY_RESOURCE)
@@ -144,6 +226,35 @@ class memory_resource final : public std::pmr::memory_resource {
     return this == &other;
 #endif
   }
+};
+
+/* A heap as a std::pmr::memory_resource.  It does not own the heap, which must outlive all that was allocated here; it
+ * stays valid when the heap's owner is moved.  Resources of one heap are equal. */
+class heap_resource final : public std::pmr::memory_resource {
+ public:
+  explicit heap_resource(const heap &in) noexcept : handle_(in.get()) {}
+  explicit heap_resource(hak_heap *handle) noexcept : handle_(handle) {}
+  hak_heap *get() const noexcept { return handle_; }
+
+ private:
+  void *do_allocate(std::size_t bytes, std::size_t alignment) override {
+    return detail::allocate(bytes, alignment, handle_);
+  }
+
+  void do_deallocate(void *block, std::size_t bytes, std::size_t alignment) override {
+    detail::deallocate(block, bytes, alignment);
+  }
+
+  bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+#if defined(__cpp_rtti)
+    const auto *same = dynamic_cast<const heap_resource *>(&other);
+    return same != nullptr && same->handle_ == handle_;
+#else
+    return this == &other;
+#endif
+  }
+
+  hak_heap *handle_;
 };
 
 /* The same resource at every call.  It is never destroyed: containers in static storage may use it to the end.  To make

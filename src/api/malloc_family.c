@@ -5,6 +5,7 @@
 
 #include "config/options.h"
 #include "heap/ask.h"
+#include "heap/in_named.h"
 #include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -67,6 +68,16 @@ NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_byt
   return move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }
 
+NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_bytes, uint32_t site) {
+  bool is_checked = options.harden && heap_is_named_range(block);
+  if (is_checked && heap_resize(block, size)) return block;
+  if (!is_checked && heap_shrinks_in_place(size, usable_bytes))
+    return sampling_note_kept(block, size);
+  bool may_resize = !is_checked && is_range(usable_bytes) && is_range(size);
+  if (may_resize && heap_resize(block, size)) return block;
+  return heap_named_move(block, size, size < usable_bytes ? size : usable_bytes, site);
+}
+
 /* What is no block at all (and was reported) stays what it is. */
 COLD static void *realloc_other(void *block, size_t size, enum block_kind kind) {
   if (kind == BLOCK_FOREIGN) return os_libc_malloc()->realloc(block, size);
@@ -84,6 +95,7 @@ RESIDENT void *family_realloc(void *block, size_t size, uint32_t site) {
   size_t usable_bytes;
   enum block_kind kind = heap_ask(block, "realloc", &usable_bytes);
   if (UNLIKELY(kind == BLOCK_SAMPLE)) return realloc_sample(block, size, usable_bytes, site);
+  if (UNLIKELY(kind == BLOCK_NAMED)) return realloc_named(block, size, usable_bytes, site);
   if (UNLIKELY(kind != BLOCK_OWN)) return realloc_other(block, size, kind);
   bool is_noted = options.harden; /* the size that was asked for is known, and changes */
   if (UNLIKELY(is_noted)) heap_become_mallocs(block);

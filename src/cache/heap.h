@@ -27,8 +27,9 @@ struct range_magazines; /* large/range_magazine.h */
 
 /* What makes a heap's tag one that matches nothing (cache/divert.h); the only value that may be written to `poke`. */
 enum { HEAP_POKE = 0xFF };
-_Static_assert(HEAP_POKE - (CLASS_COUNT - 1) >= SLAB_CLASS_COUNT,
-               "no own entry of the owner map looks like a slab class's to a tag that was poked");
+_Static_assert(HEAP_POKE - (CLASS_COUNT - 1) >= SLAB_CLASS_COUNT &&
+                   HEAP_POKE - MAP_CLASS_NAMED_RANGE >= SLAB_CLASS_COUNT,
+               "no entry of the owner map looks like a slab class's to a tag that was poked");
 
 struct heap {
   /* The fast paths' part: the tag of our entries in the owner map, as free asks for it.  Another thread makes it one that
@@ -57,15 +58,16 @@ struct heap {
   int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
   struct range_magazines *ranges; /* of Large classes; NULL until the first free */
-  struct quarantine *quarantine; /* in hardened mode; NULL until the first free */
-  uint64_t next_flush_ms;        /* when its own idle caches are checked again */
-  uint64_t next_scan_ms;         /* when free pages in its own slabs are (slab/pages.h) */
-  bool has_waiting_pages;        /* that scan left some */
-  ATOMIC(bool) is_called;        /* by a round: it comes here next, and empties its magazines */
-  ATOMIC(uint64_t) settled;      /* slow paths until which it is not called again */
+  struct quarantine *quarantine;  /* in hardened mode; NULL until the first free */
+  uint64_t next_flush_ms;         /* when its own idle caches are checked again */
+  uint64_t next_scan_ms;          /* when free pages in its own slabs are (slab/pages.h) */
+  bool has_waiting_pages;         /* that scan left some */
+  ATOMIC(bool) is_called;         /* by a round: it comes here next, and empties its magazines */
+  ATOMIC(uint64_t) settled;       /* slow paths until which it is not called again */
   ATOMIC(uint32_t)
   taken_in; /* cache/parked.c: by which of a line of forked children it was taken over */
   struct heap *next_parked; /* under the lock of the list of heaps */
+  struct hak_heap *named;   /* the record of its name (named/named_heap.h); NULL: it has none */
   struct guard_sampler guard_sampler;
 
   struct owner owner;

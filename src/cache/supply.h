@@ -4,8 +4,8 @@
 
 #include "cache/heap.h"
 
-/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine. */
-enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_ALL = 7 };
+/* What climbs: a heap's magazine, a new thread that the starter heap serves, a quarantine; a named heap. */
+enum { FOR_MAGAZINE = 1, FOR_STARTER = 2, FOR_HARDENED = 4, FOR_NAMED = 8, FOR_ALL = 15 };
 
 /* What a rung's hits count as, beside its own counter. */
 enum supply_kind {

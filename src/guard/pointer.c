@@ -36,14 +36,15 @@ bool pointer_is_libc_block(uintptr_t address) {
 }
 
 struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_t block_bytes) {
-  unsigned class = map_entry_is_sampled(entry) ? map_sampled_class(entry) : entry & MAP_CLASS_MASK;
-  bool is_big = class == MAP_CLASS_BIG;
+  bool is_slab = map_slab_class(entry) < SLAB_CLASS_COUNT, is_named = map_entry_is_named(entry);
+  unsigned class = is_slab ? map_slab_class(entry) : entry & MAP_CLASS_MASK;
+  bool is_big = class == MAP_CLASS_BIG || class == MAP_CLASS_NAMED_RANGE;
   return (struct block_description){
       .base = block,
       .block_bytes = block_bytes,
       .tier = is_big ? "big" : class_tier_name(class),
       .class_number = is_big ? 0 : class,
-      .thread_id = owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
+      .thread_id = is_named ? 0 : owner_thread_id(owner_of_tag(entry & ~MAP_CLASS_MASK)),
   };
 }
 
@@ -64,17 +65,26 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   }
   uint32_t entry = load_relaxed(&window.owner_map[first]);
   unsigned class = entry & MAP_CLASS_MASK;
-  size_t block_bytes =
-      class == MAP_CLASS_BIG ? size_of_granules(range_info(first)->granules) : class_bytes(class);
+  bool is_big = class == MAP_CLASS_BIG || class == MAP_CLASS_NAMED_RANGE;
+  size_t block_bytes = is_big ? size_of_granules(range_info(first)->granules) : class_bytes(class);
   struct block_description block = pointer_describe(range_block(first), entry, block_bytes);
   report_no_block(verb, address, &block);
+}
+
+/* In a program with one linked in, and one preloaded.  Known of those that come later in the search order. */
+static bool is_of_another_hakmem(uintptr_t address) {
+  bool (*owns)(const void *);
+  *(void **)&owns = os_next_symbol("hak_owns");
+  return owns && owns((const void *)address);
 }
 
 void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
   if (!is_in_window(address)) {
-    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0},
-                  "neither hakmem's nor libc's");
+    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0}, "%s",
+                  is_of_another_hakmem(address)
+                      ? "a block of another hakmem in this process (hakmem doctor PID names both)"
+                      : "neither hakmem's nor libc's");
     return;
   }
   bool is_mapped = granule < load_relaxed(&window.granule_count);

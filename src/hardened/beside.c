@@ -119,7 +119,7 @@ static void check_slot(uintptr_t begin, uintptr_t freed) {
   if (granule % GRANULES_PER_CHUNK >= SLOTS_PER_SUPERSLAB) return;                    /* likewise */
   uint32_t entry = load_relaxed(&window.owner_map[granule]);
   struct zeros zeros = {begin, begin + BESIDE_BYTES, 0, 0};
-  bool is_slab = map_entry_is_live(entry);
+  bool is_slab = map_entry_is_live(entry) && (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT;
   if (is_slab ? !find_in_slab(&zeros, entry, begin < freed) : !is_untouched(granule)) return;
   if (LIKELY(wide_are_zero(zeros.begin, zeros.end))) return;
   if (load_relaxed(&window.owner_map[granule]) != entry) return;

@@ -34,8 +34,8 @@ static bool was_just_freed(uint32_t entry, const void *block) {
 }
 
 size_t heap_range_made_bytes(uintptr_t block, uint32_t entry) {
-  return entry == MAP_ENTRY_BIG_LIVE ? big_usable_bytes(block)
-                                     : class_bytes(entry & MAP_CLASS_MASK);
+  bool is_big = entry == MAP_ENTRY_BIG_LIVE || map_entry_is_named(entry);
+  return is_big ? big_usable_bytes(block) : class_bytes(entry & MAP_CLASS_MASK);
 }
 
 /* The program may have what a hard limit counts. */
@@ -50,8 +50,23 @@ static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
 NOINLINE static enum block_kind ask_sampled(uintptr_t address, uint32_t entry, const char *verb,
                                             size_t *usable_bytes) {
   if (!sampled_slabs_has(address)) return no_block(verb, address);
-  *usable_bytes = class_bytes(map_sampled_class(entry));
+  *usable_bytes = class_bytes(map_slab_class(entry));
   return BLOCK_SAMPLE;
+}
+
+NOINLINE static enum block_kind ask_named(uintptr_t address, uint32_t entry, const char *verb,
+                                          size_t *usable_bytes) {
+  unsigned class = map_slab_class(entry);
+  if (class < SLAB_CLASS_COUNT) {
+    *usable_bytes = class_bytes(class);
+    if (slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK) return BLOCK_NONE;
+  } else if (options.harden) {
+    if (!checked_ask(address, entry, verb, usable_bytes)) return BLOCK_NONE;
+  } else {
+    if (!range_block_begins_at(address)) return no_block(verb, address);
+    *usable_bytes = range_usable_bytes(address, entry);
+  }
+  return BLOCK_NAMED;
 }
 
 RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes) {
@@ -60,6 +75,7 @@ RESIDENT enum block_kind heap_ask(const void *block, const char *verb, size_t *u
   uint32_t entry = owner_map_entry(address);
   unsigned class = entry & MAP_CLASS_MASK;
   if (UNLIKELY(!map_entry_is_live(entry))) return no_block(verb, address);
+  if (UNLIKELY(map_entry_is_named(entry))) return ask_named(address, entry, verb, usable_bytes);
   if (UNLIKELY(options.harden))
     return checked_ask(address, entry, verb, usable_bytes) ? BLOCK_OWN : BLOCK_NONE;
   if (UNLIKELY(was_just_freed(entry, block))) return no_block(verb, address);

@@ -7,8 +7,8 @@
 
 /* What begins at an address: nothing (reported; `verb` is what the program tried), a block of the C library's own
  * malloc, or a live block of ours: then also the bytes that may be used there.  Of those in slabs it is told which is a sample of a
- * heap profile. */
-enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN, BLOCK_SAMPLE };
+ * heap profile, and of all which is a named heap's. */
+enum block_kind { BLOCK_NONE, BLOCK_FOREIGN, BLOCK_OWN, BLOCK_SAMPLE, BLOCK_NAMED };
 enum block_kind heap_ask(const void *block, const char *verb, size_t *usable_bytes);
 
 /* The same of an own block in a slab of one slot, by the maps alone; false where the above is to tell. */

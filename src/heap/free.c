@@ -10,6 +10,7 @@
 #include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "hardened/checked.h"
+#include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -173,6 +174,10 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     reclaim_when_due(heap_of_thread);
     return;
   }
+  if (UNLIKELY(map_entry_is_named(entry))) {
+    heap_named_free(block, entry);
+    return;
+  }
   bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;
   if (LIKELY(!options.harden && !is_range)) {
     free_block(entry, block);
@@ -204,8 +209,15 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
+static bool keep_in_named(void *block, uint32_t entry) {
+  if (!map_entry_is_named(entry)) return false;
+  heap_named_free(block, entry);
+  return true;
+}
+
 /* A program whose requests all come from its magazines takes no other way by here. */
 RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void *block) {
+  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return keep_in_named(block, entry);
   uint64_t now_ms = os_now_coarse_ms();
   if (!keep_large(heap, entry, block, now_ms)) return false;
   if (UNLIKELY(reclaim_is_due(now_ms))) reclaim_when_due(heap);

@@ -12,6 +12,7 @@
 #include "large/range_magazine.h"
 #include "map/huge.h"
 #include "map/metadata.h"
+#include "named/named_heap.h"
 #include "os/lock.h"
 #include "pool/arena.h"
 #include "pool/slab_pool.h"
@@ -104,6 +105,13 @@ RESIDENT struct heap *heap_borrow(void) {
 
 /* ---- a thread -------------------------------------------------------------------------------------------- */
 
+/* The heap has another thread from now on, or none. */
+INLINE void forget_name(struct heap *heap) {
+  if (LIKELY(!heap->named)) return;
+  named_drop(heap->named);
+  heap->named = NULL;
+}
+
 RESIDENT struct heap *heap_of_this_thread(void) {
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_is_real(heap))) return heap;
@@ -112,6 +120,7 @@ RESIDENT struct heap *heap_of_this_thread(void) {
   heap = heap_borrow();
   if (!heap) return NULL;
   heap->exit_round = 0;
+  forget_name(heap); /* in a forked child: of the thread that it was lost with */
   /* 0 tells a reader enough of the first thread, and saves every small process a question. */
   if (os_is_multi_threaded()) store_relaxed(&heap->owner.thread_id, thread_number());
   helper_note_thread();
@@ -130,6 +139,7 @@ RESIDENT static void end_of_thread(void *argument) {
   }
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
   store_relaxed(&heap->owner.thread_id, 0);
+  forget_name(heap);
   caches_park(heap);
   helper_note_thread_end();
 }
@@ -166,6 +176,7 @@ static void after_fork_in_child(void) {
   slab_pool_after_fork();
   sampled_slabs_after_fork();
   range_magazines_after_fork();
+  named_after_fork();
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

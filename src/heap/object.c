@@ -27,14 +27,12 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   if (slots_before >= SLAB_SLOTS_MAX || slots_before > granule_of(address) % GRANULES_PER_CHUNK)
     return OBJECT_UNKNOWN;
   const struct slab *slab = slot - slots_before;
-  bool is_sampled = map_entry_is_sampled(object->entry);
-  const struct slab_shape *shape =
-      &slab_shapes[is_sampled ? map_sampled_class(object->entry) : object->entry & MAP_CLASS_MASK];
+  const struct slab_shape *shape = &slab_shapes[map_slab_class(object->entry)];
   uint32_t offset = (uint32_t)(address - slab->base), index = offset / shape->block_bytes;
   if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
-  if (!options.harden) return OBJECT_LIVE;
+  if (!options.harden || map_entry_is_named(object->entry)) return OBJECT_LIVE;
   return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE
                                                                               : OBJECT_NONE;
 }
@@ -50,7 +48,7 @@ static enum object_kind find_in_ranges(uintptr_t address, bool is_hurried, struc
   if (!map_entry_is_live(object->entry)) return OBJECT_NONE;
   if (options.harden)
     object->bytes = checked_range_block(first, !is_hurried);
-  else if (object->entry != MAP_ENTRY_BIG_LIVE)
+  else if (object->entry != MAP_ENTRY_BIG_LIVE && !map_entry_is_named(object->entry))
     object->bytes = class_bytes(object->entry & MAP_CLASS_MASK);
   return OBJECT_LIVE;
 }
@@ -66,8 +64,7 @@ INLINE enum object_kind find_in_window(uintptr_t address, bool is_hurried, struc
   if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) return OBJECT_UNKNOWN;
   object->entry = load_relaxed(&window.owner_map[granule]);
   bool is_slab =
-      map_entry_is_live(object->entry) &&
-      ((object->entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT || map_entry_is_sampled(object->entry));
+      map_entry_is_live(object->entry) && map_slab_class(object->entry) < SLAB_CLASS_COUNT;
   return LIKELY(is_slab) ? find_in_slab(address, object)
                          : find_elsewhere(address, is_hurried, object);
 }

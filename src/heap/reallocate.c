@@ -6,6 +6,7 @@
 #include "heap/sampling.h"
 #include "large/big.h"
 #include "large/resize.h"
+#include "named/named_ranges.h"
 #include "profile/recording.h"
 
 static bool resize_checked(struct heap *heap, void *block, size_t size) {
@@ -19,8 +20,14 @@ static bool resize_checked(struct heap *heap, void *block, size_t size) {
 bool heap_resize(void *block, size_t size) {
   if (!is_in_window((uintptr_t)block)) return false; /* a guarded one */
   struct heap *heap = heap_of_this_thread();
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  bool is_named = map_entry_is_named(entry);
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
-  if (!resize_in_place((uintptr_t)block, size, heap_counters(heap))) return false;
+  bool is_resized =
+      UNLIKELY(is_named)
+          ? named_ranges_resize(named_of_entry(entry), (uintptr_t)block, size, heap_counters(heap))
+          : resize_in_place((uintptr_t)block, size, heap_counters(heap));
+  if (!is_resized) return false;
   sampling_note_resized(heap, block, size);
   return true;
 }

@@ -51,10 +51,20 @@ static unsigned class_of_plain(const struct allocation *allocation) {
              : class_of_aligned(allocation->size, allocation->alignment);
 }
 
+static unsigned class_of_named(const struct allocation *allocation) {
+  unsigned class = class_of_plain(allocation);
+  bool is_range =
+      class >= SLAB_CLASS_COUNT || (options.harden && allocation->size > STEPPED_MAX_BYTES);
+  return is_range ? MAP_CLASS_BIG : class;
+}
+
 /* What the block takes, and its class: as the census counts it. */
 static unsigned class_of(const struct allocation *allocation, uint64_t *block_bytes) {
-  unsigned class =
-      UNLIKELY(options.harden) ? class_of_hardened(allocation) : class_of_plain(allocation);
+  unsigned class;
+  if (UNLIKELY(allocation->is_named))
+    class = class_of_named(allocation);
+  else
+    class = UNLIKELY(options.harden) ? class_of_hardened(allocation) : class_of_plain(allocation);
   bool is_big = class == MAP_CLASS_BIG;
   *block_bytes = is_big ? big_good_bytes(allocation->size) : class_bytes(class);
   return class;
@@ -119,6 +129,13 @@ bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
   return false;
 }
 
+bool sampling_counts_named(struct heap *heap, const struct allocation *allocation) {
+  if (UNLIKELY(heap->sampler.countdown != 0) && !heap->sampler.unlooked) sampling_look(heap);
+  if (LIKELY(!heap->sampler.countdown)) return false;
+  class_figures_need(heap);
+  return counts_one(heap, allocation);
+}
+
 int sampling_throw_coins(struct heap *heap) { return samples_throw_coins(&heap->sampler.random); }
 
 void *sampling_take(struct heap *heap, const struct allocation *allocation) {
@@ -133,7 +150,8 @@ void *sampling_take(struct heap *heap, const struct allocation *allocation) {
 /* What a sample is found by when it is freed: realloc may move a Big block in its first page. */
 static uintptr_t address_of(const void *block) {
   uintptr_t address = (uintptr_t)block;
-  bool is_in_slab = map_entry_is_sampled(owner_map_entry(address)) || options.harden;
+  uint32_t entry = owner_map_entry(address);
+  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT || options.harden;
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 
@@ -141,8 +159,10 @@ static uintptr_t address_of(const void *block) {
  * one, or what malloc(0) gives in hardened mode: they lie outside, and no free of theirs asks. */
 static bool is_found_again(const void *block) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
+  bool is_named = map_entry_is_named(entry);
   if (options.harden) return is_in_window((uintptr_t)block);
-  if (map_entry_is_sampled(entry)) return true;
+  if (map_entry_is_sampled(entry) || (is_named && map_slab_class(entry) < SLAB_CLASS_COUNT))
+    return true;
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT) return false;
   range_info(granule_of((uintptr_t)block))->is_sampled = true;
   return true;

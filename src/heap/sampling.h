@@ -29,6 +29,8 @@ void sampling_purge(struct heap *heap);
 
 /* Counts a request; true when its block is to be a sample. */
 bool sampling_counts(struct heap *heap, const struct allocation *allocation);
+/* The same of a named heap's, which no magazine serves. */
+bool sampling_counts_named(struct heap *heap, const struct allocation *allocation);
 /* First of all: whether the sample is to be kept (samples_throw_coins in profile/samples.h).  One that is not counts for its site,
  * and its block is as any other. */
 int sampling_throw_coins(struct heap *heap);

@@ -23,11 +23,12 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */
 static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
                       size_t usable_bytes) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  if (UNLIKELY(map_entry_is_named(entry))) return size <= usable_bytes;
   bool is_guarded = !is_in_window((uintptr_t)block);
   if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
-  uint32_t entry = owner_map_entry((uintptr_t)block);
   if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))
     usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
   return usable_bytes == usable_bytes_for(size, alignment) ||

@@ -70,7 +70,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
   store_relaxed(&info->site, request->site);
   info->end = density_end_of(request->bytes);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
-  if (large_is_big(request->bytes, request->alignment_bytes))
+  if (large_is_big(request->bytes, request->alignment_bytes) || request->is_plain_big)
     big_note_taken(granule, request->bytes, counters);
   else
     note_taken(granule, request->tag, counters);

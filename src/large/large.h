@@ -20,6 +20,7 @@ struct large_request {
   unsigned home; /* of the arenas to look in first */
   enum range_source source;
   struct range_magazines *magazines; /* of the heap; NULL: it has none */
+  bool is_plain_big;                 /* whatever its size: a Big block, of no heap */
   bool is_zero;                      /* out: the block reads as zero */
   unsigned refilled;                 /* out: ranges that were taken, with those for the magazines */
 };

@@ -3,10 +3,14 @@
 #include "large/big.h"
 #include "large/large.h"
 
-static bool is_big(uint32_t entry) { return entry == MAP_ENTRY_BIG_LIVE; }
+/* All of a named heap count as Big. */
+static bool is_big(uint32_t entry) {
+  return entry == MAP_ENTRY_BIG_LIVE || map_entry_is_named(entry);
+}
 
 /* The same owner's, in the class of the new size; a Big block's is no heap's (src/map/window.h). */
 static uint32_t entry_for(uint32_t entry, size_t size) {
+  if (map_entry_is_named(entry)) return entry;
   if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;
   return (entry & ~MAP_CLASS_MASK) | large_class_of_size(size);
 }

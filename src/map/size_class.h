@@ -38,7 +38,7 @@ enum {
 };
 
 /* Indexed by (size + 7) / 8 for sizes up to TINY_MAX_BYTES. */
-extern const uint8_t tiny_class_table[TINY_TABLE_ENTRIES];
+extern const uint8_t tiny_class_table[TINY_TABLE_ENTRIES] NEAR;
 /* Block size of each class. */
 extern const uint32_t class_block_bytes[CLASS_COUNT];
 

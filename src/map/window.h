@@ -30,9 +30,17 @@
 
 /* Classes in the owner map beyond the magazines' ones. */
 enum {
-  MAP_CLASS_SAMPLED = 0x80, /* and a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
-  MAP_CLASS_BIG = 0xF0      /* head of a Big block */
+  MAP_CLASS_NAMED = 0x40,       /* and a slab class: a slab of a named heap (named/named_heap.h) */
+  MAP_CLASS_NAMED_RANGE = 0x7E, /* head of a Large or Big block of one */
+  MAP_CLASS_SAMPLED =
+      0x80,             /* and a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
+  MAP_CLASS_BIG = 0xF0, /* head of a Big block */
+  MAP_SLAB_CLASS_MASK = 0x3F
 };
+_Static_assert((MAP_CLASS_NAMED_RANGE & MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT &&
+                   (MAP_CLASS_BIG & MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT &&
+                   (unsigned)CLASS_COUNT <= (unsigned)MAP_CLASS_NAMED,
+               "those bits tell whether a live entry is a slab's");
 
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
@@ -42,12 +50,17 @@ enum {
 /* Live blocks have a tag; what is free, or never was, has none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
 
-/* A slab of sampled blocks, and the class that they have; SLAB_CLASS_COUNT or more of any other entry. */
-INLINE unsigned map_sampled_class(uint32_t entry) {
-  return (entry & MAP_CLASS_MASK) - (unsigned)MAP_CLASS_SAMPLED;
-}
+/* The class of the blocks of a slab, whatever it is for; SLAB_CLASS_COUNT or more of another live entry. */
+INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
+
 INLINE bool map_entry_is_sampled(uint32_t entry) {
-  return map_sampled_class(entry) < SLAB_CLASS_COUNT && map_entry_is_live(entry);
+  return (entry & MAP_CLASS_MASK) - (unsigned)MAP_CLASS_SAMPLED < SLAB_CLASS_COUNT &&
+         map_entry_is_live(entry);
+}
+/* A live block, or a slab, of a named heap: its number is in the tag's place. */
+INLINE bool map_entry_is_named(uint32_t entry) {
+  return (entry & MAP_CLASS_MASK & ~(unsigned)MAP_SLAB_CLASS_MASK) == MAP_CLASS_NAMED &&
+         map_entry_is_live(entry);
 }
 
 struct window {
@@ -59,7 +72,7 @@ struct window {
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
 };
 
-extern struct window window;
+extern struct window window NEAR;
 
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);

@@ -1,4 +1,5 @@
 #include "hakmem/hakmem.h"
+#include "observe/report_heaps.h"
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "observe/stats_block.h"
@@ -72,6 +73,7 @@ void report_as_text(struct text *text) {
   write_memory(&writer, &snapshot);
   write_totals(&writer, &snapshot);
   text_classes(text, &snapshot);
+  report_heaps_as_text(text);
   text_string(text, "counters\n");
   write_counters(&writer, &snapshot);
 }
@@ -112,5 +114,7 @@ void report_as_json(struct text *text) {
   text_string(text, ",\"classes\":[");
   for (unsigned class = 0; class < CLASS_COUNT; class ++)
     json_class(text, class, snapshot.class_counters[class]);
-  text_string(text, "]}");
+  text_string(text, "],\"heaps\":");
+  report_heaps_as_json(text);
+  text_char(text, '}');
 }

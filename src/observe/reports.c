@@ -77,9 +77,22 @@ static void report_and_mark(const char *pattern) {
   if (descriptor >= 0) os_close(descriptor);
 }
 
+/* Another's malloc serves the process, a second hakmem's perhaps: an empty report would replace its own. */
+static bool is_idle_beside_another(void) {
+  struct snapshot snapshot;
+  if (os_symbol_is_ours("malloc")) return false;
+  snapshot_take(&snapshot);
+  const uint64_t *counters = snapshot.counters;
+  return !(counters[COUNT_refilled_blocks] | counters[COUNT_large_allocs] |
+           counters[COUNT_big_allocs]);
+}
+
 static void report_stats(const char *how) {
   if (!how[0] || scan_equals(how, "0")) return;
-  if (scan_equals(how, "1") || scan_equals(how, "text"))
+  if (is_idle_beside_another())
+    report_line("no report: malloc is another's in process %u, and nothing came to this hakmem",
+                os_process_id());
+  else if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))
     report_to_descriptor(report_as_json, exit_descriptor);

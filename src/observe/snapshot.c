@@ -1,6 +1,7 @@
 #include "observe/snapshot.h"
 
 #include "cache/heap.h"
+#include "named/named_heap.h"
 #include "pool/range.h"
 #include "pool/slab_pool.h"
 
@@ -25,6 +26,10 @@ static void add_owners(struct snapshot *snapshot) {
     add_counters(snapshot, &owner->counters);
     add_class_counters(snapshot, heap_of_owner(owner));
     bytes_out += load_relaxed(&owner->bytes_out);
+  }
+  for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+    add_counters(snapshot, &heap->owner.counters);
+    bytes_out += load_relaxed(&heap->owner.bytes_out);
   }
   snapshot->slab_bytes_out = bytes_out > 0 ? (uint64_t)bytes_out : 0;
 }

@@ -8,6 +8,7 @@
 #include "guard/guarded.h"
 #include "hakmem/hakmem.h"
 #include "large/range_magazine.h"
+#include "named/named_heap.h"
 #include "pool/range_record.h"
 #include "profile/samples.h"
 #include "profile/sites.h"
@@ -89,6 +90,7 @@ KEPT_IN_CORE static const struct stats_entry entries[] = {
 static const struct stats_root roots[] = {
     {"window", &window},
     {"owners", &all_owners},
+    {"named_heaps", &all_named_heaps},
     {"stray_counters", &stray_counters},
     {"totals", &totals},
     {"class_bytes", class_block_bytes},

@@ -97,10 +97,12 @@ RESIDENT void lock_give(struct lock *lock) {
   if (os_is_multi_threaded()) word_give(&lock->word);
 }
 
-bool lock_reset_in_child(struct lock *lock) {
-  uint32_t holder = load_relaxed(&lock->word) & WORD_HOLDER_MASK;
+bool word_reset_in_child(ATOMIC(uint32_t) *word) {
+  uint32_t holder = load_relaxed(word) & WORD_HOLDER_MASK;
   bool is_own = holder && holder == number_before_fork;
   if (!holder) return false;
-  store_relaxed(&lock->word, is_own && os_is_multi_threaded() ? thread_number() : 0);
+  store_relaxed(word, is_own && os_is_multi_threaded() ? thread_number() : 0);
   return !is_own;
 }
+
+bool lock_reset_in_child(struct lock *lock) { return word_reset_in_child(&lock->word); }

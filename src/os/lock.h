@@ -35,6 +35,9 @@ INLINE bool word_try(ATOMIC(uint32_t) *word, uint32_t holder) {
 void word_wait(ATOMIC(uint32_t) *word);
 /* What holds our number. */
 void word_give(ATOMIC(uint32_t) *word);
+/* In a forked child, while it has one thread, which has forgotten its number: free, unless this thread holds it, as a signal
+ * handler that interrupted it there has forked.  True when a thread held it that did not come along. */
+bool word_reset_in_child(ATOMIC(uint32_t) *word);
 
 /* A thread waits for itself: says so, and ends the process (report/report.c).  Not in programs that have this layer alone. */
 NORETURN void report_endless_wait(void) WEAK;
@@ -43,6 +46,7 @@ NORETURN void report_endless_wait(void) WEAK;
  * of the many, so that they need no page of initial values. */
 enum lock_rank {
   LOCK_RANK_RANGES,
+  LOCK_RANK_NAMED,
   LOCK_RANK_HEAPS,
   LOCK_RANK_LOST,
   LOCK_RANK_ROUND,

@@ -25,7 +25,7 @@ static uintptr_t instruction_of(const ucontext_t *context) {
 /* The kernel's record of the fault among the extra ones of the context, each with a magic number. */
 static enum os_access access_of(const ucontext_t *context) {
   enum { SYNDROME_IS_WRITE = 1 << 6 };
-  const unsigned char *at = context->uc_mcontext.__reserved;
+  const unsigned char *at = (const unsigned char *)context->uc_mcontext.__reserved;
   const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
   uint32_t head[2]; /* magic, bytes */
   for (; at + 16 <= end; at += head[1]) {

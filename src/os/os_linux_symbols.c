@@ -37,7 +37,10 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
 /* Weak: a fully static program has no dynamic linker, and no other malloc either. */
 extern void *dlsym(void *restrict handle, const char *restrict name) WEAK;
 
-RESIDENT void *os_next_symbol(const char *name) { return &dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+RESIDENT void *os_next_symbol(const char *name) {
+  KEEP_ERRNO();
+  return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
+}
 
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
@@ -49,7 +52,6 @@ const struct os_libc_malloc *os_libc_malloc(void) {
   static struct os_libc_malloc found;
   static ATOMIC(bool) is_found; /* release after, acquire before: the members are there */
   if (!load_acquire(&is_found)) {
-    KEEP_ERRNO();
     struct os_libc_malloc next;
     *(void **)&next.free = os_next_symbol("free");
     *(void **)&next.realloc = os_next_symbol("realloc");

@@ -88,8 +88,9 @@ INLINE void purge_wake_helper(void) {
 
 INLINE void purge_want(void) {
   uint32_t none = PURGE_NONE;
-  /* The load keeps the shared line clean. */
-  if (LIKELY(load_relaxed(&purge_state) != PURGE_NONE)) return;
+  /* The load keeps the shared line clean.  seq: after what was freed can be found; pairs with the store of NONE in run_round,
+   * which comes before it looks.  Relaxed, aarch64 would read the state first, and a last free might wait for the next one. */
+  if (LIKELY(load_seq(&purge_state) != PURGE_NONE)) return;
   if (cas_strong_seq(&purge_state, &none, PURGE_WANTED)) purge_wake_helper();
 }
 

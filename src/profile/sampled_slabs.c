@@ -99,8 +99,8 @@ static void *take_from_open(unsigned class) {
 
 static bool another_has_free(const struct slab *slab) {
   for (unsigned index = 0; index < OPEN_SLABS; index++) {
-    /* acquire: its record; pairs with open_slab. */
-    const struct slab *here = load_acquire(&open_slabs[slab->class][index]);
+    /* seq: after enter, as above, so that nobody releases it meanwhile; and acquire: its record, pairs with open_slab. */
+    const struct slab *here = load_seq(&open_slabs[slab->class][index]);
     if (here && here != slab && has_free(here)) return true;
   }
   return false;

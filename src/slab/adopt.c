@@ -84,11 +84,11 @@ RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owne
 enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
-RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
+/* From `begin` on. */
+LONG_LIVED NOINLINE static struct slab *adopt_next(struct owner *owner, unsigned class,
+                                                   struct owner *begin) {
   uint64_t bit = UINT64_C(1) << class;
-  /* acquire: the owner, as owners_first; pairs with the exchange below. */
-  struct owner *begin = load_acquire(&next_ended[class]);
-  if (!begin && !(load_relaxed(&orphan_mask) & bit)) return NULL; /* a hint: late is soon enough */
+  if (owner_is_named(owner)) return NULL;
   /* seq: cleared before we scan; a thread that parks or queues afterwards sets it again. */
   if (!begin) fetch_and_seq(&orphan_mask, ~bit);
   struct slab *slab = NULL;
@@ -103,6 +103,13 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
   /* A thread that finds that another has gone on meanwhile leaves it to that one. */
   cas_strong_acq_rel(&next_ended[class], &begin, slab ? last : ended);
   return slab;
+}
+
+RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
+  /* acquire: the owner, as owners_first; pairs with the exchange above. */
+  struct owner *begin = load_acquire(&next_ended[class]);
+  bool is_in_vain = !begin && !(load_relaxed(&orphan_mask) >> class & 1); /* late is soon enough */
+  return LIKELY(is_in_vain) ? NULL : adopt_next(owner, class, begin);
 }
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
@@ -149,6 +156,7 @@ static struct slab *choose_queued(const struct wish *wish) {
 /* The conditions on the candidate, cheapest first. */
 static bool may_adopt(const struct wish *wish) {
   struct owner *candidate = wish->candidate;
+  if (owner_is_named(wish->owner)) return false;
   if (load_relaxed(&candidate->pending_count[wish->class]) <= options.route_p_min_slabs)
     return is_blocked(wish, COUNT_route_p_blocked_few);
   if (!has_idled(candidate, wish->now_ns, options.route_p_idle_us * 1000))

@@ -51,7 +51,7 @@ INLINE void bin_loses_slab(struct bin *bin) {
 
 struct owner {
   /* Constant. */
-  uint32_t tag; /* number << MAP_TAG_SHIFT */
+  uint32_t tag; /* number << MAP_TAG_SHIFT; of a named heap | MAP_CLASS_NAMED */
   uint32_t number;
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
@@ -86,6 +86,9 @@ enum latch {
   LATCH_FORKING = 0x3ffffffe,  /* held by the owner's thread, around a fork */
   LATCH_OWN = WORD_HOLDER_MASK /* held by the owner's thread: all others only try */
 };
+
+/* A named heap's (named/named_heap.h): all blocks of its slabs are to be its own, so it adopts none. */
+INLINE bool owner_is_named(const struct owner *owner) { return owner->tag & MAP_CLASS_MASK; }
 
 /* For everybody else: to adopt, to borrow, to sweep. */
 INLINE bool latch_try(struct owner *owner) {
@@ -162,7 +165,7 @@ struct owner *owner_of_tag(uint32_t tag);
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_from_ended, which
+  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_next, which
    * clears it before it scans. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }

@@ -113,6 +113,22 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
   return wanted;
 }
 
+/* Fresh blocks come after all others, in order. */
+LONG_LIVED void *slab_take_first(struct slab *slab, struct owner *owner) {
+  ASSERT(slab_is_valid(slab) && slab->free_local);
+  unsigned word = slab->first_word;
+  while (UNLIKELY(!slab->local[word])) word++;
+  unsigned index = word * 64 + lowest_bit(slab->local[word]);
+  slab->local[word] &= slab->local[word] - 1;
+  slab->first_word = (uint8_t)word;
+  slab->free_local--;
+  if (index >= slab->handed_out) slab->handed_out = (uint16_t)(index + 1);
+  add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
+  void *block = (void *)(slab->base + (size_t)index * slab->block_bytes);
+  if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, &block, 1);
+  return block;
+}
+
 /* The first free block from a random one on. */
 void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t random) {
   unsigned from = (unsigned)((random >> 32) * slab->capacity >> 32), word = from / 64;

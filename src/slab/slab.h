@@ -14,6 +14,9 @@ void slab_own(struct slab *slab, struct owner *owner);
  * address (a magazine pops it first); returns how many. */
 unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsigned wanted);
 
+/* The first free block of `local`; there is one at least. */
+void *slab_take_first(struct slab *slab, struct owner *owner);
+
 /* How many blocks to take when a magazine wants so many.  Fresh ones only where no others are, and few at a time: it
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);

@@ -187,6 +187,23 @@ ASKER(hak_stats_print, hak_stats_print(STDERR_FILENO))
 static char text[1 << 16];
 ASKER(hak_stats_json, hak_stats_json(text, sizeof text))
 
+/* Of one heap, which holds the blocks of a round. */
+static hak_heap *heap;
+static struct hak_figures figures;
+MAKER(hak_heap_malloc, hak_heap_malloc(heap, size))
+MAKER(hak_heap_calloc, hak_heap_calloc(heap, 1, size))
+MAKER(hak_heap_aligned_alloc, hak_heap_aligned_alloc(heap, ALIGNMENT, size))
+TAKER(hak_heap_realloc, free(hak_heap_realloc(heap, blocks[i], size * 3)))
+ASKER(hak_heap_of, hak_heap_of(blocks[i]))
+ASKER(hak_heap_of_thread, hak_heap_of_thread())
+ASKER(hak_heap_set_name, hak_heap_set_name(heap, "named"))
+ASKER(hak_heap_set_tag, hak_heap_set_tag(heap, i))
+ASKER(hak_heap_figures, hak_heap_figures(heap, &figures, sizeof figures))
+ASKER(hak_set_limit, hak_set_limit(heap, i))
+ASKER(hak_heap_new, hak_heap_destroy(hak_heap_new(NULL)))
+ASKER(hak_heap_destroy, hak_heap_destroy(hak_heap_new("gone")))
+ASKER(hak_heap_free_all, (hak_heap_malloc(heap, size_of(i)), hak_heap_free_all(heap)))
+
 static void *nothing(void *unused) { return unused; }
 static int nothing_c11(void *unused) { return unused != NULL; }
 static void no_handler(void) {}
@@ -307,6 +324,19 @@ static const struct entry {
     ENTRY(hak_version),
     ENTRY(hak_stats_print),
     ENTRY(hak_stats_json),
+    ENTRY(hak_heap_new),
+    ENTRY(hak_heap_of_thread),
+    ENTRY(hak_heap_of),
+    ENTRY(hak_heap_malloc),
+    ENTRY(hak_heap_calloc),
+    ENTRY(hak_heap_aligned_alloc),
+    ENTRY(hak_heap_realloc),
+    ENTRY(hak_heap_set_name),
+    ENTRY(hak_heap_set_tag),
+    ENTRY(hak_heap_figures),
+    ENTRY(hak_set_limit),
+    ENTRY(hak_heap_free_all),
+    ENTRY(hak_heap_destroy),
     ENTRY(_Znwm),
     ENTRY(_Znam),
     ENTRY(_ZnwmRKSt9nothrow_t),
@@ -395,6 +425,7 @@ int main(int count, char **arguments) {
   alarm(HANG_S);
   null_stream = fopen("/dev/null", "we");
   CHECK(null_stream != NULL && setvbuf(null_stream, NULL, _IONBF, 0) == 0); /* each call writes */
+  CHECK((heap = hak_heap_new("of the entries")) != NULL);
   fill_places();
   void *result;
   CHECK(pthread_join(thread_start(call_when_cancelled, (void *)(uintptr_t)entry), &result) == 0);

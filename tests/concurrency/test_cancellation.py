@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,22 +41,23 @@ def program(compile_c: Callable[..., Path], lib: Path, root: Path) -> Path:
     return compile_c(SOURCE, *flags, lib)
 
 
-def entries_of(program: Path) -> list[str]:
-    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+@pytest.fixture
+def entries(program: Path, plain: Callable[..., Result]) -> list[str]:
+    result = plain([program])
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
 
 
-def test_every_entry_is_called(program: Path, root: Path) -> None:
+def test_every_entry_is_called(entries: list[str], root: Path) -> None:
     script = re.sub(r"/\*.*?\*/|#[^\n]*", "", (root / "src/api/hakmem.map").read_text(), flags=re.DOTALL)
     listed = set(re.findall(r"[\w.]+", script[script.index("global:") + 7 : script.index("local:")]))
-    assert set(entries_of(program)) - SCENARIOS == listed - set(NOT_CALLED)
+    assert set(entries) - SCENARIOS == listed - set(NOT_CALLED)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_entries_return(mode: str, program: Path, plain: Callable[..., Result]) -> None:
-    if mode == "default" or mode.startswith("hardened"):
-        entries = entries_of(program)
-    else:
-        entries = [name for name in entries_of(program) if not name.startswith(("_Z", "__libc_"))]
+def test_entries_return(mode: str, entries: list[str], program: Path, plain: Callable[..., Result]) -> None:
+    if mode != "default" and not mode.startswith("hardened"):
+        entries = [name for name in entries if not name.startswith(("_Z", "__libc_"))]
     failed = {}
     for entry in entries:
         if entry == "misuse" and "HAKMEM_ON_MISUSE" not in MODES[mode]:

@@ -64,6 +64,12 @@ def test_fork_with_many_heaps(mode: str, forks: str, run_program: Run) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(("mode", "forks"), [("linked", "60"), ("linked-debug", "30"), ("static", "30")])
+def test_fork_while_threads_share_a_heap(mode: str, forks: str, run_program: Run) -> None:
+    result = run_program(HERE / "fork_named_heaps.c", mode, args=[forks], stats=False, timeout=100)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize(("mode", "forks"), [("preload", "500"), ("preload-debug", "200"), ("static", "200")])
 def test_fork_while_streams_are_read_and_flushed(mode: str, forks: str, run_program: Run) -> None:
     """The C library takes locks of its own for a fork, whose holders may wait in malloc."""

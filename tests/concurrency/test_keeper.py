@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import target
+
 if TYPE_CHECKING:
     from conftest import Result
 
@@ -15,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 Run = Callable[..., "Result"]
 
 
+@target.not_there
 def test_errno_is_the_programs(run_program: Run) -> None:
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as tool:
         path = Path(folder) / "keepers"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import target
 from modes import INCLUDE_TESTS, assert_clean
 from preload import json_stats_option, preload_environment
 
@@ -27,6 +28,7 @@ def test_signal_storm(mode: str, run_program: Callable[..., Result]) -> None:
     assert_clean(run_program(HERE / "signal_storm.c", mode, args=["1500"], env=options, timeout=60))
 
 
+@target.not_there
 def test_killed_again_and_again(compile_c: Callable[..., Path], lib: Path, tmp_path: Path) -> None:
     """What is killed leaves nothing behind, and the next one starts as if nothing had been."""
     program = compile_c(HERE / "killed.c", INCLUDE_TESTS)

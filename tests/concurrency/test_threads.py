@@ -40,6 +40,20 @@ def test_program(program: str, mode: str, run_program: Run) -> None:
     assert_clean(run_program(HERE / program, mode))
 
 
+@pytest.mark.parametrize(
+    ("mode", "harden", "rounds"),
+    [
+        ("linked", "0", "20000"),
+        ("linked-debug", "0", "5000"),
+        ("static", "0", "5000"),
+        ("linked-debug", "2", "2000"),
+    ],
+)
+def test_heaps_that_threads_share(mode: str, harden: str, rounds: str, run_program: Run) -> None:
+    result = run_program(HERE / "named_heaps.c", mode, args=[rounds], env={"HAKMEM_HARDEN": harden})
+    assert_clean(result)
+
+
 @pytest.mark.parametrize("mode", ["preload", "static"])
 @pytest.mark.parametrize("how", ["return", "exit", "quick_exit", "pthread_exit"])
 def test_the_process_ends_while_threads_allocate(how: str, mode: str, run_program: Run) -> None:

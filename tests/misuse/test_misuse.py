@@ -70,6 +70,11 @@ FAULTS = {
     "double_free_of_aligned": Fault("double", "(?:tiny|mid)", 100),
     "double_free_through_realloc": Fault("double", "tiny", 100),
     "double_free_through_realloc_zero": Fault("double", "tiny", 100),
+    "double_free_in_heap": Fault("double", "tiny", 100),
+    "double_free_of_range_in_heap": Fault("double", "big", 300000),
+    "double_free_after_free_all": Fault("double", "tiny", 100),
+    "misaligned_in_heap": Fault("misaligned", "tiny", 64, 16),
+    "realloc_misaligned_in_heap": Fault("misaligned", "big", 200000, 64, "realloc"),
     "double_delete": Fault("double", "tiny", 64),
     "sized_delete_of_larger": Fault("mismatched", "tiny", 200),
     "sized_delete_of_smaller": Fault("mismatched", "tiny", 64),
@@ -100,8 +105,14 @@ REASONS = {
     "mismatched": r"said to have \d+ bytes, a block of (?P<bytes>\d+)",
 }
 
-# Their slabs have left the thread by then.
-OWNERLESS = {"double_free_of_ended_thread", "double_free_after_thousands"}
+# Their slabs have left the thread by then, or are no thread's.
+OWNERLESS = {
+    "double_free_of_ended_thread",
+    "double_free_after_thousands",
+    "double_free_in_heap",
+    "double_free_after_free_all",
+    "misaligned_in_heap",
+}
 
 PROGRAMS = {path.stem: path for path in HERE.iterdir() if path.suffix in {".c", ".cc"}}
 
@@ -128,9 +139,10 @@ def test_every_program_has_its_line() -> None:
 
 
 MODES = ("preload", "preload-debug", "static")
-# Debian 12's libc lacks free_sized: a program that calls it cannot be linked without hakmem.
+# Debian 12's libc lacks free_sized, any lacks hak_*: what calls those is linked with hakmem.
+NEEDS_LIBRARY = re.compile("free_sized|.*_in_heap|.*_free_all")
 CASES = [
-    (name, mode.replace("preload", "linked") if name.startswith("free_sized") else mode)
+    (name, mode.replace("preload", "linked") if NEEDS_LIBRARY.match(name) else mode)
     for name in FAULTS
     for mode in MODES
 ]

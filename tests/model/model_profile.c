@@ -143,7 +143,7 @@ static void take_one(void) { taken = sampled_slabs_take(CLASS_32K, &strays[model
 static void require_taken(void) {
   const struct slab *slab = slab_of_block((uintptr_t)taken);
   uint32_t entry = owner_map_entry((uintptr_t)taken);
-  MODEL_REQUIRE(map_entry_is_sampled(entry) && map_sampled_class(entry) == CLASS_32K);
+  MODEL_REQUIRE(map_entry_is_sampled(entry) && map_slab_class(entry) == CLASS_32K);
   MODEL_REQUIRE(load_relaxed(&slab->state) == SLOT_ACTIVE && slab->free_local == 0);
   size_t index = ((uintptr_t)taken - slab->base) / slab->block_bytes;
   MODEL_REQUIRE(load_relaxed(&slab->remote[0]) ==

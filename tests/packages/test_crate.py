@@ -25,7 +25,10 @@ TYPES = {
     "*mut *mut c_void": "void **",
     "*mut c_char": "char *",
     "*const c_char": "const char *",
+    "*mut hak_heap": "hak_heap *",
+    "*mut hak_figures": "struct hak_figures *",
     "usize": "size_t",
+    "u64": "uint64_t",
     "u32": "uint32_t",
     "c_int": "int",
     "bool": "bool",
@@ -97,13 +100,26 @@ def declarations() -> dict[str, str]:
     return as_c
 
 
+def layout_of_figures() -> list[str]:
+    """What C must say of the struct that src/lib.rs declares: numbers of 8 bytes, and the name after them."""
+    text = (SYS / "src/lib.rs").read_text()
+    body = text.partition("pub struct hak_figures {")[2].partition("\n}")[0]
+    names = re.findall(r"pub (\w+): (?:u64|\[c_char; HEAP_NAME_BYTES\]),", body)
+    assert len(names) == body.count("pub ") >= 8
+    name_bytes = int(re.findall(r"HEAP_NAME_BYTES: usize = (\d+);", text)[0])
+    sizes = [*(f"offsetof(struct hak_figures, {name}) == {8 * at}" for at, name in enumerate(names))]
+    sizes.append(f"sizeof(struct hak_figures) == {8 * (len(names) - 1) + name_bytes}")
+    return [f'_Static_assert({size}, "");' for size in sizes]
+
+
 def test_declarations_are_those_of_the_header(cc: str) -> None:
     """The compiler compares them: of two declarations of a name that differ it refuses the second."""
     declared = declarations()
     header = (ROOT / "include/hakmem/hakmem.h").read_text()
     exported = set(re.findall(r"^HAK_EXPORT [^;]*?\b(\w+)\(", header, re.MULTILINE))
     assert set(declared) == exported - OF_HARDENED_MALLOC
-    text = '#include "hakmem/hakmem.h"\n' + "\n".join(declared.values()) + "\n"
+    text = '#include <stddef.h>\n#include "hakmem/hakmem.h"\n'
+    text += "\n".join([*declared.values(), *layout_of_figures()]) + "\n"
     words = [cc, "-std=c17", "-Werror", "-Iinclude", "-x", "c", "-fsyntax-only", "-"]
     step = subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
     assert step.returncode == 0, step.stderr
@@ -185,8 +201,8 @@ def test_a_program_runs_on_it_and_is_seen(crates: Packed) -> None:
         said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
     sites = sites_of(json.loads(said))
     for function, bytes_kept in (
-        ("consumer::keep_orders", 3000 * 4096),
-        ("consumer::keep_names", 2000 * 1000),
+        ("consumer::keep::orders", 3000 * 4096),
+        ("consumer::keep::names", 2000 * 1000),
     ):
         assert abs(sites[function] - bytes_kept) <= SAMPLED_SHARE * bytes_kept, sites
 

@@ -3,15 +3,17 @@ linters, the oldest compiler that they promise, other targets, other allocators 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from packages.rust_crates import ROOT, TARGET, Packed, cargo, done, packed
-from packages.test_crate import consumer
+from packages.rust_crates import PATIENCE_S, ROOT, TARGET, Packed, cargo, done, packed
+from packages.test_crate import consumer, sites_of
 
 RUST = ROOT / "rust"
 # Debian 12's own: `cargo` and `rustc`, with what they need of Debian beyond a usual machine.
@@ -115,6 +117,34 @@ def test_two_hakmems_in_a_process(crates: Packed, lib: Path) -> None:
     program = crates.build("consumer").program
     with consumer(program, LD_PRELOAD=str(lib)) as (_, found):
         assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
+
+
+def test_the_tool_tells_two_hakmems_apart(crates: Packed, lib: Path) -> None:
+    """What Rust holds is what is shown, not what little C does; doctor names both."""
+    processes = import_module("tool.processes")
+    with consumer(crates.build("consumer").program, LD_PRELOAD=str(lib)) as (pid, _):
+        assert processes.hakmem_json("stat", pid)["memory"]["live_bytes"] >= 3000 * 4096
+        found = json.loads(processes.hakmem("doctor", pid, "--json").stdout)["findings"]
+    (several,) = (item for item in found if item["name"] == "several hakmems")
+    c_part, rust_part = several["found"].split("; ")
+    assert c_part.startswith(str(lib.resolve())) and "serves malloc" in c_part
+    assert "consumer (linked into it, hakmem " in rust_part and "serves the program's own calls" in rust_part
+
+
+@pytest.mark.parametrize("debug", ["0", "1", "2"])
+def test_sites_with_debug_information(debug: str, crates: Packed, tmp_path: Path) -> None:
+    """They begin at the program's own function."""
+    package = use(crates, tmp_path / "consumer")
+    with (package / "Cargo.toml").open("a") as manifest:
+        manifest.write(f"[profile.release]\ndebug = {debug}\n")
+    target = tmp_path / "target"
+    done(cargo("build", "--release", cwd=package, env={"CARGO_TARGET_DIR": str(target)}))
+    processes = import_module("tool.processes")
+    with consumer(target / "release/consumer") as (pid, _):
+        said = processes.hakmem("profile", pid, "--json", timeout_s=PATIENCE_S).stdout
+    sites = sites_of(json.loads(said))
+    own = sum(held for site, held in sites.items() if site.startswith("consumer::keep::"))
+    assert own >= 0.9 * sum(sites.values()), sites
 
 
 @pytest.mark.parametrize("peer", ["libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"])

@@ -103,6 +103,7 @@ def test_images_take_what_dist_builds() -> None:
     ]
     assert len(patterns) == len(names)
     assert all(Path(name).match(pattern) for name, pattern in zip(names, patterns, strict=True))
+    assert Path(names[-1].replace("x86_64", "aarch64")).match(patterns[-1])
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def make_musl_root(root: Path, compiler_folder: Path) -> None:
     shutil.copy(compiler_folder / "libc.so", root / "lib/ld-musl-x86_64.so.1")
     (root / "lib/libc.musl-x86_64.so.1").symlink_to("ld-musl-x86_64.so.1")
     shutil.copy("/bin/busybox", root / "bin/busybox")
-    for applet in ("sh", "unzip", "chmod", "rm"):
+    for applet in ("sh", "unzip", "chmod", "rm", "uname"):
         (root / "bin" / applet).symlink_to("busybox")
     (root / "usr/bin/env").symlink_to("/bin/busybox")
 
@@ -167,6 +168,9 @@ def test_alpines_image(bare_root: Path, tmp_path: Path) -> None:
         pytest.skip("musl-gcc or busybox is not installed")
     words = [sys.executable, ROOT / "scripts" / "wheel", "musllinux-x86_64", "--to", tmp_path / "dist"]
     output(*words, timeout_s=ROOT_TIMEOUT_S)
+    # The other machine's lies beside it.
+    (own,) = (tmp_path / "dist").glob("*.whl")
+    own.with_name(own.name.replace("x86_64", "aarch64")).write_bytes(b"not for here")
     make_musl_root(bare_root, Path("/usr/lib/x86_64-linux-musl"))
     program = ROOT / "tests" / "concurrency" / "blocks_outlive_thread.c"
     output("musl-gcc", "-std=gnu17", "-O1", "-pthread", "-fno-builtin", f"-I{ROOT / 'tests'}",

@@ -19,6 +19,7 @@ PARTS = {
     "manylinux-x86_64": "hakmem-*-manylinux_2_28_x86_64.whl",
     "manylinux-aarch64": "hakmem-*-manylinux_2_28_aarch64.whl",
     "musllinux-x86_64": "hakmem-*-musllinux_1_2_x86_64.whl",
+    "musllinux-aarch64": "hakmem-*-musllinux_1_2_aarch64.whl",
     "sdist": "hakmem-[0-9.]*[0-9].tar.gz",
     "deb": "*.deb",
     "crates": "*.crate",

@@ -27,6 +27,7 @@ COPIED = (
     "rust/hakmem/Cargo.toml",
     "rust/hakmem-sys/Cargo.toml",
     "scripts/dist",
+    "scripts/epoch.py",
     "scripts/pack-crates",
     "scripts/release-check",
     "scripts/requirements.txt",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
+from hakmem.blocks.evidence import gather_evidence
+from hakmem.blocks.growing import Watched
+from hakmem.cli import main
 from hakmem.profile.labels import Labels
 from hakmem.profile.model import Frame, Header, Mapping, Profile, Sample
+from hakmem.profile.names import Sources
 from hakmem.profile.wrappers import is_internal
+from hakmem.views.profile_file import save_profile
 from hakmem.views.profile_text import show_profile
 
 PROGRAM, LIBC, LIBCXX, OWN_LIBRARY = 0x1000, 0x100000, 0x200000, 0x300000
@@ -36,6 +44,8 @@ FILES = {
         ("alloc::string::String::push_str", True),
         ("<alloc::vec::Vec<T,A> as core::clone::Clone>::clone", True),
         ("<T as alloc::string::ToString>::to_string", True),
+        ("<&mut alloc::string::String as core::fmt::Write::write_fmt::SpecWriteFmt>::spec_write_fmt", True),
+        ("<&mut app::Log as core::fmt::Write::write_fmt::SpecWriteFmt>::spec_write_fmt", False),
         ("<[T] as alloc::borrow::ToOwned>::to_owned", True),
         ("core::iter::traits::iterator::Iterator::collect", True),
         ("std::collections::hash::map::HashMap<K,V,S>::insert", True),
@@ -109,6 +119,43 @@ def test_the_table_folds_them_and_shows_them_on_request(capsys: pytest.CaptureFi
     assert "std::" not in folded
     show_profile(profile_of_calls(*CALLS), with_internals=True)
     assert "operator new ← std::vector<int>::_M_realloc_insert" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"), [((), "app::add ← main"), (("--internals",), "operator new ← std::vector<int>::")]
+)
+def test_a_profile_of_elsewhere_is_shown_so(asked: tuple[str, ...], first: str, tmp_path: Path) -> None:
+    """hakmem symbolize."""
+    file = tmp_path / "server.json"
+    save_profile(profile_of_calls(*CALLS), file)
+    result = CliRunner().invoke(main, ["symbolize", str(file), *asked])
+    assert result.exit_code == 0, result.output
+    assert first in result.output
+
+
+@pytest.mark.parametrize(
+    ("output", "complaint"), [("x.html", "files have whole stacks"), (None, "is not a heap profile")]
+)
+def test_internals_are_refused_where_they_say_nothing(
+    output: str | None, complaint: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.json"
+    if output is None:
+        file.write_text("hakmem: a line of a report\n")
+    else:
+        save_profile(profile_of_calls(*CALLS), file)
+    more = [] if output is None else ["-o", str(tmp_path / output)]
+    result = CliRunner().invoke(main, ["symbolize", str(file), "--internals", *more])
+    assert result.exit_code != 0
+    assert complaint in f"{result.output}{result.exception}"
+
+
+def test_leaks_begin_there_too() -> None:
+    for with_internals, first in ((False, "app::add(int)"), (True, CALLS[0][1])):
+        watched = Watched(profile_of_calls(*CALLS))
+        found = gather_evidence(watched, None, Sources(), with_internals=with_internals)
+        assert found is not None
+        assert found.sites[0].frames[0].function == first
 
 
 def test_a_long_name_is_looked_at_once() -> None:

@@ -22,6 +22,7 @@ LAYERS = (
     "large",
     "guard",
     "cache",
+    "named",
     "reclaim",
     "hardened",
     "heap",

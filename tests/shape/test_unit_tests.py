@@ -23,6 +23,7 @@ ELSEWHERE = {
     "exported names, and stacks, are what they are in whole programs only": {
         "tests/api/test_programs.py": [
             "api/hak.c",
+            "api/heaps.c",
             "api/object_size.c",
             "api/override.c",
             "heap/sized_free.c",
@@ -33,6 +34,7 @@ ELSEWHERE = {
             "observe/report_figures.c",
         ],
         "tests/api/test_options.py": ["api/startup.c"],
+        "tests/tool/test_heaps_report.py": ["observe/report_heaps.c"],
         "tests/misuse/test_fortify.py": ["api/access.c"],
         "tests/concurrency/test_fork.py": ["api/override_threads.c"],
         "tests/failure/test_confined.py": ["api/override_prctl.c"],
@@ -96,6 +98,11 @@ ELSEWHERE = {
             "reclaim/due.c",
         ],
         "tests/unit/test_slab.c": ["slab/record.c"],
+        "tests/unit/test_named_heap.c": [
+            "heap/in_named.c",
+            "named/named_ranges.c",
+            "named/named_slabs.c",
+        ],
         "tests/unit/test_sampling.c": [
             "profile/control.c",
             "profile/recording.c",

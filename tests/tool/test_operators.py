@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hakmem.views.metrics import CGROUP_HELP, RATIO_HELP
+from hakmem.views.metrics_heaps import HELP as HEAP_HELP
 from tool.processes import TOOL, free_port, hakmem, running, tool_environment, wait_until
 from tool.test_export import families
 
@@ -28,6 +29,8 @@ NAME = re.compile(r"\bhakmem_\w+")
 OF_CGROUPS = {f"hakmem_{name}" for name, _ in CGROUP_HELP.values()} | {
     f"hakmem_{name}" for name in RATIO_HELP if name.startswith("cgroup")
 }
+# Only of programs that have made heaps; tests/tool/test_heaps.py looks at those.
+OF_HEAPS = {f"hakmem_{name}{end}" for name in HEAP_HELP for end in ("", "_total")}
 VARIABLES = {"$instance": ".*", "$command": ".*", "$pid": ".*", "$__rate_interval": "4s"}
 PATIENCE_S = 60.0
 
@@ -69,7 +72,7 @@ def test_every_metric_is_one_that_is_exported(limited_sites: subprocess.Popen[st
         }
         return ours if "hakmem_site_live_bytes" in ours else None
 
-    known = wait_until(exported, "no site", PATIENCE_S) | OF_CGROUPS
+    known = wait_until(exported, "no site", PATIENCE_S) | OF_CGROUPS | OF_HEAPS
     named = {
         file.name: set(NAME.findall(text))
         for file, text in (

@@ -13,7 +13,7 @@ static struct counters counters;
 static void *take(unsigned class) {
   void *block = sampled_slabs_take(class, &counters);
   REQUIRE(block && map_entry_is_sampled(owner_map_entry((uintptr_t)block)));
-  REQUIRE(map_sampled_class(owner_map_entry((uintptr_t)block)) == class);
+  REQUIRE(map_slab_class(owner_map_entry((uintptr_t)block)) == class);
   REQUIRE(sampled_slabs_has((uintptr_t)block));
   REQUIRE(slab_is_valid(slab_of_block((uintptr_t)block)));
   return block;

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import target
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -26,7 +27,7 @@ def build_unwinder(folder: Path, compiler: str, *flags: str) -> Path:
     archive = folder / "libunwinder.a"
     for source in SOURCES:
         words = [
-            compiler,
+            *target.command_of(compiler),
             "-std=gnu17",
             "-O2",
             "-g",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import target
 from conftest import Result
 
 Program = Callable[..., Path]
@@ -17,18 +17,19 @@ Plain = Callable[..., Result]
 
 HERE = Path(__file__).resolve().parent
 COMPILERS = ["gcc", "clang"]
+PROTECTED = "-mbranch-protection=standard" if target.MACHINE == "aarch64" else "-fcf-protection=full"
 CODE = [
     "-O0",
     "-O2 -fomit-frame-pointer",
     "-O2 -fno-omit-frame-pointer",
-    "-O3 -fcf-protection=full -no-pie -Wl,-z,lazy",
+    f"-O3 {PROTECTED} -no-pie -Wl,-z,lazy",
     "-O2 -static-pie",
     "-O2 -static -Wl,--eh-frame-hdr",
     "-O2 -static -Wl,--no-eh-frame-hdr",  # what gcc does by default
     "-O2 -fomit-frame-pointer -no-pie -Wl,--section-start=.text=0x1000000",  # a gap before the code
 ]
 
-on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="its registers and traps are x86-64's")
+on_x86_64 = pytest.mark.skipif(target.MACHINE != "x86_64", reason="its registers and traps are x86-64's")
 
 
 def run(plain: Plain, *command: str | Path, env: dict[str, str] | None = None) -> str:
@@ -191,6 +192,7 @@ def commands(which: str, folder: Path) -> list[str | Path]:
     }[which]
 
 
+@target.not_there
 @pytest.mark.parametrize("which", ["python", "perl", "bash", "gcc", "clang", "git", "rust", "go"])
 def test_programs(which: str, hook: Path, plain: Plain, tmp_path: Path) -> None:
     """At one in some calls of malloc, in all processes: as backtrace has it, and 99 of 100 complete."""

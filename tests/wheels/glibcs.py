@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,11 +74,6 @@ class Root:
             f"-Wl,--disable-new-dtags,-rpath={self.libraries}",  # the old tag is also for what is preloaded
             "-o", output,
         )  # fmt: skip
-
-    def has(self, function: str) -> bool:
-        """Whether programs can be linked with it."""
-        exported = run("nm", "-D", "--defined-only", self.libraries / "libc.so.6")
-        return re.search(rf" {function}(@|$)", exported, re.MULTILINE) is not None
 
     def version(self) -> str:
         """As it says itself."""

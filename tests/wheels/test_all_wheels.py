@@ -21,7 +21,12 @@ TESTS = Path(__file__).resolve().parents[1]
 PROGRAM = TESTS / "concurrency" / "blocks_outlive_thread.c"
 FLAGS = ["-std=gnu17", "-O1", "-pthread", "-fno-builtin", f"-I{TESTS}", f"-I{TESTS.parent / 'include'}"]
 AARCH64_ROOT = "/usr/aarch64-linux-gnu"
-TAGS = {"manylinux-aarch64": "manylinux_2_28_aarch64", "musllinux-x86_64": "musllinux_1_2_x86_64"}
+TAGS = {
+    "manylinux-aarch64": "manylinux_2_28_aarch64",
+    "musllinux-x86_64": "musllinux_1_2_x86_64",
+    "musllinux-aarch64": "musllinux_1_2_aarch64",
+}
+MUSL_AARCH64 = TESTS.parent / "build" / "musl-aarch64"  # of scripts/musl-gcc-aarch64
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("WHEELS") != "all", reason="takes minutes: make test-wheels"),
@@ -63,11 +68,15 @@ def test_its_name_and_its_bytes(name: str, tmp_path: Path) -> None:
     assert wheel.read_bytes() == again.read_bytes()
 
 
-def test_aarch64(tmp_path: Path) -> None:
-    """Emulated, on Debian's glibc for it."""
-    program = compiled("aarch64-linux-gnu-gcc", tmp_path)
-    library, report = unpacked(built(tmp_path, "manylinux-aarch64"), tmp_path), tmp_path / "report.json"
-    words = ["qemu-aarch64-static", "-L", AARCH64_ROOT, "-E", f"LD_PRELOAD={library}"]
+@pytest.mark.parametrize("name", ["manylinux-aarch64", "musllinux-aarch64"])
+def test_aarch64(name: str, tmp_path: Path) -> None:
+    """Emulated, on Debian's glibc and musl for it."""
+    library, report = unpacked(built(tmp_path, name), tmp_path), tmp_path / "report.json"
+    is_musl = name.startswith("musl")
+    compiler = MUSL_AARCH64 / "bin" / "aarch64-linux-musl-gcc" if is_musl else "aarch64-linux-gnu-gcc"
+    program = compiled(str(compiler), tmp_path)
+    root = MUSL_AARCH64 / "root" if is_musl else AARCH64_ROOT
+    words = ["qemu-aarch64-static", "-L", root, "-E", f"LD_PRELOAD={library}"]
     step = run([*words, "-E", f"HAKMEM_STATS=json:{report}", program])
     assert (step.returncode, step.stderr) == (0, "")
     assert served(json.loads(report.read_text())) > 0

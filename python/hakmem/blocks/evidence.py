@@ -121,9 +121,15 @@ class Evidence:
 
 
 def gather_evidence(
-    watched: Watched, reached: Leaks | None, sources: Sources, depth: int = DEPTH
+    watched: Watched,
+    reached: Leaks | None,
+    sources: Sources,
+    depth: int = DEPTH,
+    *,
+    with_internals: bool = False,
 ) -> Evidence | None:
-    """None without samples.  `reached`: which of the samples nothing reaches, and what they contain."""
+    """None without samples.  `reached`: which of the samples nothing reaches, and what they contain;
+    `with_internals`: sites begin at malloc's caller."""
     after, before = watched.after, watched.before
     if after is None or not (after.samples or after.lifetimes):
         return None
@@ -131,7 +137,7 @@ def gather_evidence(
     if before is not None:
         name_addresses(before, sources)
         after.names.update(before.names)
-    labels = Labels(after)
+    labels = Labels(after, with_internals=with_internals)
     key = labels.key(depth).of
     grown, lives = growth(before, after, key), survival(after, key)
     of_site = {site.key: site for site in grown.sites}

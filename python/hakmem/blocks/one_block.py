@@ -19,6 +19,7 @@ from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.residence import Residence
 from hakmem.blocks.samples import Asked, asked_for
 from hakmem.census.snapshot import STATES
+from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.target.pages import PAGE_BYTES
 from hakmem.target.target import Target, making_sense
 
@@ -53,6 +54,19 @@ class HeapName:
     thread_id: int
     thread_name: str
     state: str
+    heap_name: str = ""  # that the program has given it
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+@dataclass
+class NamedHeap:
+    """A heap that the program has made."""
+
+    number: int
+    name: str
+    tag: int
 
     def to_json(self) -> dict[str, Any]:
         return vars(self).copy()
@@ -73,6 +87,7 @@ class OneBlock:
     state_text: str = ""
     is_resident: bool | None = None  # its first page
     owner: HeapName | None = None  # of its slab
+    heap: NamedHeap | None = None  # that it is in
     cached_by: HeapName | None = None
     content: Content | None = None
     asked: Asked | None = None  # where it was asked for: known only of samples of a profile
@@ -96,6 +111,7 @@ class OneBlock:
             "state_text": self.state_text,
             "is_resident": self.is_resident,
             "owner": self.owner.to_json() if self.owner else None,
+            "heap": self.heap.to_json() if self.heap else None,
             "cached_by": self.cached_by.to_json() if self.cached_by else None,
             "content": content
             and {
@@ -147,7 +163,8 @@ def _what_is(
     found.state_text = state_text(block_map, block, found.state)
     page = np.array([found.start // PAGE_BYTES], np.uint64)
     found.is_resident = bool(Residence(target).is_present(page)[0])
-    found.owner = owner_of(block_map, block)
+    found.heap = named_heap_of(block_map, block)
+    found.owner = None if found.heap else owner_of(block_map, block)
     found.cached_by = cached_by(block_map, found.start, found.state)
     if found.state is State.FREE and not found.is_resident:
         found.state_text += "; its page is not resident (purged, or never touched)"
@@ -198,6 +215,22 @@ def state_text(block_map: BlockMap, block: int, state: State) -> str:
 # ---- whose -----------------------------------------------------------------------------------------
 
 
+def named_heap_of(block_map: BlockMap, block: int) -> NamedHeap | None:
+    """The heap that the program has made and that the block's slab or range is of."""
+    named, place = block_map.reading.named, block_map.places_of(np.array([block]))[0]
+    slab_row, range_row = int(block_map.places.slab_rows[place]), int(block_map.places.range_rows[place])
+    walk = block_map.reading.walk
+    assert walk is not None
+    if slab_row >= 0:
+        row = named.rows_of(walk.superslabs.slabs["owner"][[slab_row]].astype(np.uint64))[0]
+    else:
+        entries = walk.ranges.entries[[range_row]]
+        row = named.rows_of_numbers(named_range_numbers(block_map.reading.schema, entries))[0]
+    if row < 0:
+        return None
+    return NamedHeap(int(named.numbers[row]), named.names[row], int(named.records["tag"][row]))
+
+
 def owner_of(block_map: BlockMap, block: int) -> HeapName | None:
     """The heap that owns the block's slab; of Large and Big blocks, and of samples, there is none."""
     reading = block_map.reading
@@ -239,14 +272,17 @@ def cached_by(block_map: BlockMap, start: int, state: State) -> HeapName | None:
 
 def heap_name(block_map: BlockMap, row: int) -> HeapName:
     reading = block_map.reading
-    heap = reading.heaps[row]
+    heap, named = reading.heaps[row], reading.named
+    number = int(heap["owner"]["number"])
+    heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
     process, constants = reading.target.process, reading.schema.constants
     names = process.thread_names() if process else {}
     states = {constants[key]: text for key, text in STATES.items() if key in constants}
     thread_id = int(heap["thread_id"])
     return HeapName(
-        number=int(heap["owner"]["number"]),
+        number=number,
         thread_id=thread_id,
         thread_name=names.get(thread_id, ""),
         state=states.get(int(heap["owner"]["state"]), "unknown"),
+        heap_name=heap_names.get(number, ""),
     )

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hakmem.census.reading import Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
+from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading, Walk, remote_buffer_blocks
+from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.layout.occupancy import clip_to_capacity, count_bits
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges
@@ -68,6 +69,7 @@ class RangeKinds:
     """The kinds of ranges: one row each."""
 
     classes: Integers  # of those that are blocks; -1 for others
+    named: Integers  # the number of the named heap, whose ranges are all Big; 0: no such heap's
     is_big: NDArray[np.bool_]
     is_cached: NDArray[np.bool_]  # kept whole: in the call-site cache, the BigCache or a quarantine
     is_dirty: NDArray[np.bool_]  # free, not purged
@@ -80,12 +82,15 @@ class RangeKinds:
         is_live = kind == schema.constant("range_live")
         has_tag = ranges.entries >> np.uint32(schema.constant("map_tag_shift")) != 0
         numbers = (ranges.entries & schema.constant("map_class_mask")).astype(np.int64)
+        heaps = named_range_numbers(schema, ranges.entries)
+        numbers[heaps != 0] = schema.constant("map_class_big")
         classes = np.where(is_live & has_tag, numbers, -1)
         # An older library has one kind of ranges without addresses.
         names = ("range_unmapped", "range_occupied")
         unmapped = [schema.constants[name] for name in names if name in schema.constants]
         return cls(
             classes=classes,
+            named=np.where(is_live, heaps, 0),
             is_big=classes == schema.constant("map_class_big"),
             is_cached=is_live & ~has_tag,
             is_dirty=np.isin(kind, [schema.constant("range_dirty"), schema.constant("range_busy")]),
@@ -106,6 +111,7 @@ class Census:
     classes: list[ClassCensus]
     range_kinds: RangeKinds | None = None
     remote_buffer: Blocks | None = None
+    named_slab_bytes: Integers = field(default_factory=lambda: NOTHING)  # live, of each named heap
 
     @classmethod
     def of(cls, reading: Reading) -> Census:
@@ -154,6 +160,7 @@ class Census:
         assert walk is not None
         memory, schema = self.reading.target.memory, self.reading.schema
         numbers = walk.superslabs.slabs["class"]
+        self.named_slab_bytes = np.zeros(len(self.reading.named), np.int64)
         counts = self.by_class(numbers)[: schema.constant("slab_class_count")]
         for number in np.flatnonzero(counts).tolist():  # np.unique would load numpy.ma
             item, of_class = self.classes[number], np.flatnonzero(numbers == number)
@@ -166,8 +173,17 @@ class Census:
                 local, remote = clip_to_capacity(local, capacity), clip_to_capacity(remote, capacity)
                 item.free_blocks += int(count_bits(local & ~remote).sum())
                 item.remote_blocks += int(count_bits(remote).sum())
+                if len(self.reading.named):
+                    self.count_named(item, walk.superslabs.slabs[rows], local | remote)
                 if visit is not None:
                     visit(item, rows, local, remote)
+
+    def count_named(self, item: ClassCensus, slabs: NDArray[Any], free: Addresses) -> None:
+        """What lives in slabs of named heaps: no thread caches blocks of these."""
+        rows = self.reading.named.rows_of(slabs["owner"].astype(np.uint64))
+        live = slabs["capacity"].astype(np.int64) - count_bits(free).sum(axis=1, dtype=np.int64)
+        is_named = rows >= 0
+        np.add.at(self.named_slab_bytes, rows[is_named], live[is_named] * item.block_bytes)
 
 
 def count(reading: Reading) -> Census:

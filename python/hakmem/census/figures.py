@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from hakmem.census.heap_figures import NamedHeapFigures, quoted
 from hakmem.census.limits import LimitFigures
 from hakmem.census.options import ChangedOption
 from hakmem.target.process import ProcessFigures
@@ -75,10 +76,16 @@ class ThreadFigures:
     bytes_out: int  # in slab blocks taken by it and not returned
     slow_paths: int
     quarantine_bytes: int = 0  # hardened mode
+    heap_name: str = ""  # that the program has given it
 
     @property
     def cached_bytes(self) -> int:
         return sum(self.magazine_bytes.values()) + self.remote_buffer_bytes + self.quarantine_bytes
+
+    @property
+    def label(self) -> str:
+        """The thread's name, and the heap's if it has one."""
+        return " ".join(filter(None, (self.name, quoted(self.heap_name) if self.heap_name else "")))
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,7 @@ class Snapshot:
     process: ProcessFigures | None = None
     options_changed: list[ChangedOption] = field(default_factory=list)  # those that differ from the default
     limits: LimitFigures | None = None
+    heaps: list[NamedHeapFigures] = field(default_factory=list)  # that the program has made, or named
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -138,6 +146,7 @@ class Snapshot:
                 "process": _known(ProcessFigures, process) if process else None,
                 "options_changed": [_known(ChangedOption, item) for item in data.get("options_changed", [])],
                 "limits": _known(LimitFigures, limits) if limits else None,
+                "heaps": [_known(NamedHeapFigures, item) for item in data.get("heaps", [])],
             },
         )
 

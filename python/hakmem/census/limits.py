@@ -29,6 +29,7 @@ class LimitFigures:
     soft_hits: int = 0  # purge rounds because the soft limit was exceeded
     hard_refusals: int = 0  # times that the hard limit was reached
     refused_requests: int = 0  # requests that failed with ENOMEM, for any reason
+    heap_refusals: int = 0  # of those, by limits of heaps that the program has made and that are there now
     cgroup: str = ""  # "cgroup v2", "cgroup v1"; "" without one that has a limit
     cgroup_setting: str = ""
     cgroup_bytes: int | None = None
@@ -56,6 +57,7 @@ def limit_figures(
     options: Mapping[str, int | str],
     counters: Mapping[str, int],
     totals: Mapping[str, int],
+    heap_refusals: int = 0,
 ) -> LimitFigures:
     """Of a process or a core; `own` are the limits in force as published by the library."""
     cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None
@@ -68,6 +70,7 @@ def limit_figures(
         soft_hits=counters.get("limit_soft_hits", 0),
         hard_refusals=totals.get("limit_hard_refusals", 0),
         refused_requests=counters.get("enomem", 0),
+        heap_refusals=heap_refusals,
         cgroup=cgroup.kind if cgroup and has_cgroup else "",
         cgroup_setting=cgroup.memory_setting if cgroup and has_cgroup else "",
         cgroup_bytes=cgroup.memory_bytes if cgroup else None,
@@ -135,6 +138,10 @@ def _refusals(limits: LimitFigures) -> str:
             f"{said}; HAKMEM_LIMIT_HARD{limit} was reached {counted(limits.hard_refusals, 'time')}. Raise "
             "it, or see what holds the memory (hakmem why)."
         )
+    if limits.heap_refusals:
+        said += f", {limits.heap_refusals:,} of them by limits of the program's heaps (hak_set_limit)"
+        if limits.heap_refusals >= limits.refused_requests:
+            return f"{said}."
     return f"{said}: the system had no memory or address space, or the size was impossible."
 
 

@@ -22,6 +22,7 @@ from hakmem.layout.heaps import (
     read_quarantines,
     read_remote_buffer_words,
 )
+from hakmem.layout.named_heaps import NamedHeaps, read_named_heaps
 from hakmem.layout.occupancy import bits_of
 from hakmem.layout.schema import Schema
 from hakmem.layout.structures import Ranges, Superslabs, Window, read_ranges, read_superslabs
@@ -64,6 +65,7 @@ class Reading:
     class_counters: Mapping[str, Integers]
     magazines: Integers  # blocks: [heap, class]
     quarantined: Blocks
+    named: NamedHeaps
     walk: Walk | None = None
 
     @property
@@ -119,6 +121,7 @@ def _read(target: Target, window: Window | None) -> Reading:
         class_counters=read_class_counters(memory, schema, heaps),
         magazines=magazine_counts(heaps, count),
         quarantined=_quarantined(target, heaps, window),
+        named=read_named_heaps(memory, schema),
     )
 
 

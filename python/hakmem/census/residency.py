@@ -13,13 +13,15 @@ requests that missed the magazine, by class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakmem.census.census import Census, ClassCensus
-from hakmem.census.reading import Addresses, Blocks, Integers, Reading
+from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.census.named import named_heap_figures
+from hakmem.census.reading import NOTHING, Addresses, Blocks, Integers, Reading
 from hakmem.layout.occupancy import bits_of, set_bytes_by_page
 from hakmem.target.pages import PAGE_BYTES, PageMap
 
@@ -56,6 +58,8 @@ class Residency:
     metadata_bytes: int = 0
     foreign_bytes: int = 0
     not_resident_live_bytes: int = 0  # of live blocks: never touched, or swapped out
+    named: Integers = field(default_factory=lambda: NOTHING)  # of all slabs and ranges of each named heap
+    named_figures: list[NamedHeapFigures] = field(default_factory=list)
 
     @property
     def live_bytes(self) -> int:
@@ -128,7 +132,7 @@ class Measuring:
         self.range_resident = pages.resident_between(*self.range_ends)
         self.is_in_magazine = np.zeros(len(self.range_resident), bool)
         self.resident_by_class = np.zeros(len(census.classes), np.int64)  # of slabs
-        self.result = Residency(census.classes, [])
+        self.result = Residency(census.classes, [], named=np.zeros(len(reading.named), np.int64))
 
     def run(self, foreign: NDArray[np.bool_] | None) -> Residency:
         """All steps."""
@@ -139,6 +143,7 @@ class Measuring:
         self.measure_pool()
         self.measure_ranges()
         self.measure_rest(foreign)
+        self.result.named_figures = named_heap_figures(self.census)
         return self.result
 
     # ---- magazines, remote-free buffers, quarantines ----
@@ -205,7 +210,14 @@ class Measuring:
         if size >= PAGE_BYTES and item.mean_request_bytes is not None:
             is_taken = ~bits_of(free)[:, :capacity]
             item.requested_bytes += self.requested_of_mid(item, bases, is_taken)
-        self.resident_by_class[item.number] += int(self.pages.resident_between(bases, ends).sum())
+        resident = self.pages.resident_between(bases, ends)
+        self.resident_by_class[item.number] += int(resident.sum())
+        self.measure_named(self.reading.named.rows_of(slabs["owner"].astype(np.uint64)), resident)
+
+    def measure_named(self, rows: Integers, resident: Integers) -> None:
+        """Adds resident bytes to the named heaps that they are of; row -1: to none."""
+        is_named = rows >= 0
+        np.add.at(self.result.named, rows[is_named], resident[is_named])
 
     def requested_of_mid(self, item: ClassCensus, bases: Addresses, is_taken: NDArray[np.bool_]) -> int:
         """Block by block: the last pages of blocks of a page and more may never have been touched."""
@@ -296,6 +308,7 @@ class Measuring:
         fill = self.fill_of_ranges()
         is_live = (kinds.classes >= 0) | kinds.is_cached
         result.big_live_bytes = int(resident[kinds.is_big].sum())
+        self.measure_named(self.reading.named.rows_of_numbers(kinds.named), resident)
         result.range_cached_bytes = int(resident[kinds.is_cached & ~self.is_in_magazine].sum())
         result.range_free_bytes = int(resident[~is_live].sum()) - fill
         result.huge_fill_bytes += fill

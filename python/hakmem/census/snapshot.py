@@ -25,6 +25,7 @@ from hakmem.census.figures import (
     ThreadFigures,
 )
 from hakmem.census.limits import limit_figures, read_limits
+from hakmem.census.named import named_heap_figures
 from hakmem.census.options import changed_options, environment_of, option_defaults, read_options
 from hakmem.census.reading import Integers, Reading, Walk, read_full, read_quick
 from hakmem.layout.heaps import range_magazine_bytes
@@ -68,6 +69,7 @@ def snapshot_of(census: Census) -> Snapshot:
     reading = census.reading
     target, schema, memory = reading.target, reading.schema, reading.target.memory
     process, totals, counters = target.process, read_totals(reading), read_counters(reading)
+    heaps = named_heap_figures(census)
     options = read_options(memory, schema)
     return Snapshot(
         pid=target.pid,
@@ -86,7 +88,11 @@ def snapshot_of(census: Census) -> Snapshot:
         memory=memory_figures(census, totals),
         process=process.figures() if process else None,
         options_changed=changed_options(options, option_defaults(schema), environment_of(process)),
-        limits=limit_figures(process, read_limits(memory, schema), options, counters, totals),
+        limits=limit_figures(
+            *(process, read_limits(memory, schema), options, counters, totals),
+            heap_refusals=sum(heap.refusals for heap in heaps),
+        ),
+        heaps=heaps,
     )
 
 
@@ -97,8 +103,13 @@ def read_counters(reading: Reading) -> dict[str, int]:
     """Summed over all heaps and the counters without a heap."""
     dtype = reading.schema.dtype("counters")
     stray = reading.target.memory.array(reading.schema.root("stray_counters"), dtype, 1)
-    by_heap = reading.heaps["owner"]["counters"]
-    return {name: int(by_heap[name].sum()) + int(stray[name][0]) for name in dtype.names or ()}
+    owners = [reading.heaps["owner"]["counters"]]
+    if len(reading.named.all_owners):
+        owners.append(reading.named.all_owners["counters"])
+    return {
+        name: sum(int(counters[name].sum()) for counters in owners) + int(stray[name][0])
+        for name in dtype.names or ()
+    }
 
 
 def read_totals(reading: Reading) -> dict[str, int]:
@@ -151,7 +162,8 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
     tiers = np.array([reading.tier(number) for number in range(len(reading.class_bytes))])
     by_class = reading.magazines * reading.class_bytes
     by_tier = {tier: by_class[:, tiers == tier].sum(axis=1).tolist() for tier in TIERS}
-    owners = reading.heaps["owner"]
+    owners, named = reading.heaps["owner"], reading.named
+    heap_names = dict(zip(named.thread_numbers.tolist(), named.names, strict=True))
     columns = zip(
         owners["number"].tolist(),
         reading.heaps["thread_id"].tolist(),
@@ -173,6 +185,7 @@ def thread_figures(reading: Reading, process: Process | None) -> list[ThreadFigu
             quarantine_bytes=quarantine,
             bytes_out=max(0, bytes_out),
             slow_paths=slow_paths,
+            heap_name=heap_names.get(number, ""),
         )
         for row, (number, thread_id, state, remote_buffer, quarantine, bytes_out, slow_paths) in enumerate(
             columns
@@ -220,6 +233,8 @@ def memory_figures(census: Census, totals: dict[str, int]) -> MemoryFigures:
 def live_bytes_about(reading: Reading, totals: dict[str, int], cached_bytes: int) -> int:
     """From the counters of heaps: blocks taken and not returned, minus those in caches."""
     slab_bytes = int(reading.heaps["owner"]["bytes_out"].sum())
+    if len(reading.named.all_owners):
+        slab_bytes += int(reading.named.all_owners["bytes_out"].sum())
     apart = ("sampled_live_bytes", "large_live_bytes", "big_live_bytes")
     taken = slab_bytes + sum(totals.get(name, 0) for name in apart)
     kept_bytes = range_magazine_bytes(reading.target.memory, reading.schema, reading.heaps)

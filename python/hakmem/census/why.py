@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hakmem.base.errors import HakmemError
-from hakmem.base.sizes import bytes_text, counted
+from hakmem.base.sizes import bytes_text, counted, share_text
+from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
 from hakmem.census.limits import LimitFigures, limit_notes
 from hakmem.census.lines import Line, all_lines, own_lines
 from hakmem.census.scan import Scan, scan, scan_core
-from hakmem.census.snapshot import take
+from hakmem.census.snapshot import read_totals, take
 from hakmem.census.verdict import verdict
 from hakmem.target.process import Process
 from hakmem.target.target import Target
@@ -22,6 +23,7 @@ from hakmem.target.target import Target
 SCANS_MAX = 5
 SCANNING_MAX_S = 3.0
 PAUSE_S = 0.02
+HEAPS_NAMED, MENTION_SHARE = 3, 0.01
 
 CORE_NOTES = [
     "A core does not record which pages were resident. Pages that are not all zeros count as resident, so "
@@ -29,6 +31,19 @@ CORE_NOTES = [
     "A core does not cover stacks, files, shared memory and other mappings: the lines add up to hakmem's "
     "part only.",
 ]
+
+
+@dataclass
+class HeapShare:
+    """A heap that the program has made."""
+
+    name: str
+    tag: int
+    live_bytes: int  # resident or not
+    live_share: float  # of all live bytes
+    resident_bytes: int  # of its slabs and ranges, free blocks included
+    limit_bytes: int | None
+    refusals: int
 
 
 @dataclass
@@ -50,6 +65,8 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
     limits: LimitFigures | None = None
     limit_notes: list[str] = field(default_factory=list)  # refused requests, limits that are close
+    heaps: list[HeapShare] = field(default_factory=list)  # that the program has made; most live bytes first
+    heaps_text: str = ""  # which of them hold most
 
     def to_json(self) -> dict[str, Any]:
         """The keys are the fields' names."""
@@ -88,6 +105,7 @@ def explain_core(target: Target) -> Explanation:
 def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> Explanation:
     """The explanation of one scan."""
     limits = take(target, detail="counters").limits
+    heaps, live_bytes = found.residency.named_figures, live_bytes_of(found)
     return Explanation(
         pid=target.pid,
         command=target.command,
@@ -100,8 +118,55 @@ def explanation(target: Target, found: Scan, lines: list[Line], words: str) -> E
         purgeable_bytes=found.residency.purgeable_bytes,
         changed_bytes=found.changed_bytes,
         limits=limits,
-        limit_notes=limit_notes(limits) if limits else [],
+        limit_notes=(limit_notes(limits) if limits else []) + limits_of_heaps(heaps),
+        heaps=heap_shares(found, heaps, live_bytes),
+        heaps_text=heaps_text(heaps, live_bytes),
     )
+
+
+# ---- heaps that the program has made -------------------------------------------------------------------
+
+
+def live_bytes_of(found: Scan) -> int:
+    """Of live blocks, resident or not."""
+    totals = read_totals(found.reading)
+    in_classes = sum(item.live_blocks * item.block_bytes for item in found.residency.classes)
+    return in_classes + totals.get("big_live_bytes", 0)
+
+
+def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[HeapShare]:
+    """Those with memory of their own."""
+    numbers = found.reading.named.numbers.tolist()
+    resident = dict(zip(numbers, found.residency.named.tolist(), strict=True))
+    return [
+        HeapShare(
+            heap.name,
+            heap.tag,
+            heap.live_bytes,
+            round(heap.live_bytes / live_bytes, 4) if live_bytes else 0.0,
+            resident[heap.number],
+            heap.limit_bytes,
+            heap.refusals,
+        )
+        for heap in heaps
+        if heap.is_made
+    ]
+
+
+def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
+    """Which of them hold most of the live bytes; "" without heaps that hold any."""
+    made = [heap for heap in heaps if heap.is_made and heap.live_bytes]
+    if not made:
+        return ""
+    large = [heap for heap in made if heap.live_bytes >= MENTION_SHARE * live_bytes]
+    named = (large or made[:1])[:HEAPS_NAMED]
+    parts = [f"{share_text(heap.live_bytes, live_bytes)} in {heap_text(heap)}" for heap in named]
+    if rest := made[len(named) :]:
+        held = sum(heap.live_bytes for heap in rest)
+        parts.append(f"{share_text(held, live_bytes)} in {counted(len(rest), 'other heap')}")
+    outside = max(0, live_bytes - sum(heap.live_bytes for heap in made))
+    elsewhere = f"{share_text(outside, live_bytes)} in no heap of the program's"
+    return f"Of the live bytes {', '.join(parts)}; {elsewhere}."
 
 
 def notes(found: Scan, scans: int) -> list[str]:

@@ -68,13 +68,27 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
 
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
     """The process or core that an argument PID|CORE names."""
-    from hakmem.target.target import open_core, open_process
+    from hakmem.target.target import open_core
 
     if PID.fullmatch(text):
-        return open_process(int(text))
+        return open_pid(int(text))
     if Path(text).is_file():
         return open_core(Path(text), executable, libraries)
     raise click.BadParameter(f"{text!r} is neither a PID nor a core file", param_hint="PID|CORE")
+
+
+def open_pid(pid: int) -> Target:
+    """The process, with a line on standard error where it has several hakmems: only one is looked at."""
+    from hakmem.target.target import open_process
+
+    opened = open_process(pid)
+    if others := opened.places[1:]:
+        click.echo(
+            f"hakmem: process {pid} has {1 + len(others)} hakmems; the one that has held most is read, in "
+            f"{opened.places[0]}; hakmem doctor {pid} names all",
+            err=True,
+        )
+    return opened
 
 
 def moved_files(executable: Path | None, libraries: Sequence[Path]) -> tuple[Path, ...]:

@@ -16,8 +16,12 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("after", type=PROFILE)
 @JSON
 @click.option("--all", "everything", is_flag=True, help="Also show sites whose change may be chance.")
-@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
-@click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
+@click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
+@click.option(
+    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
+)
 @INTERNALS
 def command(
     before: Path,

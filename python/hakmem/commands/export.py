@@ -96,9 +96,18 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     "--sites",
     "sites_shown",
     type=click.IntRange(0, 100),
+    metavar="N",
     default=20,
     show_default=True,
     help="Call sites of each process whose heap profile is on; 0: none.",
+)
+@click.option(
+    "--heaps",
+    "heaps_shown",
+    type=click.IntRange(0, 100),
+    default=20,
+    show_default=True,
+    help="Heaps of each process that it has made or named, by name and tag; 0: none.",
 )
 @click.option(
     "--profile",
@@ -115,6 +124,7 @@ def command(
     top: int | None,
     quick: bool,
     sites_shown: int,
+    heaps_shown: int,
     switches_on: bool,
 ) -> None:
     """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
@@ -151,7 +161,8 @@ def command(
     if switches_on and not sites_shown:
         raise click.UsageError("--profile is for sites: leave out --sites 0")
     sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=listen is None)
-    metrics = registry("counters" if quick else "full", sites, Grouping(by, top, sites_shown))
+    grouping = Grouping(by, top, sites_shown)
+    metrics = registry("counters" if quick else "full", sites, grouping, heaps_shown)
     try:
         if listen is not None:
             _listen(listen, metrics)

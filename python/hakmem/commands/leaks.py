@@ -14,6 +14,7 @@ from hakmem.commands.arguments import (
     EVERY_CONTENT,
     EXAMPLES,
     EXECUTABLE,
+    INTERNALS,
     JSON,
     LIBRARIES,
     TARGET,
@@ -56,7 +57,10 @@ if TYPE_CHECKING:
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
 @click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
-@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
+@click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
+@INTERNALS
 @EXAMPLES
 @EXECUTABLE
 @LIBRARIES
@@ -71,6 +75,7 @@ def command(
     freeze: bool,
     swapped: bool,
     depth: int,
+    with_internals: bool,
     examples: bool,
     executable: Path | None,
     libraries: tuple[Path, ...],
@@ -108,7 +113,8 @@ def command(
         raise click.UsageError("--no-profile samples nothing; leave out --for and --period, or --no-profile")
     how = Watch(for_s, Settings(period_bytes or 0), not no_profile)
     options = Options(wait_s, freeze, swapped, examples)
-    found, stopped_by = conclude(opened, how, options, moved_files(executable, libraries), depth)
+    moved = moved_files(executable, libraries)
+    found, stopped_by = conclude(opened, how, options, moved, depth, with_internals=with_internals)
     if as_json:
         print_json(found.to_json())
     else:
@@ -118,7 +124,13 @@ def command(
 
 
 def conclude(
-    opened: Target, how: Watch, options: Options, moved: Sequence[Path], depth: int
+    opened: Target,
+    how: Watch,
+    options: Options,
+    moved: Sequence[Path],
+    depth: int,
+    *,
+    with_internals: bool,
 ) -> tuple[Conclusion, int | None]:
     """What the samples tell, then what nothing reaches; and the signal that ended it early, if one did."""
     from hakmem.base.errors import HakmemError
@@ -142,7 +154,8 @@ def conclude(
             if not samples:
                 raise
             watched.notes.append(f"what is unreachable is not known: {error}")
-    evidence = gather_evidence(watched, reached, sources_of(opened, moved, warn), depth)
+    sources = sources_of(opened, moved, warn)
+    evidence = gather_evidence(watched, reached, sources, depth, with_internals=with_internals)
     head = Whose.head_of(opened)
     return Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes), watched.stopped_by
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import INTERNALS, JSON, complete_pids, one_of
+from hakmem.commands.arguments import INTERNALS, JSON, complete_pids, one_of, open_target
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
@@ -32,7 +31,6 @@ SWITCH = {
     "on": "Switch sampling on and leave it on (--for: so long).",
     "off": "Switch sampling off.",
 }
-PID = re.compile("[0-9]{1,19}")
 FOR_S = 10.0
 ADVICE = "sample for longer (--for 1m) or more of the blocks (--period 4096)"
 
@@ -69,8 +67,12 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 @click.option(
     "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
 )
-@click.option("--depth", type=click.IntRange(1, 64), default=3, show_default=True, help="Frames of a site.")
-@click.option("--top", "rows_max", type=click.IntRange(1), default=20, show_default=True, help="Sites.")
+@click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
+@click.option(
+    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
+)
 @click.option(
     "--push", "push_url", metavar="URL",
     help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",
@@ -128,7 +130,7 @@ def command(
         check_writable(path)
     if push_url:
         place_of(push_url)
-    opened = open_target(target)
+    opened = open_profiled(target)
     settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
     if switch:
         click.echo(turn(opened, settings if switch == "on" else None))
@@ -162,17 +164,11 @@ def command(
         die_of(gathered.stopped_by)
 
 
-def open_target(name: str) -> Target:
+def open_profiled(name: str) -> Target:
     """A process or a core, of a library that has profiles."""
     from hakmem.profile.session import require_profiles
-    from hakmem.target.target import open_core, open_process
 
-    if PID.fullmatch(name):
-        opened = open_process(int(name))
-    elif Path(name).is_file():
-        opened = open_core(Path(name))
-    else:
-        raise click.BadParameter(f"{name!r} is neither a PID nor a core file", param_hint="PID|CORE")
+    opened = open_target(name)
     require_profiles(opened)
     return opened
 

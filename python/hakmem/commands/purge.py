@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import JSON, pid_argument
+from hakmem.commands.arguments import JSON, open_pid, pid_argument
 
 
 @click.command("purge")
@@ -30,10 +30,9 @@ def command(pid: int, wait_s: float, as_json: bool) -> None:
     from hakmem.base.sizes import bytes_text
     from hakmem.profile.session import require_profiles
     from hakmem.target.switch import Switch
-    from hakmem.target.target import open_process
     from hakmem.views.screen import print_json
 
-    target = open_process(pid)
+    target = open_pid(pid)
     require_profiles(target)
     assert target.process is not None
     before_bytes = target.process.figures().rss_bytes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import pid_argument
+from hakmem.commands.arguments import open_pid, pid_argument
 
 if TYPE_CHECKING:
     from hakmem.census.figures import Snapshot
@@ -96,13 +96,12 @@ def command(pid: int, for_s: float, every_s: float, output: Path, with_profile: 
     from hakmem.base.files import Output, is_standard_output
     from hakmem.base.signals import die_of, stoppable
     from hakmem.base.sizes import counted
-    from hakmem.target.target import open_process
     from hakmem.views.recording import record
     from hakmem.views.recording_sites import SiteRecorder
 
     # The first sample starts the file; messages must not get between its lines.
     with stoppable(), Output(output) as file:
-        target = open_process(pid)
+        target = open_pid(pid)
         with ExitStack() as stack:
             sites = stack.enter_context(SiteRecorder(target, every_s)) if with_profile else None
             progress = stack.enter_context(recording_bar(f"recording {pid}", for_s))

@@ -175,7 +175,7 @@ def command(
     """
     from hakmem.base.errors import DEBUG_VARIABLE, CommandError
     from hakmem.base.files import check_writable
-    from hakmem.launch.preload import examine
+    from hakmem.launch.preload import SEVERAL, examine
     from hakmem.target.library import VARIABLE, find_library
 
     if stats and json_file:
@@ -196,6 +196,9 @@ def command(
     if examined.fatal is not None:
         message = f"cannot run it on hakmem: {examined.fatal.what}. To fix: {examined.fatal.advice}"
         raise CommandError(message, CommandError.NOT_EXECUTABLE)
+    for trap in examined.traps:
+        if trap.name == SEVERAL:
+            say(f"{trap.what}; {trap.advice}")
     environment = os.environ | (python_settings(examined, settings) if is_python else settings)
     for name in (VARIABLE, DEBUG_VARIABLE):  # the tool's own, not options of the library
         environment.pop(name, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, JSON, pid_argument
+from hakmem.commands.arguments import EVERY_FIGURE, JSON, open_pid, pid_argument
 
 
 @click.command("stat")
@@ -21,7 +21,6 @@ def command(pid: int, as_json: bool, everything: bool) -> None:
       hakmem stat 1234
       hakmem stat $(pgrep -o redis-server) --json | jq .memory
     """
-    from hakmem.census.snapshot import open_process
     from hakmem.views.snapshot_text import show_snapshot
 
-    show_snapshot(open_process(pid), f"process {pid}", as_json=as_json, everything=everything)
+    show_snapshot(open_pid(pid), f"process {pid}", as_json=as_json, everything=everything)

@@ -10,7 +10,7 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from hakmem.commands.arguments import EXECUTABLE, LIBRARIES
+from hakmem.commands.arguments import EXECUTABLE, INTERNALS, LIBRARIES
 
 
 class InputFile(click.File):
@@ -31,6 +31,7 @@ class InputFile(click.File):
 @click.argument("report", type=InputFile("rb"), default="-")
 @EXECUTABLE
 @LIBRARIES
+@INTERNALS
 @click.option(
     "-o",
     "--output",
@@ -46,6 +47,7 @@ def command(
     report: BinaryIO,
     executable: Path | None,
     libraries: tuple[Path, ...],
+    with_internals: bool,
     output: Path | None,
     debuginfod: bool,
 ) -> None:
@@ -56,7 +58,7 @@ def command(
     stripped.
 
     REPORT may also be a heap profile that was taken elsewhere. Its build ids tell whether a file is the right
-    one. It is printed, or with -o written in the format that the name tells.
+    one. It is printed, or with -o written in the format that the name tells, with whole stacks.
 
     \b
     Examples:
@@ -75,10 +77,14 @@ def command(
         raise HakmemError("standard output is closed")
     if is_profile(report):
         moved = ((executable,) if executable else ()) + libraries
-        name_profile(report, moved, output, debuginfod, complain)
+        if output is not None and with_internals:
+            raise click.UsageError("files have whole stacks: --internals is for what is printed, without -o")
+        name_profile(report, moved, output, debuginfod, complain, with_internals=with_internals)
         return
-    if output is not None or debuginfod:
-        raise HakmemError(f"{report.name} is not a heap profile; -o and --debuginfod are for those only")
+    if output is not None or debuginfod or with_internals:
+        raise HakmemError(
+            f"{report.name} is not a heap profile; -o, --debuginfod and --internals are for those only"
+        )
     for line in Symbolizer(executable, libraries, complain).lines(report):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
@@ -96,6 +102,8 @@ def name_profile(
     output: Path | None,
     wants_debuginfod: bool,
     complain: Callable[[str], None],
+    *,
+    with_internals: bool,
 ) -> None:
     """Prints the profile with names, or writes it."""
     from hakmem.base.files import check_writable
@@ -114,7 +122,7 @@ def name_profile(
     profile = loaded(report.read(), report.name)
     name_addresses(profile, Sources(debuginfod=asked, complain=complain, moved=moved))
     if output is None:
-        show_profile(profile)
+        show_profile(profile, with_internals=with_internals)
         return
     save_profile(profile, output)
     click.echo(f"wrote {output}")

@@ -50,6 +50,7 @@ class Address(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
 @click.option(
     "--draws",
     type=click.IntRange(100, 1_000_000),
+    metavar="N",
     default=4000,
     show_default=True,
     help="Blocks to read: more give narrower intervals.",

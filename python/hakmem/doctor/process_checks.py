@@ -13,6 +13,7 @@ from hakmem.census.snapshot import open_process, take
 from hakmem.doctor.findings import Finding, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
+from hakmem.doctor.several import several_findings
 from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
 from hakmem.target.cgroup import cgroup_limits
 from hakmem.target.process import Mapping, Process
@@ -32,6 +33,7 @@ def process_findings(pid: int) -> list[Finding]:
     environment, maps, status = process.environment(), process.maps(), process.status()
     allocator = detect(process)
     found = [_allocator(process, allocator, environment)]
+    found += several_findings(process, maps) if allocator.name == HAKMEM else []
     snapshot = _snapshot(process) if allocator.name == HAKMEM else None
     if snapshot is not None:
         found += _limits(snapshot)

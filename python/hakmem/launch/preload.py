@@ -25,6 +25,7 @@ SHELL = "/bin/sh"
 SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
 LIBRARIES_TIMEOUT_S = 10
+SEVERAL = "several hakmems"  # the trap's name, and doctor's of a process
 C_LIBRARIES = ("libc.so", "libc-", "ld-linux", "ld-musl", "ld-", "libc.musl")
 
 
@@ -50,7 +51,7 @@ class Examined:
 
     @property
     def linked(self) -> Path | None:
-        """The program, when it is linked with libhakmem.a: nothing is preloaded into it."""
+        """The program, when it is linked with libhakmem.a: it uses hakmem without the library."""
         file = open_elf(self.program)
         return self.program.resolve() if file is not None and file.symbol(SYMBOL) is not None else None
 
@@ -114,7 +115,7 @@ def _libraries(program: Path) -> list[Path]:
     }
     try:
         step = subprocess.run(
-            [str(program)], env=environment, capture_output=True, text=True, errors="replace",
+            [str(program.absolute())], env=environment, capture_output=True, text=True, errors="replace",
             stdin=subprocess.DEVNULL, timeout=LIBRARIES_TIMEOUT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
@@ -133,8 +134,9 @@ def _traps(
         yield Trap("format", True, f"{program} is not an ELF program", "name the program that runs it")
         return
     yield from _rights(program)
-    if file.symbol(SYMBOL) is not None:
-        return  # linked with libhakmem.a: no preload needed
+    is_linked = file.symbol(SYMBOL) is not None
+    if is_linked and file.is_static:
+        return  # with libhakmem.a: no preload needed
     if file.is_static:
         yield Trap(
             "static",
@@ -143,9 +145,38 @@ def _traps(
             "link it with libhakmem.a, or dynamically",
         )
         return
+    yield from _several(program, file if is_linked else None, library, libraries)
+    if is_linked and file.exports("malloc"):
+        return
     yield from _fit(program, file, library)
     yield from _bundled(program, file, libraries)
     yield from _deepbind(program, libraries)
+
+
+def _several(
+    program: Path, linked: ElfFile | None, library: Path | None, libraries: list[Path]
+) -> Iterator[Trap]:
+    """Hakmems beside the preloaded one.  Libraries of one SONAME are the same to the loader."""
+    if linked is not None:
+        serves = "its malloc" if linked.exports("malloc") else "what it requests by hak_malloc"
+        yield Trap(
+            SEVERAL,
+            False,
+            f"{program} has hakmem linked in, which serves {serves}: with the preloaded one there are two",
+            "start it as it is, without hakmem run and LD_PRELOAD, or build it without",
+        )
+    ours = open_elf(library) if library is not None else None
+    for path in libraries:
+        file = open_elf(path)
+        if file is None or ours is None or file.symbol(SYMBOL) is None:
+            continue
+        if file.dynamic["soname"] != ours.dynamic["soname"]:
+            yield Trap(
+                SEVERAL,
+                False,
+                f"{program} has hakmem already, in {path}: with the preloaded {library} there are two",
+                f"start it as it is, or preload that one: HAKMEM_LIBRARY={path}",
+            )
 
 
 def _rights(program: Path) -> Iterator[Trap]:
@@ -226,6 +257,8 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
         )
     for path in libraries:
         library = None if path.name.startswith(C_LIBRARIES) else open_elf(path)
+        if library is not None and library.symbol(SYMBOL) is not None:
+            continue  # hakmem's own
         if library is not None and (library.symbol("malloc") is not None or bundled_in(library)):
             yield Trap(
                 "bundled allocator",

@@ -39,7 +39,8 @@ def read_heaps(memory: Memory, schema: Schema, pid: int = 0) -> Records:
 
 def heap_addresses(memory: Memory, schema: Schema) -> Words:
     """Where the heaps are, in the order of `read_heaps`."""
-    owners = np.array(_owners(memory, schema), np.uint64)
+    link = schema.offset("owner", "next_of_all")
+    owners = np.array(linked(memory, schema.root("owners"), link), np.uint64)
     return owners - np.uint64(schema.offset("heap", "owner"))
 
 
@@ -59,27 +60,28 @@ def _is_first_threads(schema: Schema, heaps: Records) -> NDArray[np.bool_]:
     return found
 
 
-def _owners(memory: Memory, schema: Schema) -> list[int]:
-    """The addresses of all owners: only the links are read, one by one.  Owners join in front and never
-    leave, so the next walk ends where this one began."""
-    link = schema.offset("owner", "next_of_all")
-    known = _owners_found.get(memory, [0])
+def linked(memory: Memory, root: int, link: int) -> list[int]:
+    """The addresses of all records of a list: only the links are read, one by one.  Records join in front and
+    never leave, so the next walk ends where this one began.  `link`: where a record has the next one's
+    address."""
+    lists = _lists_found.setdefault(memory, {})
+    known = lists.get(root, [0])
     found: list[int] = []
-    owner = _pointer(memory, schema.root("owners"))
-    while owner not in (0, known[0]) and len(found) < HEAPS_MAX:
-        found.append(owner)
-        owner = _pointer(memory, owner + link)
-    if owner:
-        if owner != known[0]:
+    record = _pointer(memory, root)
+    while record not in (0, known[0]) and len(found) < HEAPS_MAX:
+        found.append(record)
+        record = _pointer(memory, record + link)
+    if record:
+        if record != known[0]:
             raise HakmemError("the target's list of heaps does not end: its memory is damaged")
         found += known
     if found:
-        _owners_found[memory] = found
+        lists[root] = found
     return found
 
 
-# What the last walk found, newest first.
-_owners_found: WeakKeyDictionary[Memory, list[int]] = WeakKeyDictionary()
+# What the last walks found, newest first, by the address of the list's beginning.
+_lists_found: WeakKeyDictionary[Memory, dict[int, list[int]]] = WeakKeyDictionary()
 
 
 def _pointer(memory: Memory, address: int) -> int:

@@ -68,8 +68,8 @@ INTERNALS = {
     ),
     "C++": (r"(std|__gnu_cxx|__cxxabiv1)::.*|__cxa_(allocate|init|get|demangle|thread|vec)\w*",),
     "Rust": (
-        r"<?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections|convert|default|ffi|fmt|hash"
-        r"|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
+        r"(<(&(mut )?)*)?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections"
+        r"|convert|default|ffi|fmt|hash|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
         # A plain type's methods, too: <u64 as core::fmt::Display>::fmt
         r"<(&(mut )?)*(\w+|\[.*\]|\(.*\)) as (alloc|core|std)::.*|<(str|\[.*\])>::.*",
     ),

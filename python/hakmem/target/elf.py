@@ -148,7 +148,7 @@ class ElfFile:
 
     @cached_property
     def dynamic(self) -> dict[str, list[str]]:
-        """needed, rpath and runpath."""
+        """needed, soname, rpath and runpath."""
         found: dict[str, list[str]] = {name: [] for name in DYNAMIC_LISTS.values()}
         with parsing(self.name):
             tags = self._dynamic_tags
@@ -157,6 +157,12 @@ class ElfFile:
                 if tag in DYNAMIC_LISTS and texts is not None:
                     found[DYNAMIC_LISTS[tag]].append(self._text(texts + value))
         return found
+
+    @property
+    def dynamic_address(self) -> int | None:
+        """Where its dynamic tags are, before loading."""
+        with parsing(self.name):
+            return next((one.address for one in self._program_headers if one.kind == PT_DYNAMIC), None)
 
     @property
     def is_static(self) -> bool:
@@ -214,6 +220,14 @@ class ElfFile:
         if len(self._data) > RELEASED_BYTES:
             self.release()
         return found
+
+    def exports(self, name: str) -> bool:
+        """Does the dynamic loader find this symbol here?"""
+        with parsing(self.name):
+            tables = [
+                self._symbol_table(one) for one in self._sections if one.type == SHT_DYNSYM and one.size
+            ]
+            return any(table.defined(name.encode()) is not None for table in tables)
 
     def symbol_at(self, address: int) -> tuple[str, int] | None:
         """The function or object that an address, before loading, lies in, and how far."""

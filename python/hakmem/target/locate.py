@@ -1,22 +1,30 @@
 """Finds hakmem's block in a program.
 
-1  a mapped library named like hakmem's: by its symbol
-2  the executable, linked with libhakmem.a: by its symbol
-3  any other mapped library: by its symbol
-4  a stripped executable, or deleted files: by the block's magic in memory
+1  in mapped libraries named like hakmem's, and in the executable, linked with libhakmem.a: by its symbol, or
+   by the block's magic in memory where the file is stripped, or deleted
+2  else in any other mapped library: by its symbol
+
+If there are several, the one that holds most is meant: an idle one has nothing to tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from hakmem.base.errors import DamagedFileError, NotHakmemError, ProcessGoneError, UnreadableError
+from hakmem.base.errors import (
+    DamagedFileError,
+    HakmemError,
+    NotHakmemError,
+    ProcessGoneError,
+    UnreadableError,
+)
 from hakmem.layout.memory import Memory
-from hakmem.layout.schema import FORMAT, MAGIC, Head
+from hakmem.layout.schema import FORMAT, MAGIC, Head, Schema
 from hakmem.target.elf import ElfFile, open_elf
+from hakmem.target.loader import load_order
 from hakmem.target.process import Mapping, Process
 
 if TYPE_CHECKING:
@@ -31,8 +39,20 @@ ALIGNMENT = 8
 FileOf = Callable[[Mapping], ElfFile | None]
 
 
+class Found(NamedTuple):
+    """A hakmem in a program."""
+
+    address: int  # of its block
+    path: str  # of the file that it is in
+
+
 def find_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> int:
     """The block's address; NotHakmemError if there is none.  `maps`: if already read."""
+    return all_in_process(process, memory, maps)[0].address
+
+
+def all_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | None = None) -> list[Found]:
+    """The one that is meant, and the others; NotHakmemError if there is none."""
     if not process.has_memory:
         if process.state == "Z":
             raise ProcessGoneError(
@@ -40,40 +60,79 @@ def find_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | 
             )
         raise NotHakmemError(f"{process.pid} is a kernel thread: it has no malloc")
     maps = process.maps() if maps is None else maps
-    address = find(memory, maps, executable_of(process, maps), lambda mapping: file_of(process, mapping))
-    if address is None:
+    found = find(memory, maps, executable_of(process, maps), lambda mapping: file_of(process, mapping))
+    if not found:
         raise NotHakmemError(
             f"process {process.pid} ({process.name}) does not run on hakmem; start it with: hakmem run -- "
             f"{Path(process.command[0]).name} …"
         )
-    return address
+    return found
 
 
 def find_in_core(core: CoreMemory) -> int:
-    address = find(core, core.maps, core.executable_path, core.file_of)
-    if address is None:
+    found = find(core, core.maps, core.executable_path, core.file_of)
+    if not found:
         raise NotHakmemError(f"the program of {core.path} did not run on hakmem")
-    return address
+    return found[0].address
 
 
-def find(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: FileOf) -> int | None:
-    """The block's address by any of the ways above."""
+def find(
+    memory: Memory, maps: Sequence[Mapping], executable: str, file_of: FileOf, everywhere: bool = False
+) -> list[Found]:
+    """All by the first of the ways above that finds one, or by both; the one that is meant first."""
     files = _files(maps)
     ours = [path for path in files if LIBRARY_NAME in path.rsplit("/", 1)[-1] and path != executable]
     others = [path for path in files if path != executable and path not in ours]
-    by_symbol = (
-        _by_symbol(files[path][0], file_of) for path in (*ours, executable, *others) if path in files
-    )
-    by_magic = (
-        place
-        for path in (*ours, executable)
-        if path in files and _may_hold_block(file_of(files[path][0]))
-        for place in _by_magic(memory, files[path])
-    )
-    for address in chain(filter(None, by_symbol), by_magic):
-        if is_block(memory, address):
-            return address
-    return None
+    found: list[Found] = []
+    for path in (*ours, executable):
+        address = _in_file(memory, files[path], file_of, is_only=not found) if path in files else None
+        if address is not None:
+            found.append(Found(address, path))
+    if everywhere or not found:
+        by_symbol = ((path, _by_symbol(files[path][0], file_of)) for path in others)
+        more = (Found(at, path) for path, at in by_symbol if at is not None and is_block(memory, at))
+        found += more if everywhere else islice(more, 1)
+    return sorted(found, key=lambda one: -held_bytes(memory, one.address)) if len(found) > 1 else found
+
+
+def held_bytes(memory: Memory, address: int) -> int:
+    """The most that this hakmem has held; 0, too, where this tool cannot read it."""
+    try:
+        schema = Schema.read(memory, address)
+        totals = memory.array(schema.root("totals"), schema.dtype("totals"), 1)
+        return int(totals["committed_peak_bytes"][0])
+    except (HakmemError, LookupError, ValueError):
+        return 0
+
+
+def malloc_of(memory: Memory, maps: Sequence[Mapping], executable: str, file_of: FileOf) -> str | None:
+    """The file whose malloc the program calls: the first in the loader's order that exports one; None where
+    that is not known."""
+    pieces = {path: found[0] for path, found in _files(maps).items()}
+    files = {path: file for path, piece in pieces.items() if (file := file_of(piece)) is not None}
+    program = files.get(executable)
+    if program is None or program.dynamic_address is None:
+        return executable if program else None
+    try:
+        biases = {path: file.load_bias(pieces[path]) for path, file in files.items()}
+        paths = {bias: path for path, bias in biases.items()}
+        order = load_order(memory, (biases[executable] or 0) + program.dynamic_address)
+        found = (path for bias in order if (path := paths.get(bias)) is not None)
+        return next((path for path in found if files[path].exports("malloc")), None)
+    except DamagedFileError:
+        return None
+
+
+def _in_file(memory: Memory, pieces: list[Mapping], file_of: FileOf, is_only: bool) -> int | None:
+    """`is_only`: no other has been found, so memory is searched even where the file is missing."""
+    address = _by_symbol(pieces[0], file_of)
+    if address is not None and is_block(memory, address):
+        return address
+    # Without the magic in the file there is none in memory; the file is searched quickly, and once.
+    file = file_of(pieces[0])
+    if not (is_only if file is None else file.contains(MAGIC)):
+        return None
+    return next((at for at in _by_magic(memory, pieces) if is_block(memory, at)), None)
 
 
 def is_block(memory: Memory, address: int) -> bool:
@@ -135,11 +194,6 @@ def _by_symbol(mapping: Mapping, file_of: FileOf) -> int | None:
     except DamagedFileError:
         return None
     return None if bias is None else bias + value
-
-
-def _may_hold_block(file: ElfFile | None) -> bool:
-    """Without the magic in the file there is none in memory; the file is searched quickly, and once."""
-    return file is None or file.contains(MAGIC)
 
 
 def _by_magic(memory: Memory, pieces: list[Mapping]) -> Iterator[int]:

@@ -29,6 +29,7 @@ class Target:
     process: Process | None = None  # None for a core
     time_s: float | None = None  # of a core: when it was written
     address: int = 0  # of the library's block; 0: not checked again
+    places: Sequence[str] = ()  # the file with this hakmem, and those with others in the same process
 
     @property
     def own_pid(self) -> int:
@@ -76,18 +77,19 @@ def making_sense(target: Target) -> Iterator[None]:
 
 
 def open_process(pid: int) -> Target:
-    from hakmem.target.locate import find_in_process
+    from hakmem.target.locate import all_in_process
 
     process = Process(pid)
     memory = ProcessMemory(pid)
     try:
-        address = find_in_process(process, memory)
-        schema = Schema.read(memory, address)
+        found = all_in_process(process, memory)
+        schema = Schema.read(memory, found[0].address)
     except HakmemError:
         process.check_same()  # it has ended: the better answer
         raise
     process.check_same()
-    return Target(memory, schema, pid, process.command, process, address=address)
+    places = [one.path for one in found]
+    return Target(memory, schema, pid, process.command, process, address=found[0].address, places=places)
 
 
 def open_core(path: Path, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:

@@ -4,6 +4,7 @@
     hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
     hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
     hakmem_site_live_bytes{pid,command,site,…} …        by call site, while a profile is on: metrics_sites.py
+    hakmem_heap_live_bytes{pid,command,heap,tag,kind} … by heap that the program has made: metrics_heaps.py
 
 Sums by command or container, and those of all but the largest, have other labels in place of pid and command:
 metrics_rows.py.
@@ -30,6 +31,7 @@ from hakmem.layout.schema import FieldMeta
 from hakmem.target.fleet import Fleet
 from hakmem.target.target import Target
 from hakmem.views.metrics_families import PREFIX, PROCESS_LABELS, Families
+from hakmem.views.metrics_heaps import HEAPS_SHOWN, HeapMetrics
 from hakmem.views.metrics_rows import Grouping, Member, Sums, Totals, rows_of
 from hakmem.views.metrics_sites import SiteMetrics
 
@@ -98,8 +100,10 @@ class HakmemCollector(Collector):
         detail: Detail = "full",
         sites: SiteMetrics | None = None,
         grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
+        heaps_shown: int = HEAPS_SHOWN,
     ) -> None:
         self._detail = detail
+        self._heaps = HeapMetrics(heaps_shown)
         self._sites = sites
         self._grouping = grouping
         self._totals = Totals()
@@ -118,10 +122,12 @@ class HakmemCollector(Collector):
             if self._sites is not None:
                 self._sites.forget(targets)
             snapshots = list(self._snapshots(targets))
-            families, info = self._families(targets, snapshots)
+            families, info, rows = self._families(targets, snapshots)
+            self._heaps.choose(snapshots, rows, self._grouping.others)
             for target, snapshot in snapshots:
                 labels = process_labels(target)
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
+                self._heaps.add(families, target, snapshot, labels, rows[target.pid])
                 if self._sites is not None:
                     self._sites.add(families.gauge, target, snapshot, labels)
             seconds = time.monotonic() - began_s
@@ -147,8 +153,8 @@ class HakmemCollector(Collector):
 
     def _families(
         self, targets: list[Target], snapshots: list[tuple[Target, Snapshot]]
-    ) -> tuple[Families, InfoMetricFamily]:
-        """Empty families, with the row of each process."""
+    ) -> tuple[Families, InfoMetricFamily, dict[int, tuple[str, ...]]]:
+        """Empty families, and the row of each process."""
         labels_of = {target.pid: process_labels(target) for target, _ in snapshots}
         rows: dict[int, tuple[str, ...]] = dict(labels_of)
         families = Families()
@@ -162,7 +168,7 @@ class HakmemCollector(Collector):
         )
         for row, version in sorted({(rows[target.pid], one.version) for target, one in snapshots}):
             info.add_metric(row, {"version": version})
-        return families, info
+        return families, info, rows
 
 
 def rss_bytes(snapshot: Snapshot) -> int:
@@ -273,10 +279,11 @@ def registry(
     detail: Detail,
     sites: SiteMetrics | None = None,
     grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
+    heaps_shown: int = HEAPS_SHOWN,
 ) -> CollectorRegistry:
     """With hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail, sites, grouping))
+    made.register(HakmemCollector(detail, sites, grouping, heaps_shown))
     return made
 
 

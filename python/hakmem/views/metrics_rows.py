@@ -51,6 +51,9 @@ EXTREMES: dict[str, Callable[[float, float], float]] = {
     "big_peak_bytes": max,
     "big_peak_blocks": max,
     "committed_peak_bytes": max,
+    "heap_peak_bytes": max,
+    "heap_limit_bytes": min,
+    "heap_limit_used_ratio": max,
 }
 SITE_BYTES, SITES_OTHER_BYTES = "site_live_bytes", "sites_other_live_bytes"
 SITE_METRICS = (SITE_BYTES, f"{SITE_BYTES}_low", f"{SITE_BYTES}_high", "site_live_blocks")

@@ -33,6 +33,7 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.base.sizes import counted
 from hakmem.base.validity import check, fits
 from hakmem.census.figures import Snapshot, ThreadFigures
+from hakmem.census.heap_figures import NamedHeapFigures
 from hakmem.census.snapshot import take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.target import Target
@@ -42,7 +43,8 @@ FORMAT_NAME = "hakmem-run"
 FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
 WALK_SHARE_MAX = 0.1
 THREADS_KEPT = 64
-OTHERS_NAME = "other threads"
+HEAPS_KEPT = 20
+OTHERS_NAME, OTHER_HEAPS_NAME = "other threads", "other heaps"
 LINE_BYTES_MAX = 1 << 30
 HEADER_NAMES = ("pid", "command", "version", "every_s", "began_s")
 
@@ -100,7 +102,7 @@ class Recording:
     def write(self, path: Path) -> None:
         """Whole or not at all."""
         with Output(path) as output:
-            own = [*(with_few_threads(sample).to_json() for sample in self.samples), {"ended": self.ended}]
+            own = [*(bounded(sample).to_json() for sample in self.samples), {"ended": self.ended}]
             more = to_lines(self.sites, [sample.monotonic_s for sample in self.samples])
             lines = [self.header(), *(a | b for a, b in zip(own, more, strict=True))]
             output.write("".join(map(line, lines)))
@@ -215,8 +217,33 @@ def what_is_wrong(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
+def bounded(sample: Snapshot) -> Snapshot:
+    """The threads that cache most and the heaps that hold most, with one row for all others: this bounds the
+    file size."""
+    return with_few_heaps(with_few_threads(sample))
+
+
+def with_few_heaps(sample: Snapshot) -> Snapshot:
+    """Of those that the program has made or named."""
+    kept, rest = sample.heaps[: HEAPS_KEPT - 1], sample.heaps[HEAPS_KEPT - 1 :]
+    if len(rest) <= 1:
+        return sample
+    others = NamedHeapFigures(
+        number=0,
+        name=f"{len(rest)} {OTHER_HEAPS_NAME}",
+        tag=0,
+        kind="program",
+        thread_id=0,
+        live_bytes=sum(heap.live_bytes for heap in rest),
+        live_blocks=sum(heap.live_blocks or 0 for heap in rest),
+        refusals=sum(heap.refusals for heap in rest),
+        allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
+    )
+    return replace(sample, heaps=[*kept, others])
+
+
 def with_few_threads(sample: Snapshot) -> Snapshot:
-    """The threads that cache most, and one row for all others: this bounds the file size."""
+    """The threads that cache most."""
     if len(sample.threads) <= THREADS_KEPT:
         return sample
     by_cache = sorted(sample.threads, key=lambda thread: thread.cached_bytes, reverse=True)
@@ -287,7 +314,7 @@ class Journal:
 
     def add(self, sample: Snapshot, sites: Mapping[str, Any]) -> None:
         """The first sample replaces the old content."""
-        text = line({**with_few_threads(sample).to_json(), **sites})
+        text = line({**bounded(sample).to_json(), **sites})
         self._output.write(text if self.samples else self._header + text)
         self.first_s = self.first_s if self.samples else sample.monotonic_s
         self.last_s = sample.monotonic_s

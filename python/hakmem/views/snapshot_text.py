@@ -10,8 +10,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hakmem.base.sizes import bytes_text, count_text, counted
+from hakmem.base.sizes import bytes_text, count_text, counted, share_text
 from hakmem.census.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
+from hakmem.census.heap_figures import HEAPS_SHOWN, NamedHeapFigures, limits_of_heaps, quoted
 from hakmem.census.limits import LimitFigures, limit_notes, limit_rows
 from hakmem.census.options import WHERE
 from hakmem.census.snapshot import Target, take
@@ -88,6 +89,8 @@ def _parts(snapshot: Snapshot, meta: Mapping[str, FieldMeta], everything: bool) 
         yield _limits(snapshot.limits)
     if snapshot.options_changed:
         yield _options(snapshot)
+    if snapshot.heaps:
+        yield _heaps(snapshot, everything)
     yield _tiers(snapshot)
     yield _classes(snapshot.classes, everything)
     yield _threads(snapshot.threads, everything)
@@ -147,6 +150,42 @@ def _options(snapshot: Snapshot) -> RenderableType:
         for item in snapshot.options_changed
     ]
     return table("Options changed from the default", ["<option", "value", "default", "<from"], rows)
+
+
+# ---- heaps -------------------------------------------------------------------------------------------
+
+
+def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
+    """Those that the program has made or named.  Live bytes of a thread's heap are not known from outside:
+    it keeps blocks for reuse."""
+    heaps = snapshot.heaps
+    shown = heaps if everything else heaps[:HEAPS_SHOWN]
+    columns = ["<heap", "tag", "live", "share", "blocks", "peak", "limit", "used", "refused", "<of"]
+    rows = (_heap_row(heap, snapshot.memory.live_bytes) for heap in shown)
+    title = "Heaps of the program: live bytes, and their share of all"
+    parts: list[RenderableType] = [table(title, columns, rows)]
+    if rest := heaps[len(shown) :]:
+        live = bytes_text(sum(heap.live_bytes for heap in rest))
+        parts.append(Text(f"… and {counted(len(rest), 'more heap')} with {live} (--all shows them)", "dim"))
+    parts += [Text(note, "yellow") for note in limits_of_heaps(heaps)]
+    return Group(*parts)
+
+
+def _heap_row(heap: NamedHeapFigures, whole_bytes: int) -> tuple[str, ...]:
+    limit = heap.limit_bytes
+    who = {"program": "", "thread": f"thread {heap.thread_id or '–'}"}
+    return (
+        quoted(heap.name),
+        str(heap.tag) if heap.tag else "",
+        bytes_text(heap.live_bytes),
+        share_text(heap.live_bytes, whole_bytes),
+        "–" if heap.live_blocks is None else count_text(heap.live_blocks),
+        "–" if heap.peak_bytes is None else bytes_text(heap.peak_bytes),
+        bytes_text(limit) if limit else "",
+        share_text(heap.live_bytes, limit) if limit else "",
+        count_text(heap.refusals) if heap.refusals else "",
+        who.get(heap.kind, heap.kind),
+    )
 
 
 # ---- tiers, classes, threads -------------------------------------------------------------------------
@@ -254,7 +293,7 @@ def _thread_counts(threads: list[ThreadFigures]) -> str:
 def _thread_row(thread: ThreadFigures) -> tuple[str, ...]:
     return (
         str(thread.thread_id) if thread.thread_id else "–",
-        thread.name or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
+        thread.label or ("" if thread.thread_id or thread.state == "ended" else "(shared)"),
         thread.state,
         *(_narrow_bytes(thread.magazine_bytes.get(tier, 0)) for tier in TIERS),
         _narrow_bytes(thread.remote_buffer_bytes),

@@ -181,7 +181,7 @@ def thread_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     """Heaps, with their threads."""
     return [
         [
-            Cell(thread.name or "–", thread.name),
+            Cell(thread.label or "–", thread.label),
             number(thread.thread_id, lambda n: str(int(n)) if n else "–"),
             Cell(thread.state, thread.state),
             size(thread.cached_bytes),

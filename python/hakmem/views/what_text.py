@@ -16,6 +16,7 @@ from hakmem.blocks.referrers import Referrer
 from hakmem.blocks.sampling import Share
 from hakmem.blocks.what import ContentRow, SizeClass, What
 from hakmem.census.figures import TIERS
+from hakmem.census.heap_figures import quoted
 from hakmem.views.profile_text import CALLER
 from hakmem.views.screen import Sheet, one_line, table
 
@@ -161,7 +162,7 @@ def block_lines(block: OneBlock, examples: bool) -> Iterator[tuple[str, str]]:
     yield "state", block.state_text
     if block.cached_by:
         yield "cached by", heap_text(block.cached_by)
-    yield "owner", heap_text(block.owner) if block.owner else no_owner_text(block)
+    yield "owner", owner_text(block)
     if block.content:
         yield "content", content_text(block.content, examples)
     yield from asked_lines(block)
@@ -178,6 +179,14 @@ def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
     yield "", f"{asked.requested_bytes:,} B, {age} ago, by thread {asked.thread_id} (a sample of a profile)"
 
 
+def owner_text(block: OneBlock) -> str:
+    """Whose it is."""
+    if block.heap is not None:
+        tag = f" (tag {block.heap.tag})" if block.heap.tag else ""
+        return f"heap {quoted(block.heap.name)}{tag}, made by the program"
+    return heap_text(block.owner) if block.owner else no_owner_text(block)
+
+
 def no_owner_text(block: OneBlock) -> str:
     """Why a block is not a heap's."""
     if block.tier in TIERS_OF_SLABS:
@@ -188,7 +197,8 @@ def no_owner_text(block: OneBlock) -> str:
 def heap_text(heap: HeapName) -> str:
     thread = f"thread {heap.thread_id}" if heap.thread_id else "no thread"
     name = f" ({heap.thread_name})" if heap.thread_name else ""
-    return f"heap {heap.number}, {thread}{name}, {heap.state}"
+    called = f" {quoted(heap.heap_name)}" if heap.heap_name else ""
+    return f"heap {heap.number}{called}, {thread}{name}, {heap.state}"
 
 
 def content_text(content: Content, examples: bool) -> str:

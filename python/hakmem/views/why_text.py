@@ -40,6 +40,8 @@ def print_explanation(console: Console, explanation: Explanation, everything: bo
     for note in explanation.notes:
         console.print(f"[yellow]{escape(note)}[/]")
     console.print(Text("Verdict: ", style="bold").append(Text(explanation.verdict, style="not bold")))
+    if explanation.heaps_text:
+        console.print(Text("Heaps: ", style="bold").append(Text(explanation.heaps_text, style="not bold")))
     if explanation.purgeable_bytes:
         console.print(Text("Purge: ", style="bold").append(Text(purge_text(explanation), style="not bold")))
     for note in explanation.limit_notes:

@@ -41,6 +41,39 @@ pub type c_char = i8;
 #[allow(non_camel_case_types)]
 pub type c_char = u8;
 
+/// A heap of the program's own; only pointers to it are of use.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+pub struct hak_heap {
+    nothing: [u8; 0],
+}
+
+/// Of a heap's name, with its NUL.
+pub const HEAP_NAME_BYTES: usize = 32;
+
+/// Figures of a heap at one moment.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct hak_figures {
+    /// In blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse.
+    pub live_bytes: u64,
+    /// Of a thread's heap 0: not counted.
+    pub live_blocks: u64,
+    /// The most that `live_bytes` has been; of a thread's heap 0.
+    pub peak_bytes: u64,
+    /// 0: none.
+    pub limit_bytes: u64,
+    /// Requests that the limit has refused.
+    pub refusals: u64,
+    /// Blocks that it has given out so far; of a thread's heap 0.
+    pub allocations: u64,
+    /// The program's number for it.
+    pub tag: u64,
+    /// Ends with a NUL.
+    pub name: [c_char; HEAP_NAME_BYTES],
+}
+
 include!(concat!(env!("OUT_DIR"), "/figures.rs"));
 
 // tests/packages/test_crate.py compares these with the header, and that all of it is here.
@@ -92,6 +125,37 @@ extern "C" {
     pub fn hak_profile_stop();
     /// Whether a pointer lies in memory that hakmem uses for blocks.
     pub fn hak_owns(pointer: *const c_void) -> bool;
+    /// A new heap; its name (up to 31 bytes, copied) is what the tool shows; null: "heap N". Null without memory for its
+    /// record.
+    pub fn hak_heap_new(name: *const c_char) -> *mut hak_heap;
+    /// The calling thread's own heap, which `hak_malloc` uses, to give it a name and a tag; it ends with the thread.
+    pub fn hak_heap_of_thread() -> *mut hak_heap;
+    /// The heap that was made by `hak_heap_new` and that a live block is in, or null.
+    pub fn hak_heap_of(block: *const c_void) -> *mut hak_heap;
+    /// As `hak_malloc`, with a block of this heap; null too when the heap's limit has no room for it.
+    pub fn hak_heap_malloc(heap: *mut hak_heap, size: usize) -> *mut c_void;
+    /// As `hak_calloc`, likewise.
+    pub fn hak_heap_calloc(heap: *mut hak_heap, count: usize, size: usize) -> *mut c_void;
+    /// As `hak_aligned_alloc`, likewise.
+    pub fn hak_heap_aligned_alloc(
+        heap: *mut hak_heap,
+        alignment: usize,
+        size: usize,
+    ) -> *mut c_void;
+    /// As `hak_realloc`, and the block is this heap's afterwards, wherever it was before.
+    pub fn hak_heap_realloc(heap: *mut hak_heap, block: *mut c_void, size: usize) -> *mut c_void;
+    /// What the tool shows it as.
+    pub fn hak_heap_set_name(heap: *mut hak_heap, name: *const c_char);
+    /// A number of the program's own.
+    pub fn hak_heap_set_tag(heap: *mut hak_heap, tag: u64);
+    /// Refuses blocks that would bring the heap's live bytes above `bytes`; 0: no limit. False for a thread's heap.
+    pub fn hak_set_limit(heap: *mut hak_heap, bytes: usize) -> bool;
+    /// Writes as many bytes of its figures as the caller's struct has.
+    pub fn hak_heap_figures(heap: *mut hak_heap, figures: *mut hak_figures, figures_bytes: usize);
+    /// Frees all blocks of the heap, which nobody may use any more. False for a thread's heap.
+    pub fn hak_heap_free_all(heap: *mut hak_heap) -> bool;
+    /// The same, and the heap is gone; null is allowed.
+    pub fn hak_heap_destroy(heap: *mut hak_heap) -> bool;
     /// "major.minor.patch", a constant.
     pub fn hak_version() -> *const c_char;
     /// Writes a report to a file descriptor.

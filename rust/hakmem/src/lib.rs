@@ -15,7 +15,7 @@
 //!
 //! The tool `hakmem` sees the process from outside: `hakmem why PID` says where its memory is, `hakmem profile PID` which
 //! functions hold it. [`stats`], [`purge`] and [`profile`] do from inside what a program itself may want. Options are
-//! environment variables (`HAKMEM_HELP=1` lists them).
+//! environment variables (`HAKMEM_HELP=1` lists them). A [`Heap`] is memory apart, with a name, a limit and figures of its own.
 //!
 //! # Features
 //!
@@ -30,9 +30,11 @@
 #![warn(missing_docs)]
 
 mod allocator;
+mod heap;
 mod stats;
 
 pub use allocator::Hakmem;
+pub use heap::{name_heap_of_thread, Heap, HeapFigures, HeapRefused};
 pub use stats::{stats, stats_json, Class, Counters, Memory, Stats, Totals};
 
 use std::ffi::CStr;

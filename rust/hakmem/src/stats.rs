@@ -1,4 +1,5 @@
-//! What hakmem has counted, as a struct: read from the JSON that C writes, whose numbers are its only contents.
+//! What hakmem has counted, as a struct: read from the JSON that C writes, whose numbers are its only contents up to the list of
+//! heaps, which comes last.
 use hakmem_sys as ffi;
 
 /// hakmem's figures at one moment; sums over all threads. Nothing was stopped to read them: each figure is exact, two of them may
@@ -135,7 +136,13 @@ fn read(json: &str) -> Stats {
         memory: Memory::read(section(process, "memory")),
         totals: Totals::read(section(process, "totals")),
         counters: Counters::read(section(process, "counters")),
-        classes: classes.split('{').skip(1).map(Class::read).collect(),
+        classes: classes
+            .split(']')
+            .next()
+            .into_iter()
+            .flat_map(|list| list.split('{').skip(1))
+            .map(Class::read)
+            .collect(),
     }
 }
 

@@ -5,30 +5,15 @@ use std::os::raw::c_void;
 use std::process::Command;
 use std::thread;
 
+#[path = "../../../rust/hakmem/examples/keep/mod.rs"]
+mod keep;
+
 #[global_allocator]
 static ALLOCATOR: hakmem::Hakmem = hakmem::Hakmem;
 
 extern "C" {
     fn malloc(size: usize) -> *mut c_void;
     fn free(block: *mut c_void);
-}
-
-#[inline(never)]
-fn keep_orders(count: usize) -> Vec<Box<[u8; 4096]>> {
-    let mut kept = Vec::new();
-    for _ in 0..count {
-        kept.push(Box::new([1; 4096]));
-    }
-    kept
-}
-
-#[inline(never)]
-fn keep_names(count: usize) -> Vec<String> {
-    let mut kept = Vec::new();
-    for number in 0..count {
-        kept.push(format!("{number:>1000}"));
-    }
-    kept
 }
 
 /// Whether the C library's malloc is hakmem.
@@ -62,7 +47,7 @@ fn main() {
     drop(vec![1u8; 32 << 20]);
     println!("purged {}", hakmem::purge() + hakmem::stats().totals.purged_bytes as usize);
     let is_on = hakmem::profile(hakmem::Sampling::EveryBytes(4096)).is_ok();
-    let kept = (keep_orders(3000), keep_names(2000));
+    let kept = (keep::orders(3000), keep::names(2000));
     println!("profile {is_on}");
     println!("ready {}", std::process::id());
     io::stdout().flush().expect("standard output");

@@ -1,0 +1,76 @@
+"""Figures of heaps that the program has made, and of threads' heaps that it has given a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hakmem.base.sizes import bytes_text, counted, share_text
+
+NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
+HEAPS_SHOWN = 10
+UNSEEN = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True)
+class NamedHeapFigures:
+    """One heap.  None: not counted for a thread's heap, or no limit."""
+
+    number: int
+    name: str
+    tag: int  # the program's
+    kind: (
+        str  # "program"; "thread": its own heap, with a name; "cut off": a forked child cannot go on with it
+    )
+    thread_id: int  # the kernel's, of kind "thread"
+    # In live blocks, with what sizes are rounded up to.  Of a thread's heap also what it keeps for reuse; in
+    # the quick form also blocks that other threads freed and the heap has not collected yet.
+    live_bytes: int
+    live_blocks: int | None = None
+    peak_bytes: int | None = None
+    limit_bytes: int | None = None
+    refusals: int = 0  # requests that the limit has refused
+    allocated_blocks: int | None = None  # so far
+
+    @property
+    def is_made(self) -> bool:
+        """By the program, with memory of its own."""
+        return self.kind != "thread"
+
+    @property
+    def is_near_limit(self) -> bool:
+        return self.limit_bytes is not None and self.live_bytes > NEAR_SHARE * self.limit_bytes
+
+
+# ---- as text -------------------------------------------------------------------------------------------
+
+
+def limits_of_heaps(heaps: Sequence[NamedHeapFigures]) -> list[str]:
+    """Notes shown unasked: limits that have refused requests or are close."""
+    near = [heap for heap in heaps if heap.refusals or heap.is_near_limit]
+    notes = [_limit_note(heap) for heap in near[:HEAPS_SHOWN]]
+    if near[HEAPS_SHOWN:]:
+        rest = counted(len(near) - HEAPS_SHOWN, "more heap")
+        notes.append(f"{rest} close to a limit, or with refused requests.")
+    return notes
+
+
+def _limit_note(heap: NamedHeapFigures) -> str:
+    refused = f"{counted(heap.refusals, 'request')} refused"
+    if heap.limit_bytes is None:
+        return f"Heap {heap_text(heap)}: {refused} by a limit that it had; it has none now."
+    held = f"{bytes_text(heap.live_bytes)}, {share_text(heap.live_bytes, heap.limit_bytes)} of its limit"
+    said = f"Heap {heap_text(heap)} holds {held} of {bytes_text(heap.limit_bytes)}"
+    if heap.refusals:
+        said += f"; {refused}"
+    return f"{said}. Beyond it requests fail with ENOMEM: free blocks, or raise it (hak_set_limit)."
+
+
+def heap_text(heap: NamedHeapFigures) -> str:
+    """“cache” (tag 7)"""
+    return quoted(heap.name) + (f" (tag {heap.tag})" if heap.tag else "")
+
+
+def quoted(name: str) -> str:
+    """A heap's name on one line, whatever bytes the program has put there."""
+    return f"“{''.join(sign if sign.isprintable() else UNSEEN for sign in name)}”"

@@ -1,0 +1,62 @@
+"""The figures of heaps that the program has made or named, of one census."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hakmem.census.census import Census
+from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.census.reading import Integers
+
+
+def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
+    """The most live bytes first."""
+    named, heaps = census.reading.named, census.reading.heaps
+    if not len(named):
+        return []
+    records, live_bytes = named.records, named_live_bytes(census)
+    threads = dict(zip(heaps["owner"]["number"].tolist(), heaps["thread_id"].tolist(), strict=True))
+    found = [
+        NamedHeapFigures(
+            number=int(named.numbers[row]),
+            name=named.names[row],
+            tag=int(records["tag"][row]),
+            kind="cut off" if named.is_cut_off[row] else "program",
+            thread_id=0,
+            live_bytes=int(live_bytes[row]),
+            live_blocks=_live_blocks(records[row]),
+            peak_bytes=int(records["peak_bytes"][row]),
+            limit_bytes=int(records["limit_bytes"][row]) or None,
+            refusals=int(records["refusals"][row]),
+            allocated_blocks=int(records["allocated_blocks"][row]),
+        )
+        if not named.is_of_thread[row]
+        else NamedHeapFigures(
+            number=int(named.numbers[row]),
+            name=named.names[row],
+            tag=int(records["tag"][row]),
+            kind="thread",
+            thread_id=threads.get(int(named.thread_numbers[row]), 0),
+            live_bytes=int(live_bytes[row]),
+        )
+        for row in range(len(named))
+    ]
+    return sorted(found, key=lambda heap: (-heap.live_bytes, heap.number))
+
+
+def _live_blocks(record: np.void) -> int:
+    freed = int(record["freed_blocks"]) + int(record["freed_remotely"])
+    return max(0, int(record["allocated_blocks"]) - freed)
+
+
+def named_live_bytes(census: Census) -> Integers:
+    """Of each named heap."""
+    named, heaps = census.reading.named, census.reading.heaps
+    records = named.records
+    in_slabs = records["owner"]["bytes_out"].astype(np.int64)
+    if census.reading.walk is not None:
+        in_slabs = census.named_slab_bytes
+    out = dict(zip(heaps["owner"]["number"].tolist(), heaps["owner"]["bytes_out"].tolist(), strict=True))
+    of_threads = np.array([out.get(number, 0) for number in named.thread_numbers.tolist()], np.int64)
+    found = np.where(named.is_of_thread, of_threads, in_slabs + records["range_bytes"].astype(np.int64))
+    return np.maximum(found, 0)

@@ -1,0 +1,118 @@
+"""Heaps that the program has made, and names that it has given to threads' heaps, read from a target.
+
+    named_heaps ──▶ record ──▶ record …     the youngest first; records are used again, never unlinked
+
+A library without them has none.  In the owner map, entries of their blocks have the record's number where
+others have a heap's tag: number << map_tag_shift | map_class_named + class, or map_class_named_range."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hakmem.layout.heaps import heap_column, linked
+from hakmem.layout.memory import Memory
+from hakmem.layout.schema import Schema
+from hakmem.layout.structures import Records, Words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROOT, RECORD = "named_heaps", "named_heap"
+NEEDED = ("next_of_all", "state", "tag", "name", "thread_heap", "range_bytes", "owner")
+MADE = ("named_in_use", "named_cut_off")  # by the program
+OF_THREAD = "named_of_thread"
+
+
+@dataclass
+class NamedHeaps:
+    """The records in use: one row each."""
+
+    all_owners: Records  # also of records that are not in use now: their counters go on
+    records: Records
+    owners: Words  # the addresses of their owners, as slabs name them
+    is_of_thread: NDArray[np.bool_]
+    is_cut_off: NDArray[np.bool_]  # in a forked child: another thread was changing it
+    thread_numbers: NDArray[np.int64]  # of the threads' heaps that have a name here; 0: made by the program
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self.records["owner"]["number"].astype(np.int64)
+        return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [text_of(bytes(name)) for name in self.records["name"]]
+
+    def rows_of(self, owners: Words) -> NDArray[np.int64]:
+        """The rows of the heaps that the program has made and that have these owners; -1: no such heap's."""
+        return _rows(self.owners[~self.is_of_thread], np.flatnonzero(~self.is_of_thread), owners)
+
+    def rows_of_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same by the numbers in the owner map."""
+        return _rows(self.numbers[~self.is_of_thread], np.flatnonzero(~self.is_of_thread), numbers)
+
+
+def _rows(known: NDArray[Any], rows: NDArray[np.int64], wanted: NDArray[Any]) -> NDArray[np.int64]:
+    if not len(known):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(known)
+    place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return np.where(known[place] == wanted, rows[place], -1)
+
+
+def text_of(name: bytes) -> str:
+    """Any bytes; a sequence that the end of the field has cut is left out."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(name.split(b"\0")[0])
+
+
+def is_known(schema: Schema) -> bool:
+    """Does the library have heaps that programs make?"""
+    return bool(schema.roots.get(ROOT)) and schema.has(RECORD, *NEEDED)
+
+
+def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
+    """Those that are there now."""
+    if not is_known(schema):
+        nothing = np.zeros(0, bool)
+        records = np.empty(0, [("owner", [("number", "u4")]), ("name", "u1", (1,))])
+        return NamedHeaps(
+            records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64)
+        )
+    link = schema.offset(RECORD, "next_of_all")
+    addresses = np.array(linked(memory, schema.root(ROOT), link), np.uint64)
+    records = memory.records(addresses, schema.dtype(RECORD))
+    states = [schema.constant(name) for name in (*MADE, OF_THREAD)]
+    owners, rows = records["owner"], np.flatnonzero(np.isin(records["state"], states))
+    addresses, records = addresses[rows], records[rows]
+    return NamedHeaps(
+        owners,
+        records,
+        addresses + np.uint64(schema.offset(RECORD, "owner")),
+        records["state"] == schema.constant(OF_THREAD),
+        records["state"] == schema.constant("named_cut_off"),
+        _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
+    )
+
+
+def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> NDArray[np.int64]:
+    found = np.zeros(len(heaps), np.int64)
+    is_threads = heaps != 0
+    found[is_threads] = heap_column(memory, schema, heaps[is_threads], "owner", "number")
+    return found
+
+
+def named_range_numbers(schema: Schema, entries: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The numbers of the named heaps whose ranges have these entries in the owner map; 0: no such heap's."""
+    wanted = schema.constants.get("map_class_named_range")
+    if wanted is None:
+        return np.zeros(len(entries), np.int64)
+    is_named = entries & np.uint32(schema.constant("map_class_mask")) == wanted
+    return np.where(is_named, entries >> np.uint32(schema.constant("map_tag_shift")), 0).astype(np.int64)

@@ -1,0 +1,137 @@
+"""Heaps that programs have made, or named, as metrics.
+
+    hakmem_heap_live_bytes{pid,command,heap,tag,kind}          and _live_blocks: gauges
+    hakmem_heap_peak_bytes{…}                                  the highest of the series' heaps
+    hakmem_heap_limit_bytes{…}                                 the lowest
+    hakmem_heap_limit_used_ratio{…}                            the highest: 1 is the whole limit
+    hakmem_heap_refusals_total{…}, hakmem_heap_allocations_total{…}
+
+Heaps of one name, tag and kind are one series.  Of each row (metrics_rows.py) the series with most live bytes
+are exported, all other heaps of the row are one more, (others).
+
+A heap may end between two answers, and another take its record: counters of a series grow by how much those
+of its heaps have grown since they were read last, and never fall.  What a heap that has ended counted after
+it was read last is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hakmem.census.figures import Snapshot
+from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.target.target import Target
+from hakmem.views.metrics_families import PROCESS_LABELS, Families
+
+HEAPS_SHOWN = 20  # of each row
+SERIES_KEPT_MAX = 1000  # of one process, with what they have counted
+HEAP_LABELS = (*PROCESS_LABELS, "heap", "tag", "kind")
+OTHERS = ("(others)", "", "")
+Series = tuple[str, str, str]  # name, tag, kind
+Row = tuple[str, ...]
+
+HELP = {
+    "heap_live_bytes": "Bytes in live blocks of heaps that the program has made, rounding included; of a "
+    "thread's own heap with a name (kind=thread) also what it keeps for reuse.",
+    "heap_live_blocks": "Live blocks of heaps that the program has made.",
+    "heap_peak_bytes": "The most live bytes that one of these heaps has had.",
+    "heap_limit_bytes": "The lowest limit of these heaps (hak_set_limit).",
+    "heap_limit_used_ratio": "Part of its limit that a heap's live bytes are: 1 is the whole; the highest.",
+    "heap_refusals": "Requests that the limits of these heaps have refused.",
+    "heap_allocations": "Blocks that these heaps have given out.",
+}
+
+
+def series_of(heap: NamedHeapFigures) -> Series:
+    return heap.name, str(heap.tag), heap.kind
+
+
+@dataclass
+class _Counted:
+    """Of one process: what each of its heaps had counted, and what each series has."""
+
+    target: Target
+    before: dict[int, tuple[int, int]] = field(default_factory=dict)  # refusals and allocations, by number
+    totals: dict[Series, tuple[int, int]] = field(default_factory=dict)  # the last one exported comes last
+
+    def grow(self, series: Series, heaps: Iterable[NamedHeapFigures]) -> tuple[int, int]:
+        """What the series has counted, with what its heaps have counted since they were read last."""
+        refusals, allocations = self.totals.pop(series, (0, 0))
+        for heap in heaps:
+            now = heap.refusals, heap.allocated_blocks or 0
+            before = self.before.get(heap.number, (0, 0))
+            if now[1] < before[1]:  # the record is another heap's now
+                before = 0, 0
+            self.before[heap.number] = now
+            refusals += max(0, now[0] - before[0])
+            allocations += now[1] - before[1]
+        self.totals[series] = refusals, allocations
+        for one in [*self.totals][: max(0, len(self.totals) - SERIES_KEPT_MAX)]:
+            del self.totals[one]
+        return refusals, allocations
+
+
+class HeapMetrics:
+    """What heaps have counted, from one answer to the next."""
+
+    def __init__(self, heaps_shown: int = HEAPS_SHOWN) -> None:
+        self._heaps_shown = heaps_shown
+        self._counted: dict[int, _Counted] = {}  # by PID
+        self._shown: dict[Row, set[Series]] = {}
+
+    def choose(
+        self, snapshots: Sequence[tuple[Target, Snapshot]], rows: Mapping[int, Row], others: Row
+    ) -> None:
+        """The series that each row has in this answer; the row of all others has none of its own."""
+        sizes: dict[Row, Counter[Series]] = {}
+        for target, snapshot in snapshots:
+            of_row = sizes.setdefault(rows[target.pid], Counter())
+            for heap in snapshot.heaps:
+                of_row[series_of(heap)] += heap.live_bytes
+        self._shown = {
+            row: set() if row == others else set(largest(of_row, self._heaps_shown))
+            for row, of_row in sizes.items()
+        }
+        current = {target.pid: target for target, _ in snapshots}
+        self._counted = {pid: one for pid, one in self._counted.items() if current.get(pid) is one.target}
+
+    def add(
+        self, families: Families, target: Target, snapshot: Snapshot, labels: tuple[str, str], row: Row
+    ) -> None:
+        """The heaps of one process."""
+        if not snapshot.heaps or not self._heaps_shown:
+            return
+        shown = self._shown.get(row, set())
+        by_series: dict[Series, list[NamedHeapFigures]] = {}
+        for heap in snapshot.heaps:
+            series = series_of(heap)
+            by_series.setdefault(series if series in shown else OTHERS, []).append(heap)
+        counted = self._counted.setdefault(target.pid, _Counted(target))
+        for series, heaps in by_series.items():
+            add_series(families, heaps, (*labels, *series))
+            if any(heap.is_made for heap in heaps):
+                refusals, allocations = counted.grow(series, (heap for heap in heaps if heap.is_made))
+                for name, value in (("heap_refusals", refusals), ("heap_allocations", allocations)):
+                    families.counter(name, HELP[name], HEAP_LABELS, (*labels, *series), value)
+
+
+def largest(sizes: Counter[Series], count: int) -> list[Series]:
+    return sorted(sizes, key=lambda series: (-sizes[series], series))[:count]
+
+
+def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Sequence[str]) -> None:
+    """The gauges of the heaps of one series."""
+    limited = [heap for heap in heaps if heap.limit_bytes]
+    values: dict[str, list[float]] = {
+        "heap_live_bytes": [sum(heap.live_bytes for heap in heaps)],
+        "heap_live_blocks": [sum(heap.live_blocks or 0 for heap in heaps if heap.is_made)]
+        if any(heap.is_made for heap in heaps)
+        else [],
+        "heap_peak_bytes": [heap.peak_bytes for heap in heaps if heap.peak_bytes is not None],
+        "heap_limit_bytes": [-heap.limit_bytes for heap in limited if heap.limit_bytes],
+        "heap_limit_used_ratio": [heap.live_bytes / heap.limit_bytes for heap in limited if heap.limit_bytes],
+    }
+    for name, found in values.items():
+        if found:
+            families.gauge(name, HELP[name], HEAP_LABELS, labels, abs(max(found)))

@@ -1,0 +1,177 @@
+/* heaps.c: heaps of the program's own; see include/hakmem/hakmem.h for what each function promises. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/malloc_family.h"
+#include "hakmem/hakmem.h"
+#include "heap/in_named.h"
+#include "heap/lifecycle.h"
+#include "large/big.h"
+#include "report/report.h"
+
+_Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
+
+/* False, after a word, when it was destroyed. */
+static bool is_heap(const struct hak_heap *heap, const char *verb) {
+  if (LIKELY(heap && !named_is(heap, NAMED_UNUSED))) return true;
+  report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0},
+                heap ? "the heap was destroyed" : "no heap");
+  errno = EINVAL;
+  return false;
+}
+
+/* The same of one that the program has made. */
+static bool is_made(const struct hak_heap *heap, const char *verb) {
+  if (!is_heap(heap, verb)) return false;
+  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return true;
+  errno = EINVAL;
+  return false;
+}
+
+/* ---- what there is ------------------------------------------------------------------------------------------------ */
+
+static void *no_record(void) {
+  errno = ENOMEM;
+  return NULL;
+}
+
+hak_heap *hak_heap_new(const char *name) {
+  struct hak_heap *heap = library_ready() ? named_make(NAMED_IN_USE, name) : NULL;
+  return heap ? heap : no_record();
+}
+
+hak_heap *hak_heap_of_thread(void) {
+  struct heap *own = heap_of_this_thread();
+  if (!own) return no_record();
+  if (own->named) return own->named;
+  struct hak_heap *heap = named_make(NAMED_OF_THREAD, NULL);
+  if (!heap) return no_record();
+  store_relaxed(&heap->thread_heap, own);
+  return own->named = heap;
+}
+
+hak_heap *hak_heap_of(const void *block) {
+  struct hak_heap *heap = named_of_entry(owner_map_entry((uintptr_t)block));
+  return heap && heap->stands_for ? heap->stands_for : heap;
+}
+
+void hak_heap_set_name(hak_heap *heap, const char *name) {
+  if (is_heap(heap, "hak_heap_set_name")) named_set_name(heap, name);
+}
+void hak_heap_set_tag(hak_heap *heap, uint64_t tag) {
+  if (is_heap(heap, "hak_heap_set_tag")) store_relaxed(&heap->tag, tag);
+}
+
+bool hak_set_limit(hak_heap *heap, size_t bytes) {
+  if (!is_made(heap, "hak_set_limit")) return false;
+  heap = named_resolve(heap);
+  if (heap) store_relaxed(&heap->limit_bytes, bytes); /* relaxed: seen late, it holds late */
+  return heap;
+}
+
+static void describe(struct hak_heap *heap, struct hak_figures *figures) {
+  if (named_is(heap, NAMED_IN_USE)) {
+    named_enter(heap);
+    named_collect(heap);
+    named_leave(heap);
+  }
+  const struct heap *own = load_relaxed(&heap->thread_heap);
+  uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
+  *figures = (struct hak_figures){
+      .live_bytes = own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap),
+      .live_blocks = load_relaxed(&heap->allocated_blocks) - freed,
+      .peak_bytes = load_relaxed(&heap->peak_bytes),
+      .limit_bytes = load_relaxed(&heap->limit_bytes),
+      .refusals = load_relaxed(&heap->refusals),
+      .allocations = load_relaxed(&heap->allocated_blocks),
+      .tag = load_relaxed(&heap->tag)};
+  memcpy(figures->name, heap->name, sizeof heap->name);
+}
+
+void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes) {
+  struct hak_figures now = {0};
+  if (is_heap(heap, "hak_heap_figures")) {
+    struct hak_heap *there = named_resolve(heap);
+    if (there) describe(there, &now);
+  }
+  memcpy(figures, &now, figures_bytes < sizeof now ? figures_bytes : sizeof now);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the request is malloc's: the heap is this thread's own. */
+static bool is_own(const struct hak_heap *heap) {
+  return named_is(heap, NAMED_OF_THREAD) && load_relaxed(&heap->thread_heap) == heap_of_thread;
+}
+
+static void *allocate(struct hak_heap *heap, const char *verb, struct allocation *allocation) {
+  if (UNLIKELY(!is_heap(heap, verb))) return NULL;
+  if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_named_allocate(heap, allocation);
+  if (is_own(heap)) return heap_allocate(allocation);
+  errno = EPERM;
+  return NULL;
+}
+
+void *hak_heap_malloc(hak_heap *heap, size_t size) {
+  struct allocation allocation = {.size = size, .alignment = 1, .site = SITE()};
+  return allocate(heap, "hak_heap_malloc", &allocation);
+}
+
+/* Zeroed to its end, as hak_calloc's. */
+void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size) {
+  struct allocation allocation = {.alignment = 1, .site = SITE()};
+  if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;
+  void *block = opaque_pointer(allocate(heap, "hak_heap_calloc", &allocation));
+  if (block && !allocation.is_zero) big_clear((uintptr_t)block, family_usable_size(block));
+  return block;
+}
+
+void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {
+  struct allocation allocation = {.size = size, .alignment = alignment, .site = SITE()};
+  if (is_power_of_two(alignment)) return allocate(heap, "hak_heap_aligned_alloc", &allocation);
+  errno = EINVAL;
+  return NULL;
+}
+
+/* To another heap than it is in. */
+static void *move_to(hak_heap *heap, void *block, struct allocation *allocation) {
+  size_t keep_bytes = family_usable_size(block);
+  void *moved = allocate(heap, "hak_heap_realloc", allocation);
+  if (!moved) return NULL;
+  memcpy(moved, block, keep_bytes < allocation->size ? keep_bytes : allocation->size);
+  heap_free(block);
+  return moved;
+}
+
+void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
+  struct allocation allocation = {.size = size, .alignment = 1, .site = SITE()};
+  if (!block) return allocate(heap, "hak_heap_realloc", &allocation);
+  if (!is_heap(heap, "hak_heap_realloc")) return NULL;
+  hak_heap *before = hak_heap_of(block);
+  if (!size || before == heap || (!before && is_own(heap)))
+    return family_realloc(block, size, allocation.site);
+  return move_to(heap, block, &allocation);
+}
+
+/* ---- all at once -------------------------------------------------------------------------------------------------- */
+
+bool hak_heap_free_all(hak_heap *heap) {
+  if (!is_made(heap, "hak_heap_free_all")) return false;
+  heap = named_resolve(heap);
+  if (heap) heap_named_free_all(heap);
+  return true;
+}
+
+/* One that was cut off by a fork stays, with its blocks; what stood for it goes. */
+bool hak_heap_destroy(hak_heap *heap) {
+  if (!heap) return true;
+  if (!is_made(heap, "hak_heap_destroy")) return false;
+  bool is_cut_off = named_is(heap, NAMED_CUT_OFF);
+  /* acquire: its fields; pairs with named_resolve. */
+  struct hak_heap *there = is_cut_off ? load_acquire(&heap->successor) : heap;
+  if (is_cut_off) store_relaxed(&heap->state, NAMED_UNUSED);
+  if (!there) return true;
+  heap_named_free_all(there);
+  named_drop(there);
+  return true;
+}

@@ -1,0 +1,211 @@
+#include "heap/in_named.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config/options.h"
+#include "hardened/checked.h"
+#include "hardened/checked_range.h"
+#include "heap/lifecycle.h"
+#include "heap/sampling.h"
+#include "large/big.h"
+#include "large/large.h"
+#include "named/named_ranges.h"
+#include "named/named_slabs.h"
+#include "pool/purge.h"
+#include "reclaim/due.h"
+#include "reclaim/feasible.h"
+#include "reclaim/helper.h"
+#include "reclaim/reclaim.h"
+
+enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more than a few stores */
+
+/* ---- malloc ------------------------------------------------------------------------------------------------------- */
+
+static enum outcome take_of_slab(struct hak_heap *named, unsigned class, void **block) {
+  bool went_beyond = false;
+  named_enter(named);
+  bool is_allowed = named_allows(named, class_bytes(class));
+  *block = is_allowed ? named_slabs_take(named, class, &went_beyond) : NULL;
+  if (LIKELY(*block)) named_note_taken(named);
+  named_leave(named);
+  if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
+  return went_beyond ? TAKEN_BEYOND : TAKEN;
+}
+
+/* The limit is asked before, as the request may be absurd, and when it is known what the range takes. */
+static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
+  uint64_t limit = load_relaxed(&named->limit_bytes);
+  return !limit || big_good_bytes(bytes) <= limit;
+}
+
+static void free_range(uintptr_t block) {
+  struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden)) {
+    checked_free(heap, block, MAP_ENTRY_BIG_LIVE, MADE_BY_MALLOC);
+    return;
+  }
+  sampling_note_freed_range(block);
+  large_give(block, heap_counters(heap));
+}
+
+static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
+  uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
+  named_enter(named);
+  bool is_allowed = named_allows(named, bytes);
+  if (is_allowed) {
+    named_ranges_add(named, range);
+    named_note_taken(named);
+  }
+  named_leave(named);
+  if (is_allowed) return TAKEN_BEYOND;
+  free_range(range);
+  return REFUSED;
+}
+
+static uintptr_t make_range(struct allocation *allocation) {
+  struct heap *heap = heap_of_this_thread();
+  if (UNLIKELY(options.harden))
+    return heap ? (uintptr_t)checked_range_allocate(heap, allocation) : 0;
+  struct large_request request = {.bytes = allocation->size,
+                                  .alignment_bytes = allocation->alignment,
+                                  .site = allocation->site,
+                                  .home = heap ? heap->owner.number : 0,
+                                  .is_plain_big = true};
+  uintptr_t range = large_take(&request, heap_counters(heap));
+  allocation->is_zero = request.is_zero;
+  return range;
+}
+
+static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
+                               void **block) {
+  if (!is_allowed_at_all(named, allocation->size)) {
+    fetch_add_relaxed(&named->refusals, 1);
+    return REFUSED;
+  }
+  uintptr_t range = make_range(allocation);
+  if (!range) return NO_MEMORY;
+  enum outcome outcome = add_range(named, range);
+  if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
+  return outcome;
+}
+
+/* Hardened mode has no slabs above 32 KiB, and no blocks below 16 bytes. */
+static unsigned class_for(const struct allocation *allocation) {
+  enum { HARDENED_MIN_BYTES = 16 };
+  size_t size = allocation->size, most = options.harden ? STEPPED_MAX_BYTES : MID_MAX_BYTES;
+  if (UNLIKELY(size > most)) return SLAB_CLASS_COUNT;
+  if (UNLIKELY(options.harden) && size < HARDENED_MIN_BYTES) size = HARDENED_MIN_BYTES;
+  return slab_class_of(size, allocation->alignment);
+}
+
+static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
+  unsigned class = class_for(allocation);
+  allocation->is_zero = false;
+  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, block)
+                                  : take_range(named, allocation, block);
+}
+
+static void *allocate(struct hak_heap *named, struct heap *heap, struct allocation *allocation) {
+  void *block = NULL;
+  if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
+    return NULL;
+  enum outcome outcome = take(named, allocation, &block);
+  if (LIKELY(outcome == TAKEN)) return block;
+  if (UNLIKELY(outcome == NO_MEMORY) && feasible_after_giving_back(heap, allocation)) {
+    reclaim(heap, RECLAIM_PRESSURE);
+    take(named, allocation, &block);
+  }
+  helper_start_when_worth();
+  reclaim_when_due(heap);
+  return block;
+}
+
+/* In a slab that has one, without limit or profile: nearly always.  The constant heaps' samplers want all. */
+static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
+                              const struct allocation *allocation) {
+  unsigned class = class_for(allocation);
+  void *block = NULL;
+  if (UNLIKELY(class == SLAB_CLASS_COUNT || sampling_wants_all(heap) ||
+               !named_is(named, NAMED_IN_USE)))
+    return NULL;
+  named_enter(named);
+  struct slab *slab = named->owner.bins[class].current;
+  if (LIKELY(slab && slab->free_local && !load_relaxed(&named->limit_bytes))) {
+    block = slab_take_first(slab, &named->owner);
+    named_note_taken(named);
+  }
+  named_leave(named);
+  return block;
+}
+
+static void *allocate_counted(struct hak_heap *named, struct heap *heap,
+                              struct allocation *allocation) {
+  if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
+  bool is_sample = sampling_counts_named(heap, allocation);
+  int coins = is_sample ? sampling_throw_coins(heap) : 0;
+  void *block = allocate(named, heap, allocation);
+  if (is_sample && block) sampling_note(heap, allocation, block, coins);
+  return block;
+}
+
+static void *without_memory(void) {
+  count(heap_counters(heap_of_thread), COUNT_enomem);
+  errno = ENOMEM;
+  return NULL;
+}
+
+/* On a thread whose heap is gone nothing is counted for a profile. */
+void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
+  void *quick = allocate_quickly(named, heap_of_thread, allocation);
+  if (LIKELY(quick != NULL)) return quick;
+  allocation->is_named = true;
+  if (allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2)
+    return without_memory();
+  struct heap *heap = heap_of_this_thread();
+  named = named_resolve(named);
+  if (!named || !owners_first()) return without_memory();
+  void *block = heap ? allocate_counted(named, heap, allocation)
+                     : allocate(named, heap_of_thread, allocation);
+  return LIKELY(block != NULL) ? block : without_memory();
+}
+
+void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
+  void *moved = heap_named_allocate(named_of_entry(entry), &allocation);
+  if (!moved) return NULL;
+  memcpy(moved, block, keep_bytes);
+  heap_named_free(block, entry);
+  return moved;
+}
+
+/* ---- free --------------------------------------------------------------------------------------------------------- */
+
+static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
+  if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT))
+    return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
+  bool is_live = named_ranges_remove(named, (uintptr_t)block);
+  if (is_live) free_range((uintptr_t)block);
+  return is_live;
+}
+
+void heap_named_free(void *block, uint32_t entry) {
+  if (free_one(named_of_entry(entry), block, entry)) reclaim_when_due(heap_of_thread);
+}
+
+static uintptr_t remove_any_range(struct hak_heap *named) {
+  named_enter(named);
+  uintptr_t block = named_ranges_remove_any(named);
+  named_leave(named);
+  return block;
+}
+
+void heap_named_free_all(struct hak_heap *named) {
+  named_enter(named);
+  named_slabs_give_all(named);
+  named_leave(named);
+  for (uintptr_t block; (block = remove_any_range(named));) free_range(block);
+  purge_want();
+  reclaim_when_due(heap_of_thread);
+}

@@ -1,0 +1,25 @@
+/* in_named.h: malloc, realloc and free in a heap that the program has made (named/named_heap.h). */
+#ifndef HAK_HEAP_IN_NAMED_H
+#define HAK_HEAP_IN_NAMED_H
+
+#include "cache/allocation.h"
+#include "named/named_heap.h"
+
+/* A block of the heap; NULL and ENOMEM without memory, or when the heap's limit refuses it. */
+void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation);
+
+/* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above, and it is not. */
+void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site);
+
+/* Whether a block of a named heap is a range of its own. */
+INLINE bool heap_is_named_range(const void *block) {
+  return map_slab_class(owner_map_entry((uintptr_t)block)) >= SLAB_CLASS_COUNT;
+}
+
+/* Frees a block whose live entry in the owner map says that it is a named heap's. */
+void heap_named_free(void *block, uint32_t entry);
+
+/* Frees all blocks of the heap. */
+void heap_named_free_all(struct hak_heap *named);
+
+#endif

@@ -1,0 +1,115 @@
+/* named_heap.h: heaps that the program makes (hak_heap_new), and names that it gives to threads' heaps.
+ *
+ *   heap     its slabs' owner; its ranges, a list; figures
+ *   record   `struct hak_heap`: never given back, used again for another heap when this one has been destroyed
+ *
+ * The entries in the owner map say MAP_CLASS_NAMED | class and the heap's number, so that no fast path takes its blocks for
+ * a thread's, and all others find it by what they compare anyway.  Any thread allocates and frees, under the
+ * latch of the heap's owner; a thread that frees while another holds that frees remotely.  The owner is in no list, so nobody
+ * adopts or borrows from it: what lies in its slabs is this heap's alone.
+ *
+ * A record of a thread's heap is a name: its blocks are as all others. */
+#ifndef HAK_NAMED_NAMED_HEAP_H
+#define HAK_NAMED_NAMED_HEAP_H
+
+#include "named/slab_set.h"
+
+enum named_state {
+  NAMED_UNUSED,    /* destroyed, or not made yet */
+  NAMED_IN_USE,    /* made by the program */
+  NAMED_OF_THREAD, /* a thread's heap with a name */
+  NAMED_CUT_OFF,   /* in a forked child: another thread was changing it; `successor` serves */
+};
+
+enum { HEAP_NAME_BYTES = 32 };
+
+struct heap; /* cache/heap.h */
+
+struct hak_heap {
+  struct owner owner; /* its number is the record's */
+
+  /* Under the owner's latch. */
+  struct slab_set slabs;
+  uint32_t
+      first_range; /* its first granule + 1; 0: there is none.  Linked through range_record.h */
+
+  /* Written under the latch, but for the second of them; read by anybody. */
+  ATOMIC(uint64_t) allocated_blocks; /* since it was made */
+  ATOMIC(uint64_t) freed_remotely;   /* blocks, without the latch */
+  ATOMIC(uint64_t) freed_blocks;     /* all others */
+  ATOMIC(uint64_t) range_bytes;      /* live */
+  ATOMIC(uint64_t) range_blocks;
+  ATOMIC(uint64_t) peak_bytes;
+  ATOMIC(uint64_t) limit_bytes; /* 0: none */
+  ATOMIC(uint64_t) refusals;    /* requests that the limit has refused */
+
+  ATOMIC(uint32_t) state; /* enum named_state */
+  ATOMIC(uint64_t) tag;   /* the program's */
+  char name[HEAP_NAME_BYTES];
+  ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
+  ATOMIC(struct hak_heap *) successor; /* of NAMED_CUT_OFF; NULL until it is needed */
+  struct hak_heap *stands_for;         /* of a successor: the heap that the program knows */
+  struct hak_heap *next_unused;        /* under the lock of the list */
+  struct hak_heap *next_of_all;        /* constant */
+};
+
+/* All records, the youngest first; none is ever unlinked. */
+extern ATOMIC(struct hak_heap *) all_named_heaps;
+INLINE struct hak_heap *named_first(void) {
+  return load_acquire(&all_named_heaps); /* the record; pairs with the release in publish */
+}
+
+INLINE struct hak_heap *named_of_owner(struct owner *owner) {
+  return (struct hak_heap *)(void *)((char *)owner - offsetof(struct hak_heap, owner));
+}
+/* Whose block that is, by its entry in the owner map; NULL when no named heap's. */
+struct hak_heap *named_of_entry(uint32_t entry);
+
+/* A record in that state; NULL without memory.  `name` may be NULL: "heap N". */
+struct hak_heap *named_make(enum named_state state, const char *name);
+/* Its blocks are freed, or it was a thread's: it may be used again. */
+void named_drop(struct hak_heap *heap);
+void named_set_name(struct hak_heap *heap, const char *name);
+
+INLINE bool named_is(const struct hak_heap *heap, enum named_state state) {
+  return load_acquire(&heap->state) == state; /* the record's fields; pairs with named_make */
+}
+
+/* The heap itself, or in a forked child what stands for it; NULL without memory. */
+COLD struct hak_heap *named_successor(struct hak_heap *heap);
+INLINE struct hak_heap *named_resolve(struct hak_heap *heap) {
+  return LIKELY(!named_is(heap, NAMED_CUT_OFF)) ? heap : named_successor(heap);
+}
+
+/* Live bytes, with those of blocks that were freed remotely and not collected yet. */
+INLINE uint64_t named_live_bytes(const struct hak_heap *heap) {
+  return (uint64_t)load_relaxed(&heap->owner.bytes_out) + load_relaxed(&heap->range_bytes);
+}
+
+/* Around all changes: waits for the thread that holds the latch. */
+INLINE void named_enter(struct hak_heap *heap) {
+  if (UNLIKELY(!latch_try(&heap->owner))) word_wait(&heap->owner.latch);
+  owner_note_work(&heap->owner);
+}
+INLINE void named_leave(struct hak_heap *heap) { latch_give(&heap->owner); }
+
+/* What other threads have freed comes home: under the latch. */
+void named_collect(struct hak_heap *heap);
+
+/* Whether the limit allows so much more, after all that can be collected; under the latch. */
+bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes);
+INLINE bool named_allows(struct hak_heap *heap, size_t bytes) {
+  uint64_t limit = load_relaxed(&heap->limit_bytes);
+  return LIKELY(!limit) || named_limit_allows(heap, limit, bytes);
+}
+/* A block was taken: under the latch. */
+INLINE void named_note_taken(struct hak_heap *heap) {
+  uint64_t live = named_live_bytes(heap);
+  add_single_writer(&heap->allocated_blocks, 1);
+  if (UNLIKELY(live > load_relaxed(&heap->peak_bytes))) store_relaxed(&heap->peak_bytes, live);
+}
+
+/* In a forked child, while it has one thread. */
+void named_after_fork(void);
+
+#endif

@@ -1,0 +1,80 @@
+#include "named/named_ranges.h"
+
+#include "guard/pointer.h"
+#include "large/big.h"
+#include "large/resize.h"
+
+static uint32_t entry_of(const struct hak_heap *heap) {
+  return heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED_RANGE;
+}
+
+static uint64_t bytes_of(size_t granule) { return size_of_granules(range_info(granule)->granules); }
+
+static void add_bytes(struct hak_heap *heap, int64_t bytes, int64_t blocks) {
+  add_single_writer(&heap->range_bytes, (uint64_t)bytes);
+  add_single_writer(&heap->range_blocks, (uint64_t)blocks);
+}
+
+/* A live range is in no set, so its links are free (pool/range_record.h). */
+static void link(struct hak_heap *heap, size_t granule) {
+  struct range *range = range_record(granule);
+  range->previous = 0;
+  range->next = heap->first_range;
+  if (range->next) range_record(range->next - 1)->previous = (uint32_t)granule + 1;
+  heap->first_range = (uint32_t)granule + 1;
+}
+
+static void unlink(struct hak_heap *heap, size_t granule) {
+  const struct range *range = range_record(granule);
+  if (range->next) range_record(range->next - 1)->previous = range->previous;
+  if (range->previous)
+    range_record(range->previous - 1)->next = range->next;
+  else
+    heap->first_range = range->next;
+}
+
+LONG_LIVED void named_ranges_add(struct hak_heap *heap, uintptr_t block) {
+  size_t granule = granule_of(block);
+  link(heap, granule);
+  add_bytes(heap, (int64_t)bytes_of(granule), 1);
+  owner_map_set(granule, entry_of(heap));
+}
+
+static void take_out(struct hak_heap *heap, size_t granule) {
+  add_bytes(heap, -(int64_t)bytes_of(granule), -1);
+  add_single_writer(&heap->freed_blocks, 1);
+  owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
+}
+
+/* Of a heap that was cut off by a fork the range is left in a list that nobody will walk. */
+LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
+  size_t granule = granule_of(block);
+  bool is_listed = named_is(heap, NAMED_IN_USE);
+  if (LIKELY(is_listed)) named_enter(heap);
+  bool is_live = range_block_begins_at(block) && owner_map_entry(block) == entry_of(heap);
+  if (LIKELY(is_live && is_listed)) unlink(heap, granule);
+  if (LIKELY(is_live)) take_out(heap, granule);
+  if (LIKELY(is_listed)) named_leave(heap);
+  if (UNLIKELY(!is_live)) pointer_fail("free", block);
+  return is_live;
+}
+
+LONG_LIVED uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
+  if (!heap->first_range) return 0;
+  size_t granule = heap->first_range - 1;
+  unlink(heap, granule);
+  take_out(heap, granule);
+  return range_block(granule);
+}
+
+LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
+                                    struct counters *counters) {
+  size_t granule = granule_of(block), before = bytes_of(granule), wanted = big_good_bytes(size);
+  if (!named_is(heap, NAMED_IN_USE)) return false;
+  named_enter(heap);
+  bool is_resized = (wanted <= before || named_allows(heap, wanted - before)) &&
+                    resize_in_place(block, size, counters);
+  add_bytes(heap, (int64_t)bytes_of(granule) - (int64_t)before, 0);
+  named_leave(heap);
+  return is_resized;
+}

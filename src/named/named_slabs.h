@@ -1,0 +1,26 @@
+/* named_slabs.h: a named heap's blocks of slab classes. */
+#ifndef HAK_NAMED_NAMED_SLABS_H
+#define HAK_NAMED_NAMED_SLABS_H
+
+#include "named/named_heap.h"
+#include "slab/slab.h"
+
+/* A block of the class, or NULL without memory; *went_beyond becomes true when the current slab had none.  Under the latch. */
+struct slab *named_slabs_find(struct hak_heap *heap, unsigned class);
+INLINE void *named_slabs_take(struct hak_heap *heap, unsigned class, bool *went_beyond) {
+  struct slab *slab = heap->owner.bins[class].current;
+  if (UNLIKELY(!slab || !slab->free_local)) {
+    *went_beyond = true;
+    slab = named_slabs_find(heap, class);
+  }
+  return LIKELY(slab != NULL) ? slab_take_first(slab, &heap->owner) : NULL;
+}
+
+/* Frees what is a block by its entry in the owner map; says so when it is none, or free already.  `counters` are of the thread
+ * that frees.  True when more than the block may be free now: its slab, or pages of it. */
+bool named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters);
+
+/* Frees all.  Under the latch. */
+void named_slabs_give_all(struct hak_heap *heap);
+
+#endif

@@ -1,0 +1,105 @@
+#include "named/slab_set.h"
+
+#include <string.h>
+
+#include "map/metadata.h"
+
+/* The largest table has rows for 192 GiB. */
+enum { TABLE_BITS_MIN = 5, TABLE_BITS_MAX = 17 };
+_Static_assert(sizeof(struct slab_row) << TABLE_BITS_MAX <= RECORD_CHUNK_BYTES,
+               "metadata_allocate gives no more at a time");
+_Static_assert(SLOTS_PER_SUPERSLAB <= 32, "a row has a bit for each slot");
+
+static struct slab_row *rows_of(const struct slab_set *set) {
+  return set->is_in_table ? set->table : (struct slab_row *)(uintptr_t)set->few;
+}
+static unsigned row_bits(const struct slab_set *set) {
+  return set->is_in_table ? set->table_bits : FEW_ROW_BITS;
+}
+
+/* Where the SuperSlab's row is, or belongs. */
+static struct slab_row *find(const struct slab_set *set, uint32_t place) {
+  struct slab_row *rows = rows_of(set);
+  size_t mask = ((size_t)1 << row_bits(set)) - 1, at = mix_bits(place) & mask;
+  while (rows[at].place && rows[at].place != place) at = (at + 1) & mask;
+  return &rows[at];
+}
+
+static bool is_slab_of(const struct slab *slab, const struct owner *owner) {
+  /* relaxed: to and from this owner it changes only under its latch. */
+  return load_relaxed(&slab->owner) == owner;
+}
+
+static struct slab *slab_at(const struct slab_row *row, unsigned slot) {
+  return slab_of_granule((size_t)(row->place - 1) * GRANULES_PER_CHUNK + slot);
+}
+
+/* Without the slots at which the owner's slabs begin no more. */
+static uint32_t slots_now(const struct slab_row *row, const struct owner *owner) {
+  uint32_t now = 0;
+  for (uint32_t slots = row->slots; slots; slots &= slots - 1) {
+    unsigned slot = lowest_bit(slots);
+    if (is_slab_of(slab_at(row, slot), owner)) now |= UINT32_C(1) << slot;
+  }
+  return now;
+}
+
+static void copy_row(struct slab_set *set, const struct slab_row *row, const struct owner *owner) {
+  uint32_t slots = row->place ? slots_now(row, owner) : 0;
+  if (!slots) return;
+  *find(set, row->place) = (struct slab_row){row->place, slots};
+  set->used++;
+}
+
+/* To a table with more rows, or to the one that an earlier heap of this record has left. */
+static bool grow(struct slab_set *set, const struct owner *owner) {
+  struct slab_set larger = {
+      .table = set->table, .table_bits = set->table_bits, .is_in_table = true};
+  if (set->is_in_table || !set->table) {
+    larger.table_bits = set->table ? set->table_bits + 1 : TABLE_BITS_MIN;
+    if (larger.table_bits > TABLE_BITS_MAX) return false;
+    larger.table = metadata_allocate(sizeof(struct slab_row) << larger.table_bits);
+    if (!larger.table) return false;
+  } else {
+    memset(larger.table, 0, sizeof(struct slab_row) << larger.table_bits);
+  }
+  const struct slab_row *rows = rows_of(set);
+  for (size_t at = 0; at < (size_t)1 << row_bits(set); at++) copy_row(&larger, &rows[at], owner);
+  *set = larger;
+  return true;
+}
+
+LONG_LIVED bool slab_set_add(struct slab_set *set, const struct owner *owner,
+                             const struct slab *slab) {
+  size_t granule = granule_of(slab->base);
+  uint32_t place = (uint32_t)(granule / GRANULES_PER_CHUNK) + 1;
+  struct slab_row *row = find(set, place);
+  if (!row->place && (set->used + 1) * 4 > (size_t)3 << row_bits(set)) {
+    if (!grow(set, owner)) return false;
+    row = find(set, place);
+  }
+  set->used += !row->place;
+  row->place = place;
+  row->slots |= UINT32_C(1) << granule % GRANULES_PER_CHUNK;
+  return true;
+}
+
+LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner,
+                                      size_t *next) {
+  const struct slab_row *rows = rows_of(set);
+  for (; *next < (size_t)SLOTS_PER_SUPERSLAB << row_bits(set); ++*next) {
+    const struct slab_row *row = &rows[*next / SLOTS_PER_SUPERSLAB];
+    unsigned slot = *next % SLOTS_PER_SUPERSLAB;
+    if (!row->place || !(row->slots >> slot & 1) || !is_slab_of(slab_at(row, slot), owner))
+      continue;
+    ++*next;
+    return slab_at(row, slot);
+  }
+  return NULL;
+}
+
+LONG_LIVED void slab_set_clear(struct slab_set *set) {
+  memset(set->few, 0, sizeof set->few);
+  set->is_in_table = false;
+  set->used = 0;
+}

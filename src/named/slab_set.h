@@ -1,0 +1,39 @@
+/* slab_set.h: where the slabs of one heap are: a hash table, by SuperSlab, of slots that slabs of it begin at.
+ *
+ * Full slabs are in no list of their owner (slab/owner.h), and to free all of a heap's blocks they must be found.  What the heap
+ * has given up stays in the table until it grows, so an entry is believed only if the slab says the same.
+ *
+ *   law: every slab of the owner is in its table; of the rows one in four is empty at least
+ *
+ * Under the owner's latch. */
+#ifndef HAK_NAMED_SLAB_SET_H
+#define HAK_NAMED_SLAB_SET_H
+
+#include "slab/owner.h"
+
+/* One SuperSlab. */
+struct slab_row {
+  uint32_t place; /* its chunk + 1; 0: an empty row */
+  uint32_t slots; /* bit n: a slab begins at slot n, or did */
+};
+
+enum { FEW_ROW_BITS = 2 };
+
+struct slab_set {
+  struct slab_row *table; /* NULL until the few rows are too few; kept when the set is cleared */
+  uint32_t table_bits;    /* log2 of its rows */
+  uint32_t used;          /* rows that are not empty */
+  bool is_in_table;       /* else in the few rows here */
+  struct slab_row few[1 << FEW_ROW_BITS];
+};
+
+/* Adds a slab that the owner has got; false without memory. */
+bool slab_set_add(struct slab_set *set, const struct owner *owner, const struct slab *slab);
+
+/* The next slab of the owner, from place *next on, which begins with 0; NULL after the last. */
+struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner, size_t *next);
+
+/* The owner has no slabs any more. */
+void slab_set_clear(struct slab_set *set);
+
+#endif

@@ -1,0 +1,143 @@
+#include "observe/report_heaps.h"
+
+#include "cache/heap.h"
+#include "named/named_heap.h"
+
+enum { HEAPS_SHOWN = 20, SIGN_BYTES_MAX = 4 };
+
+struct heap_figures {
+  char name[HEAP_NAME_BYTES];
+  const char *kind;
+  uint64_t tag, live_bytes, live_blocks, peak_bytes, limit_bytes, refusals, allocated_blocks;
+};
+
+static bool is_there(const struct hak_heap *heap) { return !named_is(heap, NAMED_UNUSED); }
+
+/* As hak_heap_figures, but nothing is collected: what other threads have freed since counts as live. */
+static uint64_t live_bytes_of(const struct hak_heap *heap) {
+  const struct heap *own = load_relaxed(&heap->thread_heap);
+  return own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap);
+}
+
+static void read_figures(const struct hak_heap *heap, struct heap_figures *figures) {
+  uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
+  uint64_t allocated = load_relaxed(&heap->allocated_blocks);
+  *figures = (struct heap_figures){
+      .kind = named_is(heap, NAMED_OF_THREAD) ? "thread" : "program",
+      .tag = load_relaxed(&heap->tag),
+      .live_bytes = live_bytes_of(heap),
+      .live_blocks = allocated > freed ? allocated - freed : 0,
+      .peak_bytes = load_relaxed(&heap->peak_bytes),
+      .limit_bytes = load_relaxed(&heap->limit_bytes),
+      .refusals = load_relaxed(&heap->refusals),
+      .allocated_blocks = allocated,
+  };
+  for (unsigned at = 0; at < HEAP_NAME_BYTES - 1; at++) figures->name[at] = heap->name[at];
+}
+
+/* The bytes of the UTF-8 sequence that begins there; 0: none does (RFC 3629, section 4). */
+static unsigned utf8_bytes(const unsigned char *at) {
+  unsigned count = at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : at[0] < 0xF5 ? 4 : 0;
+  unsigned lowest = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
+  unsigned highest = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
+  if (count && (at[1] < lowest || at[1] > highest)) return 0;
+  for (unsigned place = 2; place < count; place++)
+    if ((at[place] & 0xC0) != 0x80) return 0;
+  return count;
+}
+
+/* ---- as text ------------------------------------------------------------------------------------------- */
+
+/* Sorts into those with most live bytes; how many these are now. */
+static unsigned add_largest(const struct hak_heap *largest[], unsigned count,
+                            const struct hak_heap *heap) {
+  unsigned place = count < HEAPS_SHOWN ? count : HEAPS_SHOWN;
+  for (; place && live_bytes_of(largest[place - 1]) < live_bytes_of(heap); place--)
+    if (place < HEAPS_SHOWN) largest[place] = largest[place - 1];
+  if (place < HEAPS_SHOWN) largest[place] = heap;
+  return count < HEAPS_SHOWN ? count + 1 : HEAPS_SHOWN;
+}
+
+/* The program may have put any bytes there. */
+static void keep_to_a_line(char *name) {
+  for (unsigned char *at = (unsigned char *)name; *at;) {
+    unsigned count = *at < 0x80 ? 1 : utf8_bytes(at);
+    if (!count || *at < ' ' || *at == 0x7F) *at = '?';
+    at += count ? count : 1;
+  }
+}
+
+static void text_heap(struct text *text, const struct hak_heap *heap) {
+  struct heap_figures figures;
+  read_figures(heap, &figures);
+  keep_to_a_line(figures.name);
+  text_format(text, "  %-31s%20zu%14zu%14zu%14zu%14zu%10zu  %s\n", figures.name, figures.tag,
+              figures.live_bytes, figures.live_blocks, figures.peak_bytes, figures.limit_bytes,
+              figures.refusals, figures.kind);
+}
+
+void report_heaps_as_text(struct text *text) {
+  const struct hak_heap *largest[HEAPS_SHOWN];
+  unsigned count = 0;
+  uint64_t all = 0;
+  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+    if (!is_there(heap)) continue;
+    count = add_largest(largest, count, heap);
+    all++;
+  }
+  if (!all) return;
+  text_format(text, "heaps\n  %-31s%20s%14s%14s%14s%14s%10s  %s\n", "name", "tag", "live_bytes",
+              "live_blocks", "peak_bytes", "limit_bytes", "refusals", "of");
+  for (unsigned place = 0; place < count; place++) text_heap(text, largest[place]);
+  if (all > count) text_format(text, "  and %zu more\n", all - count);
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------------------- */
+
+static void json_escaped(struct text *text, unsigned char sign) {
+  static const char digits[] = "0123456789abcdef";
+  text_string(text, "\\u00");
+  text_char(text, digits[sign / 16]);
+  text_char(text, digits[sign % 16]);
+}
+
+/* Any bytes: what is no UTF-8 becomes the sign that says so. */
+static void json_string(struct text *text, const char *string) {
+  const unsigned char *at = (const unsigned char *)string;
+  text_char(text, '"');
+  while (*at) {
+    unsigned count = *at < 0x80 ? 1 : utf8_bytes(at);
+    if (!count)
+      text_string(text, "\\ufffd");
+    else if (*at < ' ' || *at == '"' || *at == '\\' || *at == 0x7F)
+      json_escaped(text, *at);
+    else
+      for (unsigned place = 0; place < count; place++) text_char(text, (char)at[place]);
+    at += count ? count : 1;
+  }
+  text_char(text, '"');
+}
+
+static void json_heap(struct text *text, const struct hak_heap *heap) {
+  struct heap_figures figures;
+  read_figures(heap, &figures);
+  text_string(text, "{\"name\":");
+  json_string(text, figures.name);
+  text_format(text, ",\"kind\":\"%s\",\"tag\":%zu,\"live_bytes\":%zu,\"live_blocks\":%zu",
+              figures.kind, figures.tag, figures.live_bytes, figures.live_blocks);
+  text_format(text, ",\"peak_bytes\":%zu,\"limit_bytes\":%zu,\"refusals\":%zu", figures.peak_bytes,
+              figures.limit_bytes, figures.refusals);
+  text_format(text, ",\"allocated_blocks\":%zu}", figures.allocated_blocks);
+}
+
+void report_heaps_as_json(struct text *text) {
+  const char *separator = "";
+  text_char(text, '[');
+  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+    if (!is_there(heap)) continue;
+    text_string(text, separator);
+    json_heap(text, heap);
+    separator = ",";
+  }
+  text_char(text, ']');
+}

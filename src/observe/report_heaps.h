@@ -1,0 +1,12 @@
+/* report_heaps.h: the heaps that the program has made or named, in the reports (observe/reports.h). */
+#ifndef HAK_OBSERVE_REPORT_HEAPS_H
+#define HAK_OBSERVE_REPORT_HEAPS_H
+
+#include "base/text.h"
+
+/* Those with most live bytes, one line each; nothing when there are none. */
+void report_heaps_as_text(struct text *text);
+/* All, the youngest first: a JSON array. */
+void report_heaps_as_json(struct text *text);
+
+#endif

@@ -1,0 +1,64 @@
+"""hakmem::heap and hakmem::heap_resource; the examples about heaps of docs/guides/C.md, as they are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packages.test_cxx import compile_only, compiler
+
+__all__ = ["compiler"]
+
+HEAPS = Path(__file__).with_name("heaps.cc")
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "C.md"
+# Uses everything, throws nothing.
+WITHOUT_EXCEPTIONS = """
+#include <hakmem/hakmem.hpp>
+int main() {
+  hakmem::heap heap("h");
+  hakmem::heap_resource resource(heap), same(heap.get());
+  heap.deallocate(heap.allocate(10), 10);
+  return resource.is_equal(same) && heap.figures().live_blocks ? 1 : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_it_compiles_without_a_warning(compiler: str, standard: str) -> None:
+    compile_only(compiler, f"-std={standard}", HEAPS)
+
+
+def test_it_compiles_without_exceptions_and_type_information(compiler: str) -> None:
+    compile_only(
+        compiler, "-std=c++17", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-", text=WITHOUT_EXCEPTIONS
+    )
+
+
+@pytest.mark.parametrize(("standard", "library"), [("c++11", "lib"), ("c++20", "static_lib")])
+def test_it_does_what_it_says(
+    request: pytest.FixtureRequest, compile_c: Callable, plain: Callable, standard: str, library: str
+) -> None:
+    path: Path = request.getfixturevalue(library)
+    program = compile_c(HEAPS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
+    ended = plain([program])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "heaps\n", "")
+    wrong = plain([program, "wrong size"])
+    assert wrong.returncode == -6
+    assert re.match(r"hakmem: mismatched free of \S+: said to have 1000 bytes, a block of 112 ", wrong.stderr)
+
+
+@pytest.mark.parametrize(
+    ("language", "suffix", "said"),
+    [("c", ".c", "cache: 3072 of 67108864 bytes, 0 refused\n"), ("cpp", ".cc", "")],
+)
+def test_the_guides_example_runs(
+    compile_c: Callable, plain: Callable, lib: Path, tmp_path: Path, language: str, suffix: str, said: str
+) -> None:
+    section = GUIDE.read_text().partition("\n## Heaps\n")[2].partition("\n## ")[0]
+    (example,) = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    source = tmp_path / f"heaps_of_the_guide{suffix}"
+    source.write_text(example)
+    ended = plain([compile_c(source, "-Werror", lib, f"-Wl,-rpath,{lib.parent}")])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")

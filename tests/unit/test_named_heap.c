@@ -1,0 +1,222 @@
+/* src/named: records, slabs and ranges of heaps that the program makes; and src/heap/in_named.c, what it does with them. */
+#include "named/named_heap.h"
+
+#include "heap/in_named.h"
+#include "heaps.h"
+#include "named/named_ranges.h"
+#include "named/named_slabs.h"
+#include "pool/range.h"
+#include "slab/slab.h"
+
+enum { CLASS_64 = 4, MANY = 5000 };
+
+static void *blocks[MANY];
+
+static struct hak_heap *make(const char *name) {
+  struct hak_heap *heap = hak_heap_new(name);
+  REQUIRE(heap && named_is(heap, NAMED_IN_USE));
+  REQUIRE(named_live_bytes(heap) == 0 && !heap->first_range);
+  return heap;
+}
+
+static void *take(struct hak_heap *heap, size_t size) {
+  void *block = hak_heap_malloc(heap, size);
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  REQUIRE(block && map_entry_is_named(entry) && named_of_entry(entry) == heap);
+  return block;
+}
+
+static uint64_t slabs_of(const struct hak_heap *heap) {
+  uint64_t slabs = 0;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    slabs += load_relaxed(&heap->owner.bins[class].slab_count);
+  return slabs;
+}
+
+/* ---- records -------------------------------------------------------------------------------------------------------- */
+
+/* Numbers beyond the first rows of the directory; records are used again. */
+static int records(const void *unused) {
+  static struct hak_heap *heaps[MANY];
+  (void)unused;
+  start_library();
+  for (unsigned index = 0; index < MANY; index++) {
+    heaps[index] = make(NULL);
+    REQUIRE(heaps[index]->owner.number == index + 1);
+    REQUIRE(named_of_entry(heaps[index]->owner.tag | CLASS_64) == heaps[index]);
+  }
+  unsigned seen = 0;
+  for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) seen++;
+  REQUIRE(seen == MANY);
+  for (unsigned index = 0; index < MANY; index++) REQUIRE(hak_heap_destroy(heaps[index]));
+  for (unsigned index = 0; index < MANY; index++) REQUIRE(make("again")->owner.number <= MANY);
+  REQUIRE(make(NULL)->owner.number == MANY + 1);
+  return 0;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------------------------- */
+
+/* Nobody adopts the heap's slabs, and it takes none in which others' blocks are: after its end all of them are free. */
+static int apart(const void *unused) {
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = make("apart");
+  void *others[MANY];
+  for (unsigned index = 0; index < MANY; index++) {
+    blocks[index] = take(heap, 64);
+    others[index] = must_malloc(64);
+    if (index % 2) hak_free(others[index]);
+  }
+  for (unsigned index = 0; index < MANY; index += 2) hak_free(blocks[index]);
+  for (unsigned index = 0; index < MANY; index++) /* by threads' heaps, in reused blocks */
+    REQUIRE(!map_entry_is_named(owner_map_entry((uintptr_t)must_malloc(64))));
+  REQUIRE(slabs_of(heap) >= MANY / slab_shapes[CLASS_64].capacity);
+  REQUIRE(hak_heap_free_all(heap));
+  REQUIRE(slabs_of(heap) == 0 && named_live_bytes(heap) == 0);
+  return 0;
+}
+
+static int live_bytes_are_right(const void *unused) {
+  uint64_t random = 3, bytes = 0, ranges = 0;
+  size_t sizes[MANY / 10] = {0};
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = make("counted");
+  for (unsigned round = 0; round < 20000; round++) {
+    size_t at = random_below(&random, MANY / 10);
+    if (blocks[at]) {
+      bytes -= sizes[at];
+      ranges -= sizes[at] > MID_MAX_BYTES;
+      hak_free(blocks[at]);
+      blocks[at] = NULL;
+    } else {
+      blocks[at] = take(heap, random_below(&random, round % 100 ? 3000 : 3000000));
+      sizes[at] = hak_malloc_usable_size(blocks[at]);
+      if (sizes[at] > MID_MAX_BYTES) /* a range counts whole */
+        sizes[at] = size_of_granules(range_info(granule_of((uintptr_t)blocks[at]))->granules);
+      bytes += sizes[at];
+      ranges += sizes[at] > MID_MAX_BYTES;
+    }
+    REQUIRE(named_live_bytes(heap) == bytes && load_relaxed(&heap->range_blocks) == ranges);
+  }
+  return 0;
+}
+
+/* Frees that find the latch taken go home by the queue. */
+static int free_while_taken(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("busy");
+  for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
+  uint64_t live = named_live_bytes(heap);
+  named_enter(heap);
+  for (unsigned index = 0; index < MANY; index++) hak_free(blocks[index]);
+  REQUIRE(named_live_bytes(heap) == live && load_relaxed(&heap->freed_remotely) == MANY);
+  named_collect(heap);
+  REQUIRE(named_live_bytes(heap) == 0);
+  named_leave(heap);
+  uint64_t slabs = slabs_of(heap);
+  for (unsigned index = 0; index < MANY; index++) take(heap, 64);
+  REQUIRE(slabs_of(heap) <= slabs + MANY / slab_shapes[CLASS_64].capacity + 1);
+  return 0;
+}
+
+/* What rests in the heap goes back to the system, and the heap goes on. */
+static int sweep(const void *unused) {
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = make("swept");
+  for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 1024);
+  for (unsigned index = 0; index < MANY; index++)
+    if (index % 1000) hak_free(blocks[index]);
+  hak_purge(true);
+  REQUIRE(slabs_of(heap) <= 5);
+  for (unsigned index = 0; index < MANY; index += 1000) {
+    REQUIRE(hak_heap_of(blocks[index]) == heap);
+    hak_free(blocks[index]);
+  }
+  take(heap, 1024);
+  return 0;
+}
+
+/* Without memory for a heap, for a block, for the list of slabs: nothing is half done. */
+static int without_memory(const void *unused) {
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = make("poor");
+  os_fake_fail(OS_CALLS_ALL, 1, UINT64_MAX);
+  unsigned taken = 0;
+  while (hak_heap_malloc(heap, 1024)) taken++;
+  REQUIRE(errno == ENOMEM && !hak_heap_malloc(heap, 3000000));
+  os_fake_fail_none();
+  REQUIRE(hak_heap_malloc(heap, 1024) && hak_heap_malloc(heap, 3000000));
+  REQUIRE(load_relaxed(&heap->allocated_blocks) == taken + 2u);
+  REQUIRE(hak_heap_destroy(heap));
+  return 0;
+}
+
+/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+
+/* Another thread had the latch: the heap is left as it is, its blocks live and die one by one, and another stands for it. */
+static int cut_off(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("cut off");
+  void *block = take(heap, 64), *range = take(heap, 200000), *last = take(heap, 200000);
+  hak_heap_set_tag(heap, 5);
+  store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
+  named_after_fork();
+  REQUIRE(named_is(heap, NAMED_CUT_OFF));
+  void *other = hak_heap_malloc(heap, 64), *large = hak_heap_malloc(heap, 200000);
+  REQUIRE(other && large && hak_heap_of(other) == heap && hak_heap_of(block) == heap);
+  struct hak_heap *successor = named_resolve(heap);
+  REQUIRE(successor != heap && load_relaxed(&successor->tag) == 5);
+  hak_free(block);
+  hak_free(range);
+  hak_free(other);
+  block = hak_realloc(last, 400000);
+  REQUIRE(block && hak_heap_of(block) == heap);
+  REQUIRE(hak_heap_free_all(heap) && named_live_bytes(successor) == 0);
+  REQUIRE(hak_heap_destroy(heap));
+  return 0;
+}
+
+static int use_after_destroy(const void *unused) {
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = make("gone");
+  REQUIRE(hak_heap_destroy(heap));
+  hak_heap_malloc(heap, 1);
+  return 0;
+}
+
+static void test_use_after_destroy(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: invalid hak_heap_malloc of 0x",
+                                     ": the heap was destroyed", NULL};
+  assert_child_reports(use_after_destroy, NULL, said);
+}
+
+CHILD_TEST(records)
+CHILD_TEST(apart)
+CHILD_TEST(live_bytes_are_right)
+CHILD_TEST(free_while_taken)
+CHILD_TEST(sweep)
+CHILD_TEST(without_memory)
+CHILD_TEST(cut_off)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_records),
+      cmocka_unit_test(test_apart),
+      cmocka_unit_test(test_live_bytes_are_right),
+      cmocka_unit_test(test_free_while_taken),
+      cmocka_unit_test(test_sweep),
+      cmocka_unit_test(test_without_memory),
+      cmocka_unit_test(test_cut_off),
+      cmocka_unit_test(test_use_after_destroy),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

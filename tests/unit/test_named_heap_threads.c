@@ -1,0 +1,50 @@
+/* src/named: a heap that threads share, for the thread sanitizer, too. */
+#include "heaps.h"
+#include "named/named_heap.h"
+
+enum { THREADS = 4, HELD = 50, ROUNDS = 5000 };
+
+static struct hak_heap *shared;
+static ATOMIC(void *) passed[HELD]; /* from thread to thread */
+
+/* acq_rel, by the exchange: what was written to the block. */
+static void *pass_on(void *seed) {
+  uint64_t random = (uintptr_t)seed;
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    size_t at = random_below(&random, HELD);
+    uint64_t *block = hak_heap_malloc(shared, 16 + random_below(&random, at ? 300 : 200000));
+    REQUIRE(block);
+    *block = (uintptr_t)seed * ROUNDS + round;
+    uint64_t *before = atomic_exchange(&passed[at], (void *)block);
+    if (before) hak_free(before);
+  }
+  return NULL;
+}
+
+static void test_share(void **state) {
+  pthread_t threads[THREADS];
+  struct hak_figures figures;
+  (void)state;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  shared = hak_heap_new("shared");
+  REQUIRE(shared);
+  for (uintptr_t index = 0; index < THREADS; index++)
+    REQUIRE(!pthread_create(&threads[index], NULL, pass_on, (void *)(index + 1)));
+  for (unsigned round = 0; round < 100; round++) {
+    hak_heap_figures(shared, &figures, sizeof figures);
+    REQUIRE(figures.live_blocks <= HELD + 2 * THREADS);
+    hak_purge(round % 2);
+  }
+  for (unsigned index = 0; index < THREADS; index++) REQUIRE(!pthread_join(threads[index], NULL));
+  unsigned held = 0;
+  for (unsigned at = 0; at < HELD; at++) held += passed[at] != NULL;
+  hak_heap_figures(shared, &figures, sizeof figures);
+  REQUIRE(figures.live_blocks == held && figures.allocations == THREADS * ROUNDS);
+  REQUIRE(hak_heap_free_all(shared) && named_live_bytes(shared) == 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_share)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
