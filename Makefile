@@ -8,8 +8,8 @@ SITE_VENV := build/site-venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-packages test-wheels fuzz soak bench lab \
-        site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
+.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench \
+        lab site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
@@ -61,6 +61,9 @@ test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' progr
 
 test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
+
+test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.4 to 1.2.6; Node and cmake as built for Alpine, preloaded
+	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
 
 test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
 	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
