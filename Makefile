@@ -114,7 +114,8 @@ dist: build $(VENV)/ready ## all that a release consists of, in build/dist: sour
 	@for group in wheels deb rust; do scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
-test-packages: deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+test-packages: build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+	@$(call quietly,cmake --build --preset debug --target hakmem_core) # of the header file for C++ under sanitizers
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources
