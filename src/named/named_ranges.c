@@ -75,6 +75,7 @@ LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size
   bool is_resized = (wanted <= before || named_allows(heap, wanted - before)) &&
                     resize_in_place(block, size, counters);
   add_bytes(heap, (int64_t)bytes_of(granule) - (int64_t)before, 0);
+  named_note_grown(heap);
   named_leave(heap);
   return is_resized;
 }
