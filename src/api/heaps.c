@@ -78,13 +78,14 @@ static void describe(struct hak_heap *heap, struct hak_heap_figures *figures) {
   }
   const struct heap *own = load_relaxed(&heap->thread_heap);
   uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
+  uint64_t allocated = load_relaxed(&heap->allocated_blocks); /* after those that are free */
   *figures = (struct hak_heap_figures){
       .live_bytes = own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap),
-      .live_blocks = load_relaxed(&heap->allocated_blocks) - freed,
+      .live_blocks = freed < allocated ? allocated - freed : 0, /* a misuse may count twice */
       .peak_bytes = load_relaxed(&heap->peak_bytes),
       .limit_bytes = load_relaxed(&heap->limit_bytes),
       .refusals = load_relaxed(&heap->refusals),
-      .allocations = load_relaxed(&heap->allocated_blocks),
+      .allocations = allocated,
       .tag = load_relaxed(&heap->tag)};
   memcpy(figures->name, heap->name, sizeof heap->name);
 }

@@ -53,12 +53,11 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
   uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
   named_enter(named);
   bool is_allowed = named_allows(named, bytes);
-  if (is_allowed) {
-    named_ranges_add(named, range);
-    named_note_taken(named);
-  }
+  bool is_added = is_allowed && named_ranges_add(named, range);
+  if (is_added) named_note_taken(named);
   named_leave(named);
-  if (is_allowed) return TAKEN_BEYOND;
+  if (is_added) return TAKEN_BEYOND;
+  if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
   free_range(range);
   return REFUSED;
 }

@@ -62,6 +62,9 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
     owner_note_work(&heap->owner);
     is_edge = give(heap, slab, index);
     named_leave(heap);
+  } else if (UNLIKELY(is_in_remote(slab, index))) {
+    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
+    return false;
   } else {
     if (UNLIKELY(options.harden)) wipe_block((uintptr_t)block, slab->block_bytes);
     slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);

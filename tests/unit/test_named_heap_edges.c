@@ -1,7 +1,7 @@
 /* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a limit with realloc, a fork with a
  * fork, a free with another thread's of the same block, realloc with what is no block. */
 #include "heap/in_named.h"
-#include "named/named_heap.h"
+#include "named/named_ranges.h"
 #include "profiles.h"
 #include "report/report.h"
 
@@ -121,6 +121,41 @@ static void test_freed_too_late(void **state) {
   assert_child_reports(freed_too_late, NULL, said);
 }
 
+/* A block that another thread frees while it changes hands, as it was its own before, is not the heap's, and its lists stay whole. */
+static int freed_between(const void *unused) {
+  (void)unused;
+  start_library();
+  struct hak_heap *heap = hak_heap_new("whole");
+  void *own = hak_heap_malloc(heap, MIDDLE), *freed = must_malloc((size_t)3 << 20);
+  uint32_t first_range = heap->first_range;
+  hak_free(freed);
+  REQUIRE(!named_ranges_add(heap, (uintptr_t)freed) && heap->first_range == first_range);
+  uint64_t live_bytes = named_live_bytes(heap);
+  hak_free(own);
+  REQUIRE(!named_ranges_resize(heap, (uintptr_t)own, LARGER, heap_counters(heap_of_thread)));
+  REQUIRE(live_bytes && named_live_bytes(heap) == 0 && hak_heap_destroy(heap));
+  return 0;
+}
+
+/* Said in every case, and in the figures nothing is left. */
+static int freed_twice_beside(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = hak_heap_new("busy");
+  void *first = hak_heap_malloc(heap, 64), *second = hak_heap_malloc(heap, 64);
+  misuse_action = MISUSE_IGNORE;
+  hak_free(first);
+  named_enter(heap);
+  hak_free(first);
+  hak_free(second);
+  hak_free(second);
+  named_leave(heap);
+  REQUIRE(figures_of(heap).live_bytes == 0 && figures_of(heap).live_blocks == 0);
+  REQUIRE(load_relaxed(&heap->freed_remotely) == 2); /* that it was free is found by who collects */
+  return 0;
+}
+
 static int realloc_of_no_block(const void *unused) {
   (void)unused;
   start_library();
@@ -139,13 +174,16 @@ CHILD_TEST(profile_of_resized)
 CHILD_TEST(profile_of_hardened)
 CHILD_TEST(refused_once)
 CHILD_TEST(cut_off_twice)
+CHILD_TEST(freed_between)
+CHILD_TEST(freed_twice_beside)
 CHILD_TEST(realloc_of_no_block)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_peak_of_resized),     cmocka_unit_test(test_profile_of_resized),
       cmocka_unit_test(test_profile_of_hardened), cmocka_unit_test(test_refused_once),
-      cmocka_unit_test(test_cut_off_twice),       cmocka_unit_test(test_realloc_of_no_block),
+      cmocka_unit_test(test_cut_off_twice),       cmocka_unit_test(test_freed_between),
+      cmocka_unit_test(test_freed_twice_beside),  cmocka_unit_test(test_realloc_of_no_block),
       cmocka_unit_test(test_freed_too_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
