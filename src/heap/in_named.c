@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
@@ -161,8 +162,14 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
 
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
+  struct hak_heap *named = named_of_entry(entry);
   struct allocation allocation = {.size = size, .alignment = 1, .site = site};
-  void *moved = heap_named_allocate(named_of_entry(entry), &allocation);
+  if (UNLIKELY(!named)) { /* another thread has freed it meanwhile */
+    pointer_fail("realloc", (uintptr_t)block);
+    errno = EINVAL;
+    return NULL;
+  }
+  void *moved = heap_named_allocate(named, &allocation);
   if (!moved) return NULL;
   memcpy(moved, block, keep_bytes);
   heap_named_free(block, entry);

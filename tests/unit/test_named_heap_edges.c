@@ -133,6 +133,9 @@ static int freed_between(const void *unused) {
   uint64_t live_bytes = named_live_bytes(heap);
   hak_free(own);
   REQUIRE(!named_ranges_resize(heap, (uintptr_t)own, LARGER, heap_counters(heap_of_thread)));
+  misuse_action = MISUSE_IGNORE;
+  errno = 0;
+  REQUIRE(!heap_named_move(own, LARGER, 1, 0) && errno == EINVAL);
   REQUIRE(live_bytes && named_live_bytes(heap) == 0 && hak_heap_destroy(heap));
   return 0;
 }
