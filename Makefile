@@ -13,7 +13,7 @@ quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
@@ -114,7 +114,8 @@ dist: build $(VENV)/ready ## all that a release consists of, in build/dist: sour
 	@for group in wheels deb rust; do scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
-test-packages: deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+test-packages: build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+	@$(call quietly,cmake --build --preset debug --target hakmem_core) # of the header file for C++ under sanitizers
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources

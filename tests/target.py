@@ -14,13 +14,14 @@ from __future__ import annotations
 import atexit
 import os
 import platform
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels.kernels import CannotFetchError
+from kernels.kernels import ROOT, CannotFetchError
 
 if TYPE_CHECKING:
     from aarch64.guest import Ended, Guest
@@ -35,6 +36,12 @@ MACHINE = "aarch64" if NAME else platform.machine()
 TRIPLET = "aarch64-linux-gnu"
 # Of what a program takes here: each instruction is emulated, and the machine is shared.
 SLOWER = 20
+
+if NAME:
+    # Where both sides see it; the machine's own /tmp is its own, for what another file system does not have.
+    TEMPORARY = ROOT / "build" / "aarch64" / "tmp"
+    TEMPORARY.mkdir(parents=True, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(TEMPORARY)
 
 TESTS = Path(__file__).resolve().parent
 THERE = ("aarch64", "api", "concurrency", "crash", "failure", "glibc", "guard", "memory", "misuse", "unwind")

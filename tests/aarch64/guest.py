@@ -1,9 +1,9 @@
 """A machine of another architecture, emulated by QEMU, that runs programs for the tests of this one.
 
 `Guest(page_bytes)` boots one; `guest.run(cmd, env, timeout, stdin, cwd)` runs a program in it.  It sees the
-project's folder and the one for temporary files where they are here, so that programs, their reports and
-what they read and write have the same names on both sides; the rest of its root is what is written here: the
-C library, and busybox.  Started by init, agent.c takes the orders.
+project's folder where it is here, so that programs, their reports and what they read and write have the same
+names on both sides; the rest of its root is what is written here: the C library, and busybox.  Started by
+init, agent.c takes the orders.
 """
 
 from __future__ import annotations
@@ -93,11 +93,10 @@ def _returncode(status: int) -> int | None:
 
 class Guest:
     def __init__(self, page_bytes: int, processors: int = 2) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="hakmem-guest-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="machine-"))  # within the project's (tests/target.py)
         self._numbers = itertools.count(1)
         kernel = packages.kernel(page_bytes)
-        # Both are there under their names; the second holds this machine's own folder, too.
-        shares = {"project": ROOT, "temporary": Path(tempfile.gettempdir()).resolve()}
+        shares = {"project": ROOT}
         _write_root(self._folder / "root", shares, kernel.modules)
         _pack(self._folder / "root", self._folder / "initramfs")
         self._qemu = self._start(kernel.image, shares, processors)
@@ -112,26 +111,32 @@ class Guest:
         words += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{self._folder}/console"]
         words += ["-kernel", image, "-initrd", self._folder / "initramfs", "-append", COMMAND_LINE]
         words += ["-device", "virtio-serial-pci", "-chardev"]
-        words += [f"socket,id=port,path={self._folder}/port,server=on,wait=off"]
+        words += ["socket,id=port,path=port,server=on,wait=off"]
         words += ["-device", "virtserialport,chardev=port"]
         for tag, path in shares.items():
             words += ["-fsdev", f"local,id={tag},path={path},security_model=none,multidevs=remap"]
             words += ["-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
         with (self._folder / "qemu").open("wb") as said:
             return subprocess.Popen(
-                [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                [str(word) for word in words],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
             )
 
     def _connected(self) -> socket.socket:
         port = socket.socket(socket.AF_UNIX)
+        here = os.open(self._folder, os.O_RDONLY)  # the name of a socket has 107 bytes at most
         end = time.monotonic() + BOOT_TIMEOUT_S
         while True:
             try:
-                port.connect(str(self._folder / "port"))
+                port.connect(f"/proc/self/fd/{here}/port")
             except OSError:
                 self._must_live(time.monotonic() < end)
                 time.sleep(0.05)
             else:
+                os.close(here)
                 return port
 
     def _must_live(self, is_in_time: bool) -> None:

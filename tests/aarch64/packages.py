@@ -11,6 +11,7 @@ import fcntl
 import lzma
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -168,4 +169,7 @@ def kernel(page_bytes: int) -> Files:
 
 
 if __name__ == "__main__":
-    root()
+    try:
+        root()
+    except CannotFetchError as error:
+        sys.exit(f"hakmem: the unit tests' library for arm64 cannot be had: {error}")

@@ -17,6 +17,12 @@ enum {
   CODE_BYTES = 64
 };
 
+#if defined(__aarch64__)
+enum { SP = 31, FP = 29, PC = 30 };
+#else
+enum { SP = 7, FP = 6, PC = 16 };
+#endif
+
 static unsigned char *image; /* a page that ends where nothing may be read */
 static struct os_module module;
 
@@ -34,12 +40,14 @@ static void put_record(size_t at, size_t function, const unsigned char *program,
 
 static void make_module(void) {
   static const unsigned char header[] = {1, 0x1b, 0x03, 0x3b};
-  /* version 1, "zR", units 1 and -8, column 16; addresses relative, 4 bytes; end = sp + 8, return address below it */
-  static const unsigned char common[] = {1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1};
-  /* after 1: push rbp; after 4: rbp is the frame pointer; after 20: as at 1, remembered */
-  static const unsigned char first[] = {0x41, 0x0a, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x50, 0x0b};
+  /* version 1, "zR", units 1 and -8, return address; addresses relative, 4 bytes; end = sp + 8, return address below it */
+  static const unsigned char common[] = {1, 'z',  'R',  0,  1, 0x78,      PC,
+                                         1, 0x1b, 0x0c, SP, 8, 0x80 | PC, 1};
+  /* after 1: push fp; after 4: fp is the frame pointer; after 20: as at 1, remembered */
+  static const unsigned char first[] = {0x41, 0x0a, 0x0e, 16,   0x80 | FP, 2,
+                                        0x43, 0x0d, FP,   0x50, 0x0b};
   /* the outermost */
-  static const unsigned char second[] = {0x07, 16};
+  static const unsigned char second[] = {0x07, PC};
   memset(image, 0, BYTES);
   put(HEADER, header, sizeof header);
   put_word(HEADER + 4, COMMON - 4);
@@ -80,7 +88,6 @@ static void test_search(void **state) {
   assert_int_equal(unwind_table_search(&module, begin + CODE), 0);
 }
 
-#if defined(__x86_64__)
 static void expect(size_t code, unsigned end_register, int32_t end_offset,
                    bool saves_frame_pointer) {
   struct unwind_rule rule;
@@ -106,7 +113,6 @@ static void test_program(void **state) {
   assert_true(rule_at(CODE + CODE_BYTES, &rule));
   assert_true(rule.is_outermost);
 }
-#endif
 
 /* Another byte anywhere in a record or its common one is another check. */
 static void test_check(void **state) {
@@ -151,9 +157,7 @@ int main(void) {
   image = pages + page - BYTES;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_search),
-#if defined(__x86_64__)
     cmocka_unit_test(test_program),
-#endif
     cmocka_unit_test(test_check),
     cmocka_unit_test(test_any_bytes),
   };
