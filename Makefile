@@ -8,8 +8,8 @@ SITE_VENV := build/site-venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-packages test-wheels fuzz soak bench lab \
-        site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
+.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench \
+        lab site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
@@ -62,6 +62,9 @@ test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' progr
 test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
 
+test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.4 to 1.2.6; Node and cmake as built for Alpine, preloaded
+	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
+
 test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
 	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
@@ -111,7 +114,8 @@ dist: build $(VENV)/ready ## all that a release consists of, in build/dist: sour
 	@for group in wheels deb rust; do scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
-test-packages: deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+test-packages: build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+	@$(call quietly,cmake --build --preset debug --target hakmem_core) # of the header file for C++ under sanitizers
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 
 format: $(VENV)/ready | tools-test ## lays out all C, C++ and Python sources

@@ -4,6 +4,7 @@
 
 #include "api/malloc_family.h"
 #include "hakmem/hakmem.h"
+#include "heap/ask.h"
 #include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "large/big.h"
@@ -77,13 +78,14 @@ static void describe(struct hak_heap *heap, struct hak_figures *figures) {
   }
   const struct heap *own = load_relaxed(&heap->thread_heap);
   uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
+  uint64_t allocated = load_relaxed(&heap->allocated_blocks); /* after those that are free */
   *figures = (struct hak_figures){
       .live_bytes = own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap),
-      .live_blocks = load_relaxed(&heap->allocated_blocks) - freed,
+      .live_blocks = freed < allocated ? allocated - freed : 0, /* a misuse may count twice */
       .peak_bytes = load_relaxed(&heap->peak_bytes),
       .limit_bytes = load_relaxed(&heap->limit_bytes),
       .refusals = load_relaxed(&heap->refusals),
-      .allocations = load_relaxed(&heap->allocated_blocks),
+      .allocations = allocated,
       .tag = load_relaxed(&heap->tag)};
   memcpy(figures->name, heap->name, sizeof heap->name);
 }
@@ -135,7 +137,13 @@ void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {
 
 /* To another heap than it is in. */
 static void *move_to(hak_heap *heap, void *block, struct allocation *allocation) {
-  size_t keep_bytes = family_usable_size(block);
+  size_t keep_bytes;
+  enum block_kind kind = heap_ask(block, "hak_heap_realloc", &keep_bytes);
+  if (UNLIKELY(kind == BLOCK_NONE)) { /* was reported */
+    errno = EINVAL;
+    return NULL;
+  }
+  if (UNLIKELY(kind == BLOCK_FOREIGN)) keep_bytes = family_usable_size(block);
   void *moved = allocate(heap, "hak_heap_realloc", allocation);
   if (!moved) return NULL;
   memcpy(moved, block, keep_bytes < allocation->size ? keep_bytes : allocation->size);
@@ -166,12 +174,13 @@ bool hak_heap_free_all(hak_heap *heap) {
 bool hak_heap_destroy(hak_heap *heap) {
   if (!heap) return true;
   if (!is_made(heap, "hak_heap_destroy")) return false;
-  bool is_cut_off = named_is(heap, NAMED_CUT_OFF);
-  /* acquire: its fields; pairs with named_resolve. */
-  struct hak_heap *there = is_cut_off ? load_acquire(&heap->successor) : heap;
-  if (is_cut_off) store_relaxed(&heap->state, NAMED_UNUSED);
-  if (!there) return true;
-  heap_named_free_all(there);
-  named_drop(there);
+  while (heap && named_is(heap, NAMED_CUT_OFF)) {
+    store_relaxed(&heap->state, NAMED_UNUSED);
+    /* acquire: its fields; pairs with named_successor.  It was cut off too, if the child has forked. */
+    heap = load_acquire(&heap->successor);
+  }
+  if (!heap) return true;
+  heap_named_free_all(heap);
+  named_drop(heap);
   return true;
 }

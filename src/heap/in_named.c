@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
@@ -53,12 +54,11 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
   uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
   named_enter(named);
   bool is_allowed = named_allows(named, bytes);
-  if (is_allowed) {
-    named_ranges_add(named, range);
-    named_note_taken(named);
-  }
+  bool is_added = is_allowed && named_ranges_add(named, range);
+  if (is_added) named_note_taken(named);
   named_leave(named);
-  if (is_allowed) return TAKEN_BEYOND;
+  if (is_added) return TAKEN_BEYOND;
+  if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
   free_range(range);
   return REFUSED;
 }
@@ -79,10 +79,7 @@ static uintptr_t make_range(struct allocation *allocation) {
 
 static enum outcome take_range(struct hak_heap *named, struct allocation *allocation,
                                void **block) {
-  if (!is_allowed_at_all(named, allocation->size)) {
-    fetch_add_relaxed(&named->refusals, 1);
-    return REFUSED;
-  }
+  if (!is_allowed_at_all(named, allocation->size)) return REFUSED;
   uintptr_t range = make_range(allocation);
   if (!range) return NO_MEMORY;
   enum outcome outcome = add_range(named, range);
@@ -90,22 +87,14 @@ static enum outcome take_range(struct hak_heap *named, struct allocation *alloca
   return outcome;
 }
 
-/* Hardened mode has no slabs above 32 KiB, and no blocks below 16 bytes. */
-static unsigned class_for(const struct allocation *allocation) {
-  enum { HARDENED_MIN_BYTES = 16 };
-  size_t size = allocation->size, most = options.harden ? STEPPED_MAX_BYTES : MID_MAX_BYTES;
-  if (UNLIKELY(size > most)) return SLAB_CLASS_COUNT;
-  if (UNLIKELY(options.harden) && size < HARDENED_MIN_BYTES) size = HARDENED_MIN_BYTES;
-  return slab_class_of(size, allocation->alignment);
-}
-
 static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
-  unsigned class = class_for(allocation);
+  unsigned class = named_class_of(allocation->size, allocation->alignment);
   allocation->is_zero = false;
   return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, block)
                                   : take_range(named, allocation, block);
 }
 
+/* A refusal is counted once, and without the latch; in place a realloc is refused uncounted: it then asks here. */
 static void *allocate(struct hak_heap *named, struct heap *heap, struct allocation *allocation) {
   void *block = NULL;
   if (large_is_big(allocation->size, allocation->alignment) && !feasible_at_all(allocation))
@@ -114,8 +103,9 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
   if (LIKELY(outcome == TAKEN)) return block;
   if (UNLIKELY(outcome == NO_MEMORY) && feasible_after_giving_back(heap, allocation)) {
     reclaim(heap, RECLAIM_PRESSURE);
-    take(named, allocation, &block);
+    outcome = take(named, allocation, &block);
   }
+  if (UNLIKELY(outcome == REFUSED)) fetch_add_relaxed(&named->refusals, 1);
   helper_start_when_worth();
   reclaim_when_due(heap);
   return block;
@@ -124,7 +114,7 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
 /* In a slab that has one, without limit or profile: nearly always.  The constant heaps' samplers want all. */
 static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
                               const struct allocation *allocation) {
-  unsigned class = class_for(allocation);
+  unsigned class = named_class_of(allocation->size, allocation->alignment);
   void *block = NULL;
   if (UNLIKELY(class == SLAB_CLASS_COUNT || sampling_wants_all(heap) ||
                !named_is(named, NAMED_IN_USE)))
@@ -172,8 +162,14 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
 
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
+  struct hak_heap *named = named_of_entry(entry);
   struct allocation allocation = {.size = size, .alignment = 1, .site = site};
-  void *moved = heap_named_allocate(named_of_entry(entry), &allocation);
+  if (UNLIKELY(!named)) { /* another thread has freed it meanwhile */
+    pointer_fail("realloc", (uintptr_t)block);
+    errno = EINVAL;
+    return NULL;
+  }
+  void *moved = heap_named_allocate(named, &allocation);
   if (!moved) return NULL;
   memcpy(moved, block, keep_bytes);
   heap_named_free(block, entry);

@@ -107,9 +107,10 @@ RESIDENT struct heap *heap_borrow(void) {
 
 /* The heap has another thread from now on, or none. */
 INLINE void forget_name(struct heap *heap) {
-  if (LIKELY(!heap->named)) return;
-  named_drop(heap->named);
-  heap->named = NULL;
+  struct hak_heap *named = heap->named;
+  if (LIKELY(!named)) return;
+  heap->named = NULL; /* first: a child forked in between drops it no second time */
+  named_drop(named);
 }
 
 RESIDENT struct heap *heap_of_this_thread(void) {

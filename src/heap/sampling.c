@@ -5,6 +5,7 @@
 #include "hardened/checked.h"
 #include "large/big.h"
 #include "large/large.h"
+#include "named/named_slabs.h"
 #include "profile/control.h"
 #include "profile/recording.h"
 #include "profile/sampled_slabs.h"
@@ -52,10 +53,8 @@ static unsigned class_of_plain(const struct allocation *allocation) {
 }
 
 static unsigned class_of_named(const struct allocation *allocation) {
-  unsigned class = class_of_plain(allocation);
-  bool is_range =
-      class >= SLAB_CLASS_COUNT || (options.harden && allocation->size > STEPPED_MAX_BYTES);
-  return is_range ? MAP_CLASS_BIG : class;
+  unsigned class = named_class_of(allocation->size, allocation->alignment);
+  return class == SLAB_CLASS_COUNT ? MAP_CLASS_BIG : class;
 }
 
 /* What the block takes, and its class: as the census counts it. */
@@ -206,7 +205,8 @@ void *sampling_note_kept(void *block, size_t size) {
 void sampling_note_resized(struct heap *heap, void *block, size_t size) {
   sampling_note_freed_range((uintptr_t)block);
   if (!heap || LIKELY(!heap->sampler.countdown)) return;
-  struct allocation allocation = {.size = size, .alignment = 1};
+  bool is_named = map_entry_is_named(owner_map_entry((uintptr_t)block));
+  struct allocation allocation = {.size = size, .alignment = 1, .is_named = is_named};
   if (sampling_counts(heap, &allocation))
     sampling_note(heap, &allocation, block, sampling_throw_coins(heap));
 }

@@ -116,9 +116,7 @@ LONG_LIVED void named_collect(struct hak_heap *heap) { owner_collect_all(&heap->
 LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
   named_collect(heap);
-  if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
-  add_single_writer(&heap->refusals, 1);
-  return false;
+  return bytes <= limit && named_live_bytes(heap) <= limit - bytes;
 }
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */

@@ -33,15 +33,15 @@ struct hak_heap {
   uint32_t
       first_range; /* its first granule + 1; 0: there is none.  Linked through range_record.h */
 
-  /* Written under the latch, but for the second of them; read by anybody. */
+  /* Written under the latch, but for what is said of some; read by anybody. */
   ATOMIC(uint64_t) allocated_blocks; /* since it was made */
   ATOMIC(uint64_t) freed_remotely;   /* blocks, without the latch */
   ATOMIC(uint64_t) freed_blocks;     /* all others */
   ATOMIC(uint64_t) range_bytes;      /* live */
   ATOMIC(uint64_t) range_blocks;
   ATOMIC(uint64_t) peak_bytes;
-  ATOMIC(uint64_t) limit_bytes; /* 0: none */
-  ATOMIC(uint64_t) refusals;    /* requests that the limit has refused */
+  ATOMIC(uint64_t) limit_bytes; /* without the latch; 0: none */
+  ATOMIC(uint64_t) refusals;    /* requests that the limit has refused; without the latch */
 
   ATOMIC(uint32_t) state; /* enum named_state */
   ATOMIC(uint64_t) tag;   /* the program's */
@@ -102,11 +102,14 @@ INLINE bool named_allows(struct hak_heap *heap, size_t bytes) {
   uint64_t limit = load_relaxed(&heap->limit_bytes);
   return LIKELY(!limit) || named_limit_allows(heap, limit, bytes);
 }
-/* A block was taken: under the latch. */
-INLINE void named_note_taken(struct hak_heap *heap) {
+/* A block has grown, or was taken: under the latch. */
+INLINE void named_note_grown(struct hak_heap *heap) {
   uint64_t live = named_live_bytes(heap);
-  add_single_writer(&heap->allocated_blocks, 1);
   if (UNLIKELY(live > load_relaxed(&heap->peak_bytes))) store_relaxed(&heap->peak_bytes, live);
+}
+INLINE void named_note_taken(struct hak_heap *heap) {
+  add_single_writer(&heap->allocated_blocks, 1);
+  named_note_grown(heap);
 }
 
 /* In a forked child, while it has one thread. */

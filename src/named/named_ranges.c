@@ -33,11 +33,14 @@ static void unlink(struct hak_heap *heap, size_t granule) {
     heap->first_range = range->next;
 }
 
-LONG_LIVED void named_ranges_add(struct hak_heap *heap, uintptr_t block) {
+LONG_LIVED bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
+  uint32_t entry = MAP_ENTRY_BIG_LIVE;
+  /* A thread that frees the block that was here before may be at it; orders nothing else.  Pairs with big_note_freed. */
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, entry_of(heap))) return false;
   link(heap, granule);
   add_bytes(heap, (int64_t)bytes_of(granule), 1);
-  owner_map_set(granule, entry_of(heap));
+  return true;
 }
 
 static void take_out(struct hak_heap *heap, size_t granule) {
@@ -46,12 +49,17 @@ static void take_out(struct hak_heap *heap, size_t granule) {
   owner_map_set(granule, MAP_ENTRY_BIG_LIVE);
 }
 
+/* Under the latch it stays what it is. */
+static bool is_block_of(const struct hak_heap *heap, uintptr_t block) {
+  return range_block_begins_at(block) && owner_map_entry(block) == entry_of(heap);
+}
+
 /* Of a heap that was cut off by a fork the range is left in a list that nobody will walk. */
 LONG_LIVED bool named_ranges_remove(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   bool is_listed = named_is(heap, NAMED_IN_USE);
   if (LIKELY(is_listed)) named_enter(heap);
-  bool is_live = range_block_begins_at(block) && owner_map_entry(block) == entry_of(heap);
+  bool is_live = is_block_of(heap, block);
   if (LIKELY(is_live && is_listed)) unlink(heap, granule);
   if (LIKELY(is_live)) take_out(heap, granule);
   if (LIKELY(is_listed)) named_leave(heap);
@@ -67,14 +75,20 @@ LONG_LIVED uintptr_t named_ranges_remove_any(struct hak_heap *heap) {
   return range_block(granule);
 }
 
-LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
-                                    struct counters *counters) {
+static bool resize(struct hak_heap *heap, uintptr_t block, size_t size, struct counters *counters) {
   size_t granule = granule_of(block), before = bytes_of(granule), wanted = big_good_bytes(size);
-  if (!named_is(heap, NAMED_IN_USE)) return false;
-  named_enter(heap);
   bool is_resized = (wanted <= before || named_allows(heap, wanted - before)) &&
                     resize_in_place(block, size, counters);
   add_bytes(heap, (int64_t)bytes_of(granule) - (int64_t)before, 0);
+  named_note_grown(heap);
+  return is_resized;
+}
+
+LONG_LIVED bool named_ranges_resize(struct hak_heap *heap, uintptr_t block, size_t size,
+                                    struct counters *counters) {
+  if (!named_is(heap, NAMED_IN_USE)) return false;
+  named_enter(heap);
+  bool is_resized = is_block_of(heap, block) && resize(heap, block, size, counters);
   named_leave(heap);
   return is_resized;
 }

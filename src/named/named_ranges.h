@@ -4,8 +4,8 @@
 
 #include "named/named_heap.h"
 
-/* Makes a live Big block the heap's.  Under the latch. */
-void named_ranges_add(struct hak_heap *heap, uintptr_t block);
+/* Makes a live Big block the heap's; false when it is none any more.  Under the latch. */
+bool named_ranges_add(struct hak_heap *heap, uintptr_t block);
 
 /* The same back: what is the heap's by its entry in the owner map is a live Big block of nobody, which the caller frees.  False,
  * after a word, when no block of the heap begins there any more. */

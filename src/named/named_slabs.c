@@ -32,7 +32,9 @@ static bool is_in_remote(const struct slab *slab, unsigned index) {
 /* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once.  True at the first
  * free block of another slab than the current one, and at its last. */
 static bool give(struct hak_heap *heap, struct slab *slab, unsigned index) {
-  bool is_twice = is_in_remote(slab, index) || slab->local[index / 64] >> index % 64 & 1;
+  /* Another thread's free of the same block may have been the one that let the slab go. */
+  bool is_twice = load_relaxed(&slab->owner) != &heap->owner || is_in_remote(slab, index) ||
+                  slab->local[index / 64] >> index % 64 & 1;
   if (UNLIKELY(is_twice)) {
     slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
     return false;
@@ -60,6 +62,9 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
     owner_note_work(&heap->owner);
     is_edge = give(heap, slab, index);
     named_leave(heap);
+  } else if (UNLIKELY(is_in_remote(slab, index))) {
+    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
+    return false;
   } else {
     if (UNLIKELY(options.harden)) wipe_block((uintptr_t)block, slab->block_bytes);
     slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);

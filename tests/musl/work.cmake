@@ -1,0 +1,11 @@
+# Lists, strings and JSON, so that cmake allocates; nothing else is started.
+set(json "{}")
+foreach(number RANGE 1 2000)
+  list(APPEND names "name-${number}")
+  string(JSON json SET "${json}" "key-${number}" "[${number}, \"value\"]")
+endforeach()
+list(SORT names)
+list(REVERSE names)
+string(REPLACE "name" "NAME" text "${names}")
+string(SHA256 sum "${text}${json}")
+message(STATUS "${sum}")
