@@ -156,10 +156,10 @@ int main(void) {
   if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) return 1;
   image = pages + page - BYTES;
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_search),
-    cmocka_unit_test(test_program),
-    cmocka_unit_test(test_check),
-    cmocka_unit_test(test_any_bytes),
+      cmocka_unit_test(test_search),
+      cmocka_unit_test(test_program),
+      cmocka_unit_test(test_check),
+      cmocka_unit_test(test_any_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
