@@ -1,6 +1,7 @@
 /* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a limit with realloc, a fork with a
  * fork, a free with another thread's of the same block, realloc with what is no block. */
 #include "heap/in_named.h"
+#include "large/large.h"
 #include "named/named_ranges.h"
 #include "profiles.h"
 #include "report/report.h"
@@ -131,6 +132,7 @@ static int freed_between(const void *unused) {
   hak_free(freed);
   REQUIRE(!named_ranges_add(heap, (uintptr_t)freed) && heap->first_range == first_range);
   uint64_t live_bytes = named_live_bytes(heap);
+  REQUIRE(!large_give((uintptr_t)own, heap_counters(heap_of_thread)) && hak_heap_of(own) == heap);
   hak_free(own);
   REQUIRE(!named_ranges_resize(heap, (uintptr_t)own, LARGER, heap_counters(heap_of_thread)));
   misuse_action = MISUSE_IGNORE;
