@@ -95,6 +95,8 @@ static int cut_off_twice(const void *unused) {
   struct hak_heap *successor = named_resolve(heap);
   REQUIRE(successor != heap && named_of_entry(owner_map_entry((uintptr_t)second)) == successor);
   cut_off(successor);
+  void *third = hak_heap_malloc(heap, 64);
+  REQUIRE(third && hak_heap_of(third) == heap && named_resolve(heap) != successor);
   REQUIRE(hak_heap_destroy(heap));
   REQUIRE(named_is(successor, NAMED_UNUSED) && hak_heap_new("other") != successor);
   hak_free(first);
