@@ -203,7 +203,8 @@ HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures,
                                  size_t figures_bytes);
 
 /* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
- * number of its blocks.  The heap may be used again.  False and EINVAL for a thread's heap. */
+ * number of its blocks, but in hardened mode and beside a heap profile, where each of them is looked at.  The heap may be used
+ * again.  False and EINVAL for a thread's heap. */
 HAK_EXPORT bool hak_heap_free_all(hak_heap *heap);
 
 /* The same, and the heap is gone.  NULL is allowed. */

@@ -176,7 +176,7 @@ bool hak_heap_destroy(hak_heap *heap) {
   if (!is_made(heap, "hak_heap_destroy")) return false;
   while (heap && named_is(heap, NAMED_CUT_OFF)) {
     store_relaxed(&heap->state, NAMED_UNUSED);
-    /* acquire: its fields; pairs with named_successor.  It was cut off too, if the child has forked. */
+    /* acquire: its fields; pairs with next_successor.  It was cut off too, if the child has forked. */
     heap = load_acquire(&heap->successor);
   }
   if (!heap) return true;

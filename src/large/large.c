@@ -78,8 +78,9 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 }
 
 static bool note_freed(size_t granule, uint32_t entry) {
-  /* acq_rel: of two that do it one is told so; orders nothing else. */
-  if (!map_entry_is_live(entry) ||
+  /* It may be a named heap's by now, if two threads free one block.
+   * acq_rel: of two that do it one is told so; orders nothing else. */
+  if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) >= CLASS_COUNT ||
       !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
     return false;
   fetch_sub_relaxed(&totals.large_live_bytes, class_bytes(entry & MAP_CLASS_MASK));

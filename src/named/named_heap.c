@@ -131,10 +131,10 @@ void named_after_fork(void) {
   if (lock_reset_in_child(&heaps_lock)) unused = NULL; /* somebody was changing the list */
 }
 
-COLD struct hak_heap *named_successor(struct hak_heap *heap) {
+COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
   struct hak_heap *other =
       load_acquire(&heap->successor); /* its fields; pairs with the CAS below */
-  if (other) return named_resolve(other);
+  if (other) return other;
   struct hak_heap *made = named_make(NAMED_IN_USE, heap->name);
   if (!made) return NULL;
   store_relaxed(&made->limit_bytes, load_relaxed(&heap->limit_bytes));
@@ -143,4 +143,10 @@ COLD struct hak_heap *named_successor(struct hak_heap *heap) {
   if (cas_strong_acq_rel(&heap->successor, &other, made)) return made; /* release: its fields */
   named_drop(made); /* another thread was faster */
   return other;
+}
+
+/* What stands for it may have been cut off in its turn, by a fork of the child. */
+COLD struct hak_heap *named_successor(struct hak_heap *heap) {
+  while (heap && named_is(heap, NAMED_CUT_OFF)) heap = next_successor(heap);
+  return heap;
 }

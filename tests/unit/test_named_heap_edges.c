@@ -1,6 +1,7 @@
 /* src/named, src/api/heaps.c: where two things meet: resizes with the peak and with a profile, a limit with realloc, a fork with a
  * fork, a free with another thread's of the same block, realloc with what is no block. */
 #include "heap/in_named.h"
+#include "large/large.h"
 #include "named/named_ranges.h"
 #include "profiles.h"
 #include "report/report.h"
@@ -94,6 +95,8 @@ static int cut_off_twice(const void *unused) {
   struct hak_heap *successor = named_resolve(heap);
   REQUIRE(successor != heap && named_of_entry(owner_map_entry((uintptr_t)second)) == successor);
   cut_off(successor);
+  void *third = hak_heap_malloc(heap, 64);
+  REQUIRE(third && hak_heap_of(third) == heap && named_resolve(heap) != successor);
   REQUIRE(hak_heap_destroy(heap));
   REQUIRE(named_is(successor, NAMED_UNUSED) && hak_heap_new("other") != successor);
   hak_free(first);
@@ -131,6 +134,7 @@ static int freed_between(const void *unused) {
   hak_free(freed);
   REQUIRE(!named_ranges_add(heap, (uintptr_t)freed) && heap->first_range == first_range);
   uint64_t live_bytes = named_live_bytes(heap);
+  REQUIRE(!large_give((uintptr_t)own, heap_counters(heap_of_thread)) && hak_heap_of(own) == heap);
   hak_free(own);
   REQUIRE(!named_ranges_resize(heap, (uintptr_t)own, LARGER, heap_counters(heap_of_thread)));
   misuse_action = MISUSE_IGNORE;
