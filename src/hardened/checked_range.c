@@ -14,7 +14,9 @@ static bool has_front(size_t alignment) { return alignment <= os_page_bytes(); }
 
 static size_t granules_for(size_t size, size_t alignment) {
   size_t page_bytes = os_page_bytes();
-  size_t front_bytes = has_front(alignment) ? page_bytes + alignment : 0;
+  /* The colour's field holds no more than a granule: with pages of 64 KiB room for one would only be slack. */
+  bool has_room = has_front(alignment) && page_bytes + alignment <= UINT16_MAX;
+  size_t front_bytes = has_room ? page_bytes + alignment : 0;
   size_t bytes = front_bytes + size + TRAILER_BYTES + page_bytes;
   return (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
