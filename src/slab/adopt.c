@@ -254,7 +254,7 @@ static uint64_t classes_on_offer(const struct owner *owner) {
 RESIDENT static void change_state(struct owner *owner, enum owner_state state) {
   /* seq: the state before the ready mask is read; pairs with push in pending.c. */
   store_seq(&owner->state, state);
-  orphan_mask_add(classes_on_offer(owner));
+  if (!owner_is_named(owner)) orphan_mask_add(classes_on_offer(owner));
 }
 
 RESIDENT void owner_park(struct owner *owner) {

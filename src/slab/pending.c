@@ -19,7 +19,8 @@ static void pending_push(struct owner *owner, struct slab *slab) {
     fetch_or_seq(&owner->ready_mask, class_bit(class));
   purge_want(); /* a sweep may find the slab wholly free */
   /* seq: pairs with owner_park, which changes the state before it reads the ready mask. */
-  if (load_seq(&owner->state) != OWNER_RUNNING) orphan_mask_add(class_bit(class));
+  if (load_seq(&owner->state) != OWNER_RUNNING && !owner_is_named(owner))
+    orphan_mask_add(class_bit(class));
 }
 
 RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
