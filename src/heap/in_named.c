@@ -111,7 +111,7 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
   return block;
 }
 
-/* In a slab that has one, without limit or profile: nearly always.  The constant heaps' samplers want all. */
+/* In a slab that has one, without limit or profile: nearly always.  It takes no heap of the thread. */
 static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
                               const struct allocation *allocation) {
   unsigned class = named_class_of(allocation->size, allocation->alignment);
