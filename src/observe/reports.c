@@ -90,8 +90,9 @@ static bool is_idle_beside_another(void) {
 static void report_stats(const char *how) {
   if (!how[0] || scan_equals(how, "0")) return;
   if (is_idle_beside_another())
-    report_line("no report: malloc is another's in process %u, and nothing came to this hakmem",
-                os_process_id());
+    report_line(
+        "no report: another malloc serves process %u, and nobody asked this hakmem for a block",
+        os_process_id());
   else if (scan_equals(how, "1") || scan_equals(how, "text"))
     report_to_descriptor(report_as_text, exit_descriptor);
   else if (scan_equals(how, "json"))

@@ -111,7 +111,14 @@ static void *work_a_little(void *unused) {
   return unused;
 }
 
+/* When it is ready the first thread only waits: if it allocated yet, it might follow a switch, and then no other. */
+static void read_without_malloc(void) {
+  static char room[BUFSIZ];
+  setvbuf(stdin, room, _IOFBF, sizeof room);
+}
+
 static void threads(unsigned count, void *(*body)(void *)) {
+  read_without_malloc();
   pthread_t *made = calloc(count, sizeof *made);
   for (uintptr_t index = 0; index < count; index++)
     if (pthread_create(&made[index], NULL, body, (void *)(index + 1))) fail("no thread");
@@ -146,6 +153,7 @@ static void *sleep_and_work(void *unused) {
 
 static void sleepers(unsigned count) {
   char line[16];
+  read_without_malloc();
   for (unsigned index = 0; index < count; index++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, sleep_and_work, NULL)) fail("no thread");

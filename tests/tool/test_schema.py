@@ -130,8 +130,8 @@ def test_the_magic_alone_is_no_block() -> None:
         Mapping(0x5000, 0x6000, "r-xp", 0, "", 1, "/a"),
         Mapping(BLOCK, BLOCK + HEAD.size, "rw-p", 0, "", 1, "/a"),
     ]
-    assert find(memory, mapping, "/a", lambda _: None) == BLOCK
-    assert find(memory, mapping[:1], "/a", lambda _: None) is None
+    assert [found.address for found in find(memory, mapping, "/a", lambda _: None)] == [BLOCK]
+    assert not find(memory, mapping[:1], "/a", lambda _: None)
 
 
 def test_a_block_that_was_not_relocated_is_none() -> None:
@@ -144,4 +144,4 @@ def test_a_block_that_was_not_relocated_is_none() -> None:
         Mapping(BLOCK, BLOCK + HEAD.size, "r--p", 0, "", 1, "/a"),
         Mapping(0x6000, 0x7000, "r-xp", 0, "", 1, "/a"),
     ]
-    assert find(memory, mapping, "/a", lambda _: None) == BLOCK
+    assert [found.address for found in find(memory, mapping, "/a", lambda _: None)] == [BLOCK]
