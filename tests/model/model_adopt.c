@@ -81,7 +81,7 @@ static const struct model_mutant ending_mutants[] = {
     {"an old `orphan_mask`", {{"orphan_mask_add", "load", "orphan_mask", MODEL_WEAKEN, 0}}},
     {"an old state under the cleared bit", {{"is_adoptable", "load", "state", MODEL_WEAKEN, 0}}},
     {"an old queue under the cleared bit", {{"pending_next", "load", "pending", MODEL_WEAKEN, 0}}},
-    {"the bit cleared late", {{"adopt_from_ended", "and", "orphan_mask", MODEL_WEAKEN, 0}}},
+    {"the bit cleared late", {{"adopt_next", "and", "orphan_mask", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 /* ---- the owner comes back (its heap is taken over) while its slab is adopted -------------------------------------- */
