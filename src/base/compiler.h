@@ -37,8 +37,12 @@
 /* A symbol of this library only, whatever others of the name there are. */
 #define HIDDEN __attribute__((visibility("hidden")))
 /* A variable that fast paths read and another file of the library defines: its address is known when the library is linked.  Else
- * compilers take it from a table each time; x86-64's linker makes such a load a calculation, which still is an instruction. */
+ * aarch64's compilers load it from a table each time; x86-64's linker makes such a load a calculation. */
+#if defined(__aarch64__)
 #define NEAR HIDDEN
+#else
+#define NEAR
+#endif
 /* A second exported name for a function of this translation unit. */
 #if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
 #define EXPORT_ALIAS_OF(function) \
