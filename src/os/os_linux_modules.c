@@ -13,12 +13,17 @@
 /* Given by the linker for each shared object, and for a program. */
 extern const char __ehdr_start[] HIDDEN;
 
-/* glibc has it since 2.35, but not for static programs.  It takes no lock. */
+/* Of a static program the C library asks malloc for the tables of _dl_find_object before it can be asked. */
+static ATOMIC(bool) is_loaded; /* relaxed: other threads start later */
+
+/* glibc has it since 2.35, in static programs where something else wants it.  It takes no lock. */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 extern int _dl_find_object(void *address, struct dl_find_object *found) WEAK;
 UNVERSIONED(_dl_find_object);
 
-static bool can_ask_linker(void) { return &_dl_find_object; }
+static bool can_ask_linker(void) {
+  return &_dl_find_object && (load_relaxed(&is_loaded) || !os_is_in_program());
+}
 static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   struct dl_find_object found;
   if (!can_ask_linker() || _dl_find_object((void *)instruction, &found) != 0) return false;
@@ -93,6 +98,7 @@ static bool is_unloading_known(void) {
 
 RESIDENT void os_note_modules(bool is_first_load) {
   unsigned count = 0;
+  store_relaxed(&is_loaded, true);
   bool all_stay = is_first_load || os_is_in_program() || !is_unloading_known();
   if (can_ask_linker() || !&dl_iterate_phdr || load_relaxed(&noted_count) || !all_stay) return;
   dl_iterate_phdr(note_module, &count);

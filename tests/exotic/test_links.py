@@ -40,6 +40,13 @@ def test_links(mode: str, flags: list[str], run_program: Run) -> None:
     assert_clean(run_program(FUZZ, mode, *flags, args=ARGUMENTS))
 
 
+@pytest.mark.parametrize("flags", [["-static"], ["-static-pie", "-fPIE"]], ids=" ".join)
+def test_a_static_program_is_profiled_from_its_first_malloc(flags: list[str], run_program: Run) -> None:
+    """Which is the C library's, before its tables of the program's code are there."""
+    result = run_program(FUZZ, "static", *flags, args=ARGUMENTS, env={"HAKMEM_PROFILE": "64"})
+    assert_clean(result)
+
+
 @pytest.mark.parametrize("source", [FUZZ, TESTS / "api" / "new_forms.cc"], ids=lambda path: path.name)
 def test_preload_goes_before_another_malloc_in_a_library(
     source: Path, compile_c: Compile, preload: Run
