@@ -22,7 +22,8 @@ extern int _dl_find_object(void *address, struct dl_find_object *found) WEAK;
 UNVERSIONED(_dl_find_object);
 
 static bool can_ask_linker(void) {
-  return &_dl_find_object && (load_relaxed(&is_loaded) || !os_is_in_program());
+  if (!&_dl_find_object) return false;
+  return load_relaxed(&is_loaded) || getauxval(AT_BASE); /* the kernel has loaded a linker */
 }
 static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   struct dl_find_object found;
