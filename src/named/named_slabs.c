@@ -76,11 +76,6 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
-static uint64_t bits_of_word(const struct slab *slab, unsigned word) {
-  unsigned left = slab->capacity - word * 64u;
-  return low_bits(left < 64 ? left : 64);
-}
-
 /* What there is to do with each block that dies. */
 static void bury(uintptr_t block, uint32_t block_bytes) {
   recording_remove(block, (void *)block);
@@ -89,7 +84,7 @@ static void bury(uintptr_t block, uint32_t block_bytes) {
 
 static void bury_all(const struct slab *slab) {
   for (unsigned word = 0; word < slab->word_count; word++)
-    for (uint64_t live = ~slab->local[word] & bits_of_word(slab, word); live; live &= live - 1)
+    for (uint64_t live = ~slab->local[word] & slab_word_bits(slab, word); live; live &= live - 1)
       bury(slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes,
            slab->block_bytes);
 }
@@ -100,7 +95,7 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
   if (UNLIKELY(load_relaxed(&profile_state.live_samples) || options.harden)) bury_all(slab);
   if (slab->is_listed) slab_unlist(slab, &heap->owner);
   for (unsigned word = 0; word < slab->word_count; word++)
-    slab->local[word] = bits_of_word(slab, word);
+    slab->local[word] = slab_word_bits(slab, word);
   slab->first_word = 0;
   slab_note_freed(slab, &heap->owner, live, slab->block_bytes);
   add_single_writer(&heap->freed_blocks, live);

@@ -29,11 +29,6 @@ static bool is_alone(void) { return load_seq(&users) == 1; } /* seq: see enter *
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t block_bits(const struct slab *slab, unsigned word) {
-  unsigned left = slab->capacity - word * 64;
-  return low_bits(left < 64 ? left : 64);
-}
-
 static void *take_from(struct slab *slab) {
   for (unsigned word = 0; word < slab->word_count; word++) {
     uint64_t bits = load_relaxed(&slab->remote[word]);
@@ -121,7 +116,7 @@ static struct slab *make(unsigned class, struct counters *counters) {
   slab->handed_out = slab->capacity;
   for (unsigned word = 0; word < slab->word_count; word++) {
     slab->local[word] = 0;
-    store_relaxed(&slab->remote[word], block_bits(slab, word));
+    store_relaxed(&slab->remote[word], slab_word_bits(slab, word));
   }
   ASSERT(slab_is_valid(slab));
   set_map_entries(slab, MAP_TAG_UNOWNED | (MAP_CLASS_SAMPLED + class));

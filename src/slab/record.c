@@ -41,9 +41,9 @@ RESIDENT struct slab *acquire_slab(unsigned class, enum pool_reach reach,
 
 /* Bits of a word of `local` that are blocks, from number `first` on. */
 static uint64_t block_bits(const struct slab *slab, unsigned word, unsigned first) {
-  unsigned begin = word * 64, end = begin + 64 < slab->capacity ? 64 : slab->capacity - begin;
+  unsigned begin = word * 64;
   unsigned below = first < begin ? 0 : first - begin < 64 ? first - begin : 64;
-  return low_bits(end) & ~low_bits(below);
+  return slab_word_bits(slab, word) & ~low_bits(below);
 }
 
 bool slab_is_valid(const struct slab *slab) {
@@ -52,7 +52,7 @@ bool slab_is_valid(const struct slab *slab) {
   unsigned free_blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++) {
     uint64_t local = slab->local[word];
-    if (local & ~block_bits(slab, word, 0)) return false;
+    if (local & ~slab_word_bits(slab, word)) return false;
     if (~local & block_bits(slab, word, slab->handed_out)) return false;
     if (local && word < slab->first_word) return false;
     free_blocks += count_bits(local);

@@ -102,6 +102,12 @@ INLINE struct slab *slab_of_block(uintptr_t block) {
   return slab - ((block - slab->base) >> GRANULE_SHIFT);
 }
 
+/* Bits of a word of its bitmaps that are blocks. */
+INLINE uint64_t slab_word_bits(const struct slab *slab, unsigned word) {
+  unsigned left = slab->capacity - word * 64u;
+  return low_bits(left < 64 ? left : 64);
+}
+
 /* The law above, as far as one thread can see it: its holder, or who holds its owner's latch. */
 bool slab_is_valid(const struct slab *slab);
 
