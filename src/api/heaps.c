@@ -8,9 +8,8 @@
 #include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "large/big.h"
+#include "observe/report_heaps.h"
 #include "report/report.h"
-
-_Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
 /* False, after a word, when it was destroyed. */
 static bool is_heap(const struct hak_heap *heap, const char *verb) {
@@ -76,18 +75,7 @@ static void describe(struct hak_heap *heap, struct hak_figures *figures) {
     named_collect(heap);
     named_leave(heap);
   }
-  const struct heap *own = load_relaxed(&heap->thread_heap);
-  uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
-  uint64_t allocated = load_relaxed(&heap->allocated_blocks); /* after those that are free */
-  *figures = (struct hak_figures){
-      .live_bytes = own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap),
-      .live_blocks = freed < allocated ? allocated - freed : 0, /* a misuse may count twice */
-      .peak_bytes = load_relaxed(&heap->peak_bytes),
-      .limit_bytes = load_relaxed(&heap->limit_bytes),
-      .refusals = load_relaxed(&heap->refusals),
-      .allocations = allocated,
-      .tag = load_relaxed(&heap->tag)};
-  memcpy(figures->name, heap->name, sizeof heap->name);
+  heap_figures_take(heap, figures);
 }
 
 void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes) {

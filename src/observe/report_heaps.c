@@ -5,34 +5,32 @@
 
 enum { HEAPS_SHOWN = 20, SIGN_BYTES_MAX = 4 };
 
-struct heap_figures {
-  char name[HEAP_NAME_BYTES];
-  const char *kind;
-  uint64_t tag, live_bytes, live_blocks, peak_bytes, limit_bytes, refusals, allocated_blocks;
-};
+_Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
 static bool is_there(const struct hak_heap *heap) { return !named_is(heap, NAMED_UNUSED); }
 
-/* As hak_heap_figures, but nothing is collected: what other threads have freed since counts as live. */
 static uint64_t live_bytes_of(const struct hak_heap *heap) {
   const struct heap *own = load_relaxed(&heap->thread_heap);
   return own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap);
 }
 
-static void read_figures(const struct hak_heap *heap, struct heap_figures *figures) {
+void heap_figures_take(const struct hak_heap *heap, struct hak_figures *figures) {
   uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
-  uint64_t allocated = load_relaxed(&heap->allocated_blocks);
-  *figures = (struct heap_figures){
-      .kind = named_is(heap, NAMED_OF_THREAD) ? "thread" : "program",
-      .tag = load_relaxed(&heap->tag),
+  uint64_t allocated = load_relaxed(&heap->allocated_blocks); /* after those that are free */
+  *figures = (struct hak_figures){
       .live_bytes = live_bytes_of(heap),
-      .live_blocks = allocated > freed ? allocated - freed : 0,
+      .live_blocks = freed < allocated ? allocated - freed : 0, /* a misuse may count twice */
       .peak_bytes = load_relaxed(&heap->peak_bytes),
       .limit_bytes = load_relaxed(&heap->limit_bytes),
       .refusals = load_relaxed(&heap->refusals),
-      .allocated_blocks = allocated,
+      .allocations = allocated,
+      .tag = load_relaxed(&heap->tag),
   };
   for (unsigned at = 0; at < HEAP_NAME_BYTES - 1; at++) figures->name[at] = heap->name[at];
+}
+
+static const char *kind_of(const struct hak_heap *heap) {
+  return named_is(heap, NAMED_OF_THREAD) ? "thread" : "program";
 }
 
 /* The bytes of the UTF-8 sequence that begins there; 0: none does (RFC 3629, section 4). */
@@ -68,12 +66,12 @@ static void keep_to_a_line(char *name) {
 }
 
 static void text_heap(struct text *text, const struct hak_heap *heap) {
-  struct heap_figures figures;
-  read_figures(heap, &figures);
+  struct hak_figures figures;
+  heap_figures_take(heap, &figures);
   keep_to_a_line(figures.name);
   text_format(text, "  %-31s%20zu%14zu%14zu%14zu%14zu%10zu  %s\n", figures.name, figures.tag,
               figures.live_bytes, figures.live_blocks, figures.peak_bytes, figures.limit_bytes,
-              figures.refusals, figures.kind);
+              figures.refusals, kind_of(heap));
 }
 
 void report_heaps_as_text(struct text *text) {
@@ -119,15 +117,15 @@ static void json_string(struct text *text, const char *string) {
 }
 
 static void json_heap(struct text *text, const struct hak_heap *heap) {
-  struct heap_figures figures;
-  read_figures(heap, &figures);
+  struct hak_figures figures;
+  heap_figures_take(heap, &figures);
   text_string(text, "{\"name\":");
   json_string(text, figures.name);
   text_format(text, ",\"kind\":\"%s\",\"tag\":%zu,\"live_bytes\":%zu,\"live_blocks\":%zu",
-              figures.kind, figures.tag, figures.live_bytes, figures.live_blocks);
+              kind_of(heap), figures.tag, figures.live_bytes, figures.live_blocks);
   text_format(text, ",\"peak_bytes\":%zu,\"limit_bytes\":%zu,\"refusals\":%zu", figures.peak_bytes,
               figures.limit_bytes, figures.refusals);
-  text_format(text, ",\"allocated_blocks\":%zu}", figures.allocated_blocks);
+  text_format(text, ",\"allocated_blocks\":%zu}", figures.allocations);
 }
 
 void report_heaps_as_json(struct text *text) {

@@ -3,6 +3,10 @@
 #define HAK_OBSERVE_REPORT_HEAPS_H
 
 #include "base/text.h"
+#include "hakmem/hakmem.h"
+
+/* A heap's figures as they are: what other threads have freed, and nobody has collected yet, counts as live. */
+void heap_figures_take(const struct hak_heap *heap, struct hak_figures *figures);
 
 /* Those with most live bytes, one line each; nothing when there are none. */
 void report_heaps_as_text(struct text *text);
