@@ -5,14 +5,16 @@
 /* Until window_init has run the bound is 0 and every address is foreign. */
 struct window window;
 
-/* Places at the frontier that are tried before we give up: each step is twice as wide. */
+/* Places at the frontier that are tried before we give up. */
 enum { OCCUPIED_ATTEMPTS = 64 };
 
 #define WINDOW_MIN_BYTES ((uint64_t)64 << 20)
 
 /* Of the user's addresses; in the last eighth the kernel itself places what programs map, so no chunk of ours does. */
 static uintptr_t address_end;
-static uintptr_t last_window_end(void) { return address_end / 8 * 7; }
+static size_t last_window_chunk(void) {
+  return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT;
+}
 
 /* ---- the maps --------------------------------------------------------------------------------------------- */
 
@@ -176,11 +178,12 @@ static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
   return round_up(wanted_bytes, WINDOW_MIN_BYTES);
 }
 
-/* A random chunk-aligned base in the middle half of the user's addresses, where the kernel places
- * nothing by itself: programs, heaps and libraries lie at the ends. */
+/* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie
+ * after it, so walls of many terabytes leave the window room.  Where that is narrow, as much again as the window has. */
 static uintptr_t random_base(uint64_t window_bytes, uint64_t random) {
-  uintptr_t low = address_end / 8, high = address_end / 8 * 5;
-  uintptr_t places = high - low > window_bytes ? (high - low - window_bytes) >> CHUNK_SHIFT : 1;
+  uintptr_t low = address_end / 8, room = address_end / 4;
+  if (room < 2 * window_bytes) room = 2 * window_bytes;
+  uintptr_t places = (room - window_bytes) >> CHUNK_SHIFT;
   return round_up(low + ((random % places) << CHUNK_SHIFT), CHUNK_BYTES);
 }
 
@@ -258,7 +261,7 @@ static size_t take_addresses(size_t count) {
 
 /* `count` chunks are others', or lie between theirs: the window ends so much later. */
 static void note_others(size_t count) {
-  size_t last = (last_window_end() - window.base) >> CHUNK_SHIFT;
+  size_t last = last_window_chunk();
   size_t limit = load_relaxed(&window.chunk_limit), wanted;
   do {
     wanted = limit + count < last ? limit + count : last;
@@ -305,11 +308,13 @@ static enum os_map_result open_piece(size_t first, struct window_piece piece) {
 }
 
 /* The frontier leaves what is after an occupied place as well, where the next was no better: walls of terabytes
- * are passed in a few steps. */
+ * are passed in a few steps, each twice as wide, but never wider than half of what may still be there. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;
   if (passed == count) return passed;
+  size_t last = last_window_chunk(), frontier = load_relaxed(&window.frontier_chunk);
+  if (frontier < last && passed > (last - frontier) / 2) passed = (last - frontier) / 2;
   note_others(passed); /* first: the step may be longer than what the window has left */
   take_addresses(passed);
   return 2 * passed;

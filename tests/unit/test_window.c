@@ -233,6 +233,41 @@ static void test_walls(void **state) {
   }
 }
 
+/* Half of all addresses lie behind any base that is drawn, or a window of any size has as much again to be drawn in. */
+static int draw_low(const void *unused) {
+  (void)unused;
+  uintptr_t end = os_user_address_end(), highest = 0;
+  const uint64_t sizes[] = {GIB, 64 * GIB, TIB};
+  for (uint64_t draw = 0; draw < 60; draw++) {
+    uint64_t bytes = sizes[draw % 3] < end / 16 ? sizes[draw % 3] : end / 16;
+    REQUIRE(window_init(bytes));
+    REQUIRE(window.base >= end / 8 && window.base + bytes <= end / 8 * 3);
+    if (window.base > highest) highest = window.base;
+  }
+  REQUIRE(highest > end / 8 * 2);
+  REQUIRE(window_init(UINT64_MAX / 4) && window.base >= end / 8);
+  REQUIRE(window.base + (load_relaxed(&window.chunk_limit) << CHUNK_SHIFT) <= end / 8 * 5);
+  return 0;
+}
+CHILD_TEST(draw_low)
+
+/* A wall that ends in front of the window's last chunks: the steps become narrower again. */
+static int pass_a_wall_to_the_end(const void *unused) {
+  (void)unused;
+  REQUIRE(window_init(64 << 20));
+  REQUIRE(grow(1, 0) == 0);
+  uintptr_t end = (os_user_address_end() / 8 * 7) - 40 * CHUNK_BYTES;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  for (uintptr_t at = chunk_address(1); at < end; at += GIB) /* but where the program lies */
+    (void)!mmap((void *)at, at + GIB < end ? GIB : end - at, PROT_NONE, flags, -1, 0);
+  size_t chunk;
+  do REQUIRE((chunk = grow(1, 0)) != NO_CHUNK);
+  while (chunk_address(chunk) < end);
+  check_entries(chunk);
+  return 0;
+}
+CHILD_TEST(pass_a_wall_to_the_end)
+
 /* What others have does not count for its size. */
 static int use_all_of_it(const void *unused) {
   (void)unused;
@@ -485,6 +520,8 @@ int main(void) {
       cmocka_unit_test(test_growing_when_refused),
       cmocka_unit_test(test_it_has_an_end),
       cmocka_unit_test(test_walls),
+      cmocka_unit_test(test_draw_low),
+      cmocka_unit_test(test_pass_a_wall_to_the_end),
       cmocka_unit_test(test_use_all_of_it),
       cmocka_unit_test(test_maps_walled_in),
       cmocka_unit_test(test_maps_refused),
