@@ -7,3 +7,7 @@ if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8 OR NOT CMAKE_C_BYTE_ORDER STREQUAL "LITTLE_EN
   message(FATAL_ERROR "hakmem is for 64-bit little-endian processors (x86-64, aarch64); "
                       "this would be built for a ${bits}-bit ${CMAKE_C_BYTE_ORDER} one: ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64|aarch64|arm64)$")
+  message(WARNING "hakmem is tested on x86-64 and aarch64, not on ${CMAKE_SYSTEM_PROCESSOR}: run its tests there first; "
+                  "call stacks end at their first frame, so profiles name allocation functions only")
+endif()

@@ -11,7 +11,7 @@ OURS = {
     "CMAKE_SYSTEM_NAME": "Linux",
     "CMAKE_SIZEOF_VOID_P": "8",
     "CMAKE_C_BYTE_ORDER": "LITTLE_ENDIAN",
-    "CMAKE_SYSTEM_PROCESSOR": "some",
+    "CMAKE_SYSTEM_PROCESSOR": "x86_64",
 }
 
 # A program of 32 bits cannot be linked where only the compiler knows them.
@@ -23,8 +23,8 @@ M32 = ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
     [
         ({}, ""),
         ({"CMAKE_SYSTEM_NAME": "FreeBSD"}, "hakmem is for Linux; this would be built for FreeBSD"),
-        ({"CMAKE_SIZEOF_VOID_P": "4"}, "a 32-bit LITTLE_ENDIAN one: some"),
-        ({"CMAKE_C_BYTE_ORDER": "BIG_ENDIAN"}, "a 64-bit BIG_ENDIAN one: some"),
+        ({"CMAKE_SIZEOF_VOID_P": "4"}, "a 32-bit LITTLE_ENDIAN one: x86_64"),
+        ({"CMAKE_C_BYTE_ORDER": "BIG_ENDIAN"}, "a 64-bit BIG_ENDIAN one: x86_64"),
     ],
     ids=["ours", "system", "32-bit", "big-endian"],
 )
@@ -38,6 +38,16 @@ def test_other_machines_are_refused(root: Path, other: dict[str, str], words: st
     )
     assert (done.returncode == 0) == (not words)
     assert words in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("processor", ["x86_64", "aarch64", "arm64", "riscv64"])
+def test_what_is_not_tested_is_said(root: Path, processor: str) -> None:
+    settings = [f"-D{name}={value}" for name, value in (OURS | {"CMAKE_SYSTEM_PROCESSOR": processor}).items()]
+    words = ["cmake", *settings, "-P", root / "cmake" / "machine.cmake"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    is_warned = f"hakmem is tested on x86-64 and aarch64, not on {processor}" in " ".join(done.stderr.split())
+    assert is_warned == (processor == "riscv64"), done.stderr
 
 
 def test_a_32_bit_compiler_is_refused(root: Path, tmp_path: Path) -> None:
