@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,21 @@ def preload_environment(lib: Path, stats: str = "", base: Mapping[str, str] | No
     if stats:
         environment["HAKMEM_STATS"] = stats
     return environment
+
+
+def run_clean(
+    words: Sequence[str | Path], timeout_s: float = 300, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the clean environment and these variables; what it wrote and its exit status."""
+    environment = clean_environment() | variables
+    return subprocess.run(
+        [str(word) for word in words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 def json_stats_option(folder: Path) -> str:

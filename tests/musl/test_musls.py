@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,11 @@ from kernels.programs import PROGRAMS, Program
 from mirrors import CannotFetchError
 from misuse.test_misuse import FAULTS, check_line
 from musl.musls import MUSLS, TREE, Musl, Root, fetch, fetch_wheel
-from preload import clean_environment, served
+from preload import run_clean, served
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 HERE = Path(__file__).resolve().parent
-TIMEOUT_S = 120
 
 if os.environ.get("MUSL") != "all":
     pytest.skip("make test-musl runs it", allow_module_level=True)
@@ -68,17 +66,6 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"preloaded": TREE / "wheel" / "libhakmem.so", "static": TREE / "libhakmem.a"}
 
 
-def run(words: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words],
-        env=clean_environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-
-
 def make(
     source: str, how: str, root: Root, libraries: dict[str, Path], folder: Path
 ) -> tuple[Path, dict[str, str]]:
@@ -100,7 +87,7 @@ def test_program(program: Program, how: str, root: Root, libraries: dict[str, Pa
     made, variables = make(program.source, how, root, libraries, tmp_path)
     report = tmp_path / "report.json"
     variables |= {"HAKMEM_STATS": f"json:{report}", **program.environment}
-    step = run([made, *program.arguments], **variables)
+    step = run_clean([made, *program.arguments], **variables)
     assert (step.returncode, step.stderr) == (0, "")
     if program.reports:
         assert served(json.loads(report.read_text())) > 0
@@ -112,7 +99,7 @@ def test_misuse(name: str, how: str, root: Root, libraries: dict[str, Path], tmp
     if name.startswith("free_sized") and how == "preloaded":
         pytest.skip("musl has no free_sized to link with")
     made, variables = make(f"misuse/{name}.c", how, root, libraries, tmp_path)
-    step = run([made], **variables)
+    step = run_clean([made], **variables)
     assert (step.returncode, step.stdout) == (-signal.SIGABRT, "")
     check_line(name, step.stderr)
 
@@ -134,13 +121,13 @@ def test_real_program(name: str, root: Root, libraries: dict[str, Path], tmp_pat
     except CannotFetchError as error:
         pytest.skip(f"{package} cannot be had: {error}")
     words = [root.loader, program, *arguments]
-    plain = run(words)
+    plain = run_clean(words)
     if plain.returncode == -signal.SIGSEGV and root.version() < "1.2.5":
         pytest.skip(f"without hakmem, too, it does not run on musl {root.version()}")
     # Started by the loader, cmake does its work and says that it does not find its modules.
     assert plain.stdout and (plain.returncode == 0 or name == "cmake"), plain.stderr
     report = tmp_path / "report.json"
     variables = {"LD_PRELOAD": str(libraries["preloaded"]), "HAKMEM_STATS": f"json:{report}"}
-    step = run(words, **variables)
+    step = run_clean(words, **variables)
     assert (step.returncode, step.stdout, step.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     assert served(json.loads(report.read_text())) > 100

@@ -9,12 +9,11 @@ import os
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hakmem import __version__
-from preload import clean_environment, served
+from preload import run_clean, served
 from wheels.conftest import Environment, built, make_environment
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -49,18 +48,6 @@ def unpacked(wheel: Path, folder: Path) -> Path:
     return folder / "hakmem" / "lib" / "libhakmem.so"
 
 
-def run(words: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = clean_environment() | variables
-    return subprocess.run(
-        [str(word) for word in words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("name", TAGS)
 def test_its_name_and_its_bytes(name: str, tmp_path: Path) -> None:
     wheel, again = built(tmp_path / "one", name), built(tmp_path / "two", name)
@@ -77,7 +64,7 @@ def test_aarch64(name: str, tmp_path: Path) -> None:
     program = compiled(str(compiler), tmp_path)
     root = MUSL_AARCH64 / "root" if is_musl else AARCH64_ROOT
     words = ["qemu-aarch64-static", "-L", root, "-E", f"LD_PRELOAD={library}"]
-    step = run([*words, "-E", f"HAKMEM_STATS=json:{report}", program])
+    step = run_clean([*words, "-E", f"HAKMEM_STATS=json:{report}", program])
     assert (step.returncode, step.stderr) == (0, "")
     assert served(json.loads(report.read_text())) > 0
 

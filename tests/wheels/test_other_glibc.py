@@ -8,20 +8,17 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from kernels.programs import PROGRAMS, Program
 from mirrors import CannotFetchError
-from preload import clean_environment, served
+from preload import run_clean, served
 from wheels.glibcs import GLIBCS, Glibc, Root, fetch
 
 TESTS = Path(__file__).resolve().parents[1]
 IS_FULL = os.environ.get("GLIBCS") == "all"
-TIMEOUT_S = 120
 # What differs by the C library: the ends of threads, fork handlers.
 TELLING = (
     "concurrency/blocks_outlive_thread",
@@ -60,17 +57,6 @@ def library(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "hakmem" / "lib" / "libhakmem.so"
 
 
-def run(words: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words],
-        env=clean_environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-
-
 def number(version: str) -> tuple[int, ...]:
     """2.41-12 → (2, 41)."""
     return tuple(map(int, version.split("-")[0].split(".")[:2]))
@@ -96,7 +82,7 @@ def test_program(program: Program, root: Root, library: Path, tmp_path: Path) ->
         pytest.skip(reason)
     made = root.build(TESTS / program.source, tmp_path / "program")
     report = tmp_path / "report.json"
-    step = run(
+    step = run_clean(
         [made, *program.arguments],
         LD_PRELOAD=str(library),
         HAKMEM_STATS=f"json:{report}",
@@ -118,5 +104,5 @@ def test_a_program_without_threads(bound: str, root: Root, tmp_path: Path, libra
     )
     made = root.build(source, tmp_path / "plain")
     variables = {"LD_BIND_NOW": "1"} if bound == "now" else {}
-    step = run([made], LD_PRELOAD=f"{library}:{library.with_name('libhakmem-fortify.so')}", **variables)
+    step = run_clean([made], LD_PRELOAD=f"{library}:{library.with_name('libhakmem-fortify.so')}", **variables)
     assert (step.returncode, step.stdout, step.stderr) == (0, "served\n", "")
