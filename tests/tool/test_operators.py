@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hakmem.views.metrics import CGROUP_HELP, RATIO_HELP
 from hakmem.views.metrics_heaps import HELP as HEAP_HELP
+from tool.conftest import Stepper
 from tool.processes import TOOL, free_port, hakmem, running, tool_environment, wait_until
 from tool.test_export import families
 
@@ -155,9 +156,21 @@ def is_ready(address: str) -> bool:
         return False
 
 
+@pytest.fixture
+def heaps(compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path) -> Stepper:
+    """A process that has heaps of its own, one of them at its limit."""
+    program = compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}")
+    started = stepper([program], "begun", preload=False)
+    started.go_on("made")
+    return started
+
+
 @long_test
 def test_a_real_prometheus_answers_every_query(
-    limited_sites: subprocess.Popen[str], program: Callable[[str], Path], tmp_path: Path
+    limited_sites: subprocess.Popen[str],
+    heaps: Stepper,
+    program: Callable[[str], Path],
+    tmp_path: Path,
 ) -> None:
     port, own = free_port(), free_port()
     config = tmp_path / "prometheus.yml"
@@ -190,3 +203,4 @@ def test_a_real_prometheus_answers_every_query(
             server.kill()
             tool.kill()
     assert limited_sites.poll() is None
+    assert heaps.process.poll() is None
