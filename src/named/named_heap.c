@@ -60,6 +60,7 @@ static struct hak_heap *make_record(void) {
   if (!heap) return NULL;
   heap->owner.number = numbers + 1;
   heap->owner.tag = heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED;
+  heap->owner.name = heap->name;
   if (!publish(heap)) return NULL; /* the record is lost; there is no memory for others either */
   numbers++;
   return heap;

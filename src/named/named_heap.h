@@ -64,6 +64,11 @@ INLINE struct hak_heap *named_of_owner(struct owner *owner) {
 }
 /* Whose block that is, by its entry in the owner map; NULL when no named heap's. */
 struct hak_heap *named_of_entry(uint32_t entry);
+/* Its name, for a report. */
+INLINE const char *named_name_of_entry(uint32_t entry) {
+  const struct hak_heap *heap = named_of_entry(entry);
+  return heap ? heap->name : NULL;
+}
 
 /* A record in that state; NULL without memory.  `name` may be NULL: "heap N". */
 struct hak_heap *named_make(enum named_state state, const char *name);

@@ -50,6 +50,7 @@ struct block_description {
   const char *tier;      /* "tiny", "mid", "large", "big" */
   unsigned class_number; /* of its size class; 0 for big */
   uint32_t thread_id;    /* of the thread whose heap owns it; 0: none now, or not known */
+  const char *heap_name; /* of the named heap that owns it; NULL: none, or not known */
 };
 
 struct misuse {

@@ -56,7 +56,8 @@ struct owner {
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
   ATOMIC(uint32_t)
-  thread_id; /* the kernel's, of whose heap it is; 0: nobody's, or the first thread's */
+  thread_id;        /* the kernel's, of whose heap it is; 0: nobody's, or the first thread's */
+  const char *name; /* of a named heap; else NULL */
 
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];

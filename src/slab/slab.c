@@ -20,11 +20,13 @@ RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
 
 struct block_description slab_describe(const struct slab *slab, uintptr_t address) {
   size_t index = (address - slab->base) / slab->block_bytes;
+  const struct owner *owner = load_relaxed(&slab->owner);
   return (struct block_description){.base = slab->base + index * slab->block_bytes,
                                     .block_bytes = slab->block_bytes,
                                     .tier = class_tier_name(slab->class),
                                     .class_number = slab->class,
-                                    .thread_id = owner_thread_id(load_relaxed(&slab->owner))};
+                                    .thread_id = owner_thread_id(owner),
+                                    .heap_name = owner ? owner->name : NULL};
 }
 
 COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice) {

@@ -113,6 +113,8 @@ OWNERLESS = {
     "double_free_after_free_all",
     "misaligned_in_heap",
 }
+# Of blocks in slabs only: a freed range is nobody's.
+OF_A_HEAP = {"double_free_in_heap", "misaligned_in_heap"}
 
 PROGRAMS = {path.stem: path for path in HERE.iterdir() if path.suffix in {".c", ".cc"}}
 
@@ -120,7 +122,8 @@ PROGRAMS = {path.stem: path for path in HERE.iterdir() if path.suffix in {".c", 
 def check_line(name: str, stderr: str) -> None:
     fault = FAULTS[name]
     thread = r"(?:, of thread (?P<thread>\d+))?"
-    block = rf" \({fault.tier} class \d+{thread}\)" if fault.tier else ""
+    owner = ', of heap "mine"' if name in OF_A_HEAP else thread
+    block = rf" \({fault.tier} class \d+{owner}\)" if fault.tier else ""
     pattern = (
         rf"hakmem: {fault.kind} {fault.verb} of (?P<address>0x[0-9a-f]+): {REASONS[fault.kind]}{block}\n"
     )
