@@ -154,7 +154,7 @@ void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
 bool hak_heap_free_all(hak_heap *heap) {
   if (!is_made(heap, "hak_heap_free_all")) return false;
   heap = named_resolve(heap);
-  if (heap) heap_named_free_all(heap);
+  if (heap) heap_named_free_all(heap, "hak_heap_free_all");
   return true;
 }
 
@@ -168,7 +168,7 @@ bool hak_heap_destroy(hak_heap *heap) {
     heap = load_acquire(&heap->successor);
   }
   if (!heap) return true;
-  heap_named_free_all(heap);
+  heap_named_free_all(heap, "hak_heap_destroy");
   named_drop(heap);
   return true;
 }

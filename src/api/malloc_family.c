@@ -69,11 +69,10 @@ NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_byt
 }
 
 NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_bytes, uint32_t site) {
-  bool is_checked = options.harden && heap_is_named_range(block);
-  if (is_checked && heap_resize(block, size)) return block;
-  if (!is_checked && heap_shrinks_in_place(size, usable_bytes))
+  bool is_checked = options.harden; /* the size that was asked for is known, and changes */
+  if (is_checked ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
     return sampling_note_kept(block, size);
-  bool may_resize = !is_checked && is_range(usable_bytes) && is_range(size);
+  bool may_resize = is_checked || (is_range(usable_bytes) && is_range(size));
   if (may_resize && heap_resize(block, size)) return block;
   return heap_named_move(block, size, size < usable_bytes ? size : usable_bytes, site);
 }

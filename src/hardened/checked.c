@@ -10,6 +10,7 @@
 #include "hardened/beside.h"
 #include "hardened/checked_range.h"
 #include "hardened/live.h"
+#include "named/named_heap.h"
 #include "pool/range.h"
 #include "profile/recording.h"
 #include "reclaim/due.h"
@@ -17,10 +18,13 @@
 #include "slab/batch_free.h"
 #include "slab/slab.h"
 
-/* Not where a slow path has its latch: then another thread may wait for us, which we would wait for. */
+/* Not where a slow path has its latch, or a named heap's: then another thread may wait for us, which we would wait for. */
 static bool may_walk(void) {
   const struct heap *heap = heap_of_thread;
-  return !heap_is_real(heap) || load_relaxed(&heap->owner.latch) == LATCH_FREE;
+  if (heap_is_real(heap) && load_relaxed(&heap->owner.latch) != LATCH_FREE) return false;
+  for (const struct hak_heap *named = named_first(); named; named = named->next_of_all)
+    if ((load_relaxed(&named->owner.latch) & WORD_HOLDER_MASK) == thread_number()) return false;
+  return true;
 }
 
 RESIDENT void checked_init(void) {
@@ -32,7 +36,9 @@ RESIDENT void checked_init(void) {
 /* Blocks up to this lie in slabs; larger ones have closed pages around them. */
 #define SLAB_BLOCK_MAX_BYTES (STEPPED_MAX_BYTES - TRAILER_BYTES)
 
-static bool is_in_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
+static bool is_in_slab(uint32_t entry) { return map_slab_class(entry) < SLAB_CLASS_COUNT; }
+/* The same, and of no named heap's. */
+static bool is_in_own_slab(uint32_t entry) { return (entry & MAP_CLASS_MASK) < SLAB_CLASS_COUNT; }
 
 /* ---- malloc ------------------------------------------------------------------------------------------------ */
 
@@ -42,18 +48,29 @@ unsigned checked_class_of(size_t size, size_t alignment) {
   return slab_class_of((size ? size : 1) + TRAILER_BYTES, alignment);
 }
 
-/* What is ready becomes the program's.  0 too when a thread that checks the block from beside it has it for a moment;
- * a fork may make a moment last. */
+/* A block becomes the program's.  False when a thread that checks it from beside has it for a moment; a fork may make a moment
+ * last. */
+INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum maker maker,
+                          bool is_shared) {
+  quarantine_check_untouched(block, class);
+  if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) return false;
+  trailer_write_first(block, class_block_bytes[class], size, maker);
+  return true;
+}
+
+bool checked_begin(uintptr_t block, unsigned class, size_t size) {
+  return begin_in_slab(block, class, size, MADE_BY_MALLOC, os_is_multi_threaded());
+}
+
+/* What is ready becomes the program's.  0 too when it is another's for a moment. */
 INLINE uintptr_t take_ready(struct heap *heap, struct quarantine *quarantine, unsigned class,
                             size_t size, enum maker maker, bool is_shared) {
   uintptr_t block = quarantine_take(quarantine, class);
   if (UNLIKELY(!block)) return 0;
-  quarantine_check_untouched(block, class);
-  if (UNLIKELY(!live_begin(live_word(block), block, is_shared))) {
+  if (UNLIKELY(!begin_in_slab(block, class, size, maker, is_shared))) {
     quarantine_add(heap, block, class);
     return 0;
   }
-  trailer_write_first(block, class_block_bytes[class], size, maker);
   if (options.harden > 1) quarantine_check_latest(quarantine);
   return block;
 }
@@ -101,7 +118,7 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation) {
 
 /* Bytes from the block's start to the end of its trailer. */
 static size_t capacity_of(uintptr_t block, uint32_t entry) {
-  return is_in_slab(entry) ? class_block_bytes[entry & MAP_CLASS_MASK]
+  return is_in_slab(entry) ? class_block_bytes[map_slab_class(entry)]
                            : checked_range_capacity(block);
 }
 
@@ -124,6 +141,7 @@ COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, siz
   size_t most = capacity_of(block, entry) - TRAILER_BYTES, requested_bytes = most;
   if (written) trailer_read(block, most + TRAILER_BYTES, &requested_bytes);
   struct block_description description = pointer_describe(block, entry, requested_bytes);
+  description.heap_name = named_name_of_entry(entry);
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 
@@ -215,10 +233,10 @@ void checked_become_mallocs(uintptr_t block) {
 }
 
 /* What is left to say before a block that was live is gone. */
-INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker) {
+INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   static const char *const verbs[] = {
       [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
-  check_end(block, entry, "free");
+  check_end(block, entry, verb);
   if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
     fail_maker(block, entry, maker, verbs[maker]);
 }
@@ -236,21 +254,58 @@ INLINE bool is_time_to_check_beside(struct heap *heap) {
   return UNLIKELY(!heap || !heap->quarantine) || quarantine_is_time_to_check(heap->quarantine);
 }
 
-/* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing. */
-INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
-  unsigned class = entry & MAP_CLASS_MASK;
+/* The bit is cleared first: whoever frees the block at the same moment finds it cleared and touches nothing.  A named heap's slab
+ * may have been let go by then, and the block be another's: that keeps it. */
+INLINE bool claim(uintptr_t block, ATOMIC(uint64_t) *word, uint32_t entry, const char *verb) {
   bool is_shared = os_is_multi_threaded();
-  ATOMIC(uint64_t) *words = live_words(block), *word = live_word_of(words, block);
-  fetch_ahead(block, class_block_bytes[class]);
-  if (UNLIKELY(block % LIVE_UNIT_BYTES != 0 || !live_end(word, block, is_shared))) {
-    slab_fail_pointer(slab_of_block(block), block, "free");
-    return false;
+  if (LIKELY(block % LIVE_UNIT_BYTES == 0) && LIKELY(live_end(word, block, is_shared))) {
+    if (is_in_own_slab(entry) || LIKELY(owner_map_entry(block) == entry)) return true;
+    live_begin(word, block, is_shared);
   }
+  slab_fail_pointer(slab_of_block(block), block, verb);
+  return false;
+}
+
+/* False, after a word, when the block does not live; else it reads as zero. */
+INLINE bool end_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                        const char *verb) {
+  unsigned class = map_slab_class(entry);
+  ATOMIC(uint64_t) *words = live_words(block);
+  fetch_ahead(block, class_block_bytes[class]);
+  if (UNLIKELY(!claim(block, live_word_of(words, block), entry, verb))) return false;
   recording_remove(block, (void *)block);
-  check_freed(block, entry, maker);
+  check_freed(block, entry, maker, verb);
   if (UNLIKELY(is_time_to_check_beside(heap))) beside_check(block, class, words);
   wipe_block(block, class_block_bytes[class]);
-  if (LIKELY(heap != NULL)) return quarantine_add(heap, block, class);
+  return true;
+}
+
+/* The quarantine knows when it is time to look beside the block. */
+bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb) {
+  if (LIKELY(heap != NULL)) heap_enter(heap);
+  if (LIKELY(heap != NULL)) quarantine_of(heap);
+  bool was_live = end_in_slab(heap, block, entry, MADE_BY_MALLOC, verb);
+  if (LIKELY(heap != NULL)) heap_leave(heap);
+  return was_live;
+}
+
+/* What does not live a thread may be freeing that a fork has left behind: it is wiped to its end. */
+bool checked_end_silently(uintptr_t block, uint32_t entry) {
+  size_t block_bytes = capacity_of(block, entry), requested_bytes;
+  if (LIKELY(is_live(block))) {
+    if (!trailer_read(block, block_bytes, &requested_bytes) ||
+        trailer_find_overflow(block, block_bytes, requested_bytes))
+      return false;
+    live_end(live_word(block), block, os_is_multi_threaded());
+    recording_remove(block, (void *)block);
+  }
+  wipe_block(block, block_bytes);
+  return true;
+}
+
+INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
+  if (UNLIKELY(!end_in_slab(heap, block, entry, maker, "free"))) return false;
+  if (LIKELY(heap != NULL)) return quarantine_add(heap, block, entry & MAP_CLASS_MASK);
   void *blocks[] = {(void *)block};
   batch_free(NULL, blocks, 1, &stray_counters);
   return true;
@@ -259,7 +314,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
 static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
   if (!is_block(block, entry, "free")) return;
   recording_remove(block, (void *)block);
-  check_freed(block, entry, maker);
+  check_freed(block, entry, maker, "free");
   checked_range_free(heap, block);
 }
 
@@ -274,7 +329,8 @@ void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker
 
 bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker) {
   uint32_t entry = owner_map_entry(block);
-  if (UNLIKELY(!is_in_slab(entry) || !map_entry_is_live(entry) || !heap->quarantine)) return false;
+  if (UNLIKELY(!is_in_own_slab(entry) || !map_entry_is_live(entry) || !heap->quarantine))
+    return false;
   heap_enter(heap);
   bool went_beyond = free_in_slab(heap, block, entry, maker);
   heap_leave(heap);

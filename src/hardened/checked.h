@@ -5,7 +5,8 @@
  *   malloc   a block that is ready (quarantine.h) ── still zero? ── live bit set ── trailer written
  *   free     live bit cleared ── trailer and slack whole? ── both sides as they should be? ── wiped ── quarantine
  *
- * Each block of a slab has a live bit (live.h), changed atomically: a second free is found at once, whoever does it.
+ * Each block of a slab has a live bit (live.h), changed atomically: a second free is found at once, whoever does it.  Those of
+ * named heaps come from their slab and go there, without a quarantine (heap/in_named.c).
  * Blocks above 32 KiB are alone between closed pages (checked_range.h), and malloc(0) is on one (guard/nothing.h). */
 #ifndef HAK_HARDENED_CHECKED_H
 #define HAK_HARDENED_CHECKED_H
@@ -23,6 +24,15 @@ unsigned checked_class_of(size_t size, size_t alignment);
 void *checked_allocate(struct heap *heap, struct allocation *allocation);
 /* The same where a block is ready; NULL where none is, and what else there is must be asked. */
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker);
+/* The block of a slab that a named heap has taken: under the heap's latch, so that whoever has it next, a forked child too, finds
+ * it wholly live or not at all.  False, and nothing done, when a thread that checks it from beside has it for a moment. */
+bool checked_begin(uintptr_t block, unsigned class, size_t size);
+/* The block of a named heap's slab is freed: nobody else may claim it, it is checked, and reads as zero.  False, after a word, when
+ * it is none that lives.  `verb` is what the program tried; `heap`, the thread's, may be NULL. */
+bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb);
+/* The same where nothing may be said, as its heap's latch is held.  False, and nothing done, when there is something to
+ * say; true of what does not live. */
+bool checked_end_silently(uintptr_t block, uint32_t entry);
 /* Frees what is a block by its map entry, as what was made by `maker`; `heap` may be NULL. */
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
 /* The same of a block of a slab; false, and nothing done, when it is none by its map entry, or the thread is new. */

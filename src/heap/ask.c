@@ -57,11 +57,11 @@ NOINLINE static enum block_kind ask_sampled(uintptr_t address, uint32_t entry, c
 NOINLINE static enum block_kind ask_named(uintptr_t address, uint32_t entry, const char *verb,
                                           size_t *usable_bytes) {
   unsigned class = map_slab_class(entry);
-  if (class < SLAB_CLASS_COUNT) {
+  if (options.harden) {
+    if (!checked_ask(address, entry, verb, usable_bytes)) return BLOCK_NONE;
+  } else if (class < SLAB_CLASS_COUNT) {
     *usable_bytes = class_bytes(class);
     if (slab_index_of(slab_of_block(address), address, verb) == NO_BLOCK) return BLOCK_NONE;
-  } else if (options.harden) {
-    if (!checked_ask(address, entry, verb, usable_bytes)) return BLOCK_NONE;
   } else {
     if (!range_block_begins_at(address)) return no_block(verb, address);
     *usable_bytes = range_usable_bytes(address, entry);

@@ -14,6 +14,8 @@
 #include "named/named_ranges.h"
 #include "named/named_slabs.h"
 #include "pool/purge.h"
+#include "profile/profile.h"
+#include "profile/recording.h"
 #include "reclaim/due.h"
 #include "reclaim/feasible.h"
 #include "reclaim/helper.h"
@@ -23,11 +25,32 @@ enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more tha
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
-static enum outcome take_of_slab(struct hak_heap *named, unsigned class, void **block) {
+/* What threads check from beside at this moment goes back to its slab, and so will not be offered twice.  More threads at once are
+ * no program's. */
+static void *take_checked(struct hak_heap *named, unsigned class, size_t size, bool *went_beyond) {
+  enum { REFUSED_MOST = 16 };
+  void *refused[REFUSED_MOST], *block = NULL;
+  unsigned count = 0;
+  while (count < REFUSED_MOST && (block = named_slabs_take(named, class, went_beyond)) &&
+         !checked_begin((uintptr_t)block, class, size)) {
+    refused[count++] = block;
+    block = NULL;
+  }
+  while (UNLIKELY(count)) named_slabs_put_back(named, refused[--count]);
+  return block;
+}
+
+static void *take_block(struct hak_heap *named, unsigned class, size_t size, bool *went_beyond) {
+  return UNLIKELY(options.harden) ? take_checked(named, class, size, went_beyond)
+                                  : named_slabs_take(named, class, went_beyond);
+}
+
+static enum outcome take_of_slab(struct hak_heap *named, unsigned class, size_t size,
+                                 void **block) {
   bool went_beyond = false;
   named_enter(named);
   bool is_allowed = named_allows(named, class_bytes(class));
-  *block = is_allowed ? named_slabs_take(named, class, &went_beyond) : NULL;
+  *block = is_allowed ? take_block(named, class, size, &went_beyond) : NULL;
   if (LIKELY(*block)) named_note_taken(named);
   named_leave(named);
   if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
@@ -88,9 +111,11 @@ static enum outcome take_range(struct hak_heap *named, struct allocation *alloca
 }
 
 static enum outcome take(struct hak_heap *named, struct allocation *allocation, void **block) {
-  unsigned class = named_class_of(allocation->size, allocation->alignment);
+  size_t size = allocation->size, alignment = allocation->alignment;
+  unsigned class = UNLIKELY(options.harden) ? checked_class_of(size, alignment)
+                                            : named_class_of(size, alignment);
   allocation->is_zero = false;
-  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, block)
+  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, size, block)
                                   : take_range(named, allocation, block);
 }
 
@@ -111,12 +136,12 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
   return block;
 }
 
-/* In a slab that has one, without limit or profile: nearly always.  It takes no heap of the thread. */
+/* In a slab that has one, without limit, profile or hardened mode: nearly always.  It takes no heap of the thread. */
 static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
                               const struct allocation *allocation) {
   unsigned class = named_class_of(allocation->size, allocation->alignment);
   void *block = NULL;
-  if (UNLIKELY(class == SLAB_CLASS_COUNT || sampling_wants_all(heap) ||
+  if (UNLIKELY(class == SLAB_CLASS_COUNT || options.harden || sampling_wants_all(heap) ||
                !named_is(named, NAMED_IN_USE)))
     return NULL;
   named_enter(named);
@@ -178,9 +203,15 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
+NOINLINE static bool end_checked(void *block, uint32_t entry) {
+  return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, "free");
+}
+
 static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
-  if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT))
+  if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
+    if (UNLIKELY(options.harden) && !end_checked(block, entry)) return false;
     return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
+  }
   bool is_live = named_ranges_remove(named, (uintptr_t)block);
   if (is_live) free_range((uintptr_t)block);
   return is_live;
@@ -197,10 +228,36 @@ static uintptr_t remove_any_range(struct hak_heap *named) {
   return block;
 }
 
-void heap_named_free_all(struct hak_heap *named) {
+/* The profile forgets it. */
+static bool bury_sample(uintptr_t block, uint32_t entry) {
+  (void)entry;
+  recording_remove(block, (void *)block);
+  return true;
+}
+
+static uintptr_t give_slabs(struct hak_heap *named) {
+  bool has_samples = load_relaxed(&profile_state.live_samples);
+  named_bury *bury = UNLIKELY(options.harden) ? checked_end_silently : NULL;
   named_enter(named);
-  named_slabs_give_all(named);
+  uintptr_t refused = named_slabs_give_all(named, !bury && has_samples ? bury_sample : bury);
   named_leave(named);
+  return refused;
+}
+
+/* What was written past is told of without the latch, with the call stack: who finds that may wait for another thread. */
+static void free_slabs(struct hak_heap *named, const char *verb) {
+  struct heap *heap = UNLIKELY(options.harden) ? heap_of_this_thread() : NULL;
+  uintptr_t written;
+  do {
+    if (heap) heap_enter(heap);
+    written = give_slabs(named);
+    if (heap) heap_leave(heap);
+    if (UNLIKELY(written)) checked_end(heap, written, owner_map_entry(written), verb);
+  } while (UNLIKELY(written));
+}
+
+void heap_named_free_all(struct hak_heap *named, const char *verb) {
+  free_slabs(named, verb);
   for (uintptr_t block; (block = remove_any_range(named));) free_range(block);
   purge_want();
   reclaim_when_due(heap_of_thread);

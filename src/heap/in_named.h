@@ -11,15 +11,10 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
 /* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above, and it is not. */
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site);
 
-/* Whether a block of a named heap is a range of its own. */
-INLINE bool heap_is_named_range(const void *block) {
-  return map_slab_class(owner_map_entry((uintptr_t)block)) >= SLAB_CLASS_COUNT;
-}
-
 /* Frees a block whose live entry in the owner map says that it is a named heap's. */
 void heap_named_free(void *block, uint32_t entry);
 
-/* Frees all blocks of the heap. */
-void heap_named_free_all(struct hak_heap *named);
+/* Frees all blocks of the heap; `verb` is what the program calls. */
+void heap_named_free_all(struct hak_heap *named, const char *verb);
 
 #endif

@@ -6,6 +6,7 @@
 #include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "large/big.h"
+#include "named/named_heap.h"
 #include "pool/range.h"
 #include "slab/slab.h"
 
@@ -32,7 +33,7 @@ INLINE enum object_kind find_in_slab(uintptr_t address, struct object *object) {
   if (index >= shape->capacity) return OBJECT_NONE; /* the slab's unused tail */
   object->base = slab->base + (size_t)index * shape->block_bytes;
   object->bytes = shape->block_bytes;
-  if (!options.harden || map_entry_is_named(object->entry)) return OBJECT_LIVE;
+  if (!options.harden) return OBJECT_LIVE;
   return checked_slab_block(object->base, shape->block_bytes, &object->bytes) ? OBJECT_LIVE
                                                                               : OBJECT_NONE;
 }
@@ -88,6 +89,7 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
 struct block_description object_describe(const struct object *object) {
   struct block_description block = pointer_describe(object->base, object->entry, object->bytes);
   if (!object->entry) block.tier = "guarded";
+  block.heap_name = named_name_of_entry(object->entry);
   return block;
 }
 

@@ -60,10 +60,11 @@ static unsigned class_of_named(const struct allocation *allocation) {
 /* What the block takes, and its class: as the census counts it. */
 static unsigned class_of(const struct allocation *allocation, uint64_t *block_bytes) {
   unsigned class;
-  if (UNLIKELY(allocation->is_named))
-    class = class_of_named(allocation);
+  if (UNLIKELY(options.harden))
+    class = class_of_hardened(allocation);
   else
-    class = UNLIKELY(options.harden) ? class_of_hardened(allocation) : class_of_plain(allocation);
+    class =
+        UNLIKELY(allocation->is_named) ? class_of_named(allocation) : class_of_plain(allocation);
   bool is_big = class == MAP_CLASS_BIG;
   *block_bytes = is_big ? big_good_bytes(allocation->size) : class_bytes(class);
   return class;

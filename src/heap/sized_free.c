@@ -5,6 +5,7 @@
 #include "heap/ask.h"
 #include "heap/fast_path.h"
 #include "large/big.h"
+#include "named/named_heap.h"
 #include "report/report.h"
 
 /* What a block of this size and alignment has, if it was made for just them. */
@@ -14,8 +15,9 @@ static size_t usable_bytes_for(size_t size, size_t alignment) {
 }
 
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
-  struct block_description block =
-      pointer_describe(address, owner_map_entry(address), usable_bytes);
+  uint32_t entry = owner_map_entry(address);
+  struct block_description block = pointer_describe(address, entry, usable_bytes);
+  block.heap_name = named_name_of_entry(entry);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0},
                 "said to have %zu bytes, a block of %zu", size, usable_bytes);
 }
@@ -24,7 +26,7 @@ static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
 static bool fits_size(const void *block, size_t size, size_t alignment, bool is_exact,
                       size_t usable_bytes) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
-  if (UNLIKELY(map_entry_is_named(entry))) return size <= usable_bytes;
+  if (UNLIKELY(map_entry_is_named(entry)) && !options.harden) return size <= usable_bytes;
   bool is_guarded = !is_in_window((uintptr_t)block);
   if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;

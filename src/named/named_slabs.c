@@ -1,8 +1,6 @@
 #include "named/named_slabs.h"
 
 #include "cache/supply.h"
-#include "config/options.h"
-#include "guard/wipe.h"
 #include "pool/purge.h"
 #include "profile/profile.h"
 #include "profile/recording.h"
@@ -23,6 +21,12 @@ LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) 
   return NULL;
 }
 
+LONG_LIVED void named_slabs_put_back(struct hak_heap *heap, void *block) {
+  struct slab *slab = slab_of_block((uintptr_t)block);
+  size_t index = slab_block_index(&slab_shapes[slab->class], (uintptr_t)block - slab->base);
+  slab_put_one(slab, slab->class, (unsigned)index, &heap->owner);
+}
+
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
 static bool is_in_remote(const struct slab *slab, unsigned index) {
@@ -39,8 +43,6 @@ static bool give(struct hak_heap *heap, struct slab *slab, unsigned index) {
     slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
     return false;
   }
-  if (UNLIKELY(options.harden)) /* threads' heaps expect zeros when the slab is theirs */
-    wipe_block(slab->base + (size_t)index * slab->block_bytes, slab->block_bytes);
   bool is_edge = slab != heap->owner.bins[slab->class].current &&
                  (!slab->free_local || slab->free_local + 1 == slab->capacity);
   slab_put_one(slab, slab->class, index, &heap->owner);
@@ -66,7 +68,6 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
     slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
     return false;
   } else {
-    if (UNLIKELY(options.harden)) wipe_block((uintptr_t)block, slab->block_bytes);
     slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);
     fetch_add_relaxed(&heap->freed_remotely, 1);
   }
@@ -76,23 +77,20 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
-/* What there is to do with each block that dies. */
-static void bury(uintptr_t block, uint32_t block_bytes) {
-  recording_remove(block, (void *)block);
-  if (UNLIKELY(options.harden)) wipe_block(block, block_bytes);
-}
-
-static void bury_all(const struct slab *slab) {
+/* 0 when all of the slab's are. */
+static uintptr_t bury_blocks(const struct hak_heap *heap, const struct slab *slab,
+                             named_bury *bury) {
   for (unsigned word = 0; word < slab->word_count; word++)
-    for (uint64_t live = ~slab->local[word] & slab_word_bits(slab, word); live; live &= live - 1)
-      bury(slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes,
-           slab->block_bytes);
+    for (uint64_t live = ~slab->local[word] & slab_word_bits(slab, word); live; live &= live - 1) {
+      uintptr_t block = slab->base + ((size_t)word * 64 + lowest_bit(live)) * slab->block_bytes;
+      if (!bury(block, heap->owner.tag | slab->class)) return block;
+    }
+  return 0;
 }
 
 /* Its remote frees are collected, and it is in no queue. */
 static void give_slab(struct hak_heap *heap, struct slab *slab) {
   unsigned live = slab->capacity - slab->free_local;
-  if (UNLIKELY(load_relaxed(&profile_state.live_samples) || options.harden)) bury_all(slab);
   if (slab->is_listed) slab_unlist(slab, &heap->owner);
   for (unsigned word = 0; word < slab->word_count; word++)
     slab->local[word] = slab_word_bits(slab, word);
@@ -104,15 +102,19 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
     slab_list(slab, &heap->owner);
 }
 
-LONG_LIVED void named_slabs_give_all(struct hak_heap *heap) {
+LONG_LIVED uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury) {
   named_collect(heap);
   size_t next = 0;
   for (struct slab *slab; (slab = slab_set_next(&heap->slabs, &heap->owner, &next));) {
     slab_collect(slab, &heap->owner);
-    if (load_relaxed(&slab->owner) == &heap->owner) give_slab(heap, slab);
+    if (load_relaxed(&slab->owner) != &heap->owner) continue;
+    uintptr_t refused = UNLIKELY(bury != NULL) ? bury_blocks(heap, slab, bury) : 0;
+    if (UNLIKELY(refused)) return refused;
+    give_slab(heap, slab);
   }
   uint32_t kept = 0;
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     kept += load_relaxed(&heap->owner.bins[class].slab_count);
   if (LIKELY(!kept)) slab_set_clear(&heap->slabs);
+  return 0;
 }

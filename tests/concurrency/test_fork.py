@@ -64,9 +64,13 @@ def test_fork_with_many_heaps(mode: str, forks: str, run_program: Run) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(("mode", "forks"), [("linked", "60"), ("linked-debug", "30"), ("static", "30")])
-def test_fork_while_threads_share_a_heap(mode: str, forks: str, run_program: Run) -> None:
-    result = run_program(HERE / "fork_named_heaps.c", mode, args=[forks], stats=False, timeout=100)
+@pytest.mark.parametrize(
+    ("mode", "forks", "harden"),
+    [("linked", "60", "0"), ("linked-debug", "30", "0"), ("static", "30", "0"), ("linked", "30", "1")],
+)
+def test_fork_while_threads_share_a_heap(mode: str, forks: str, harden: str, run_program: Run) -> None:
+    env = {"HAKMEM_HARDEN": harden}
+    result = run_program(HERE / "fork_named_heaps.c", mode, args=[forks], env=env, stats=False, timeout=100)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 

@@ -46,6 +46,7 @@ def test_program(program: str, mode: str, run_program: Run) -> None:
         ("linked", "0", "20000"),
         ("linked-debug", "0", "5000"),
         ("static", "0", "5000"),
+        ("linked", "1", "10000"),
         ("linked-debug", "2", "2000"),
     ],
 )

@@ -1,0 +1,227 @@
+/* src/heap/in_named.c and src/hardened/checked.c: blocks of named heaps in hardened mode, where another thread, or a fork, has come
+ * between. */
+#include "guard/wipe.h"
+#include "hardened/checked.h"
+#include "hardened/live.h"
+#include "heap/in_named.h"
+#include "heaps.h"
+#include "report/report.h"
+#include "slab/slab.h"
+
+enum { MANY = 3000, SIZE = 100 };
+
+static hak_heap *start_hardened(uint64_t level) {
+  static char level_text[] = "HAKMEM_HARDEN=0";
+  static char *environment[] = {level_text, NULL};
+  level_text[sizeof level_text - 2] = (char)('0' + level);
+  os_fake.environment = environment;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  REQUIRE(options.harden == level);
+  misuse_may_walk = NULL; /* the line alone */
+  return hak_heap_new("mine");
+}
+
+static char *take(hak_heap *heap, size_t size) {
+  char *block = hak_heap_malloc(heap, size);
+  REQUIRE(block && hak_heap_of(block) == heap && hak_malloc_usable_size(block) == size);
+  return block;
+}
+
+static uint64_t live_blocks(hak_heap *heap) {
+  struct hak_figures figures;
+  hak_heap_figures(heap, &figures, sizeof figures);
+  return figures.live_blocks;
+}
+
+static size_t block_bytes_of(const char *block) {
+  return class_bytes(map_slab_class(owner_map_entry((uintptr_t)block)));
+}
+
+/* ---- overflows ------------------------------------------------------------------------------------------------------ */
+
+/* The owner's latch is another's: the block is looked at all the same. */
+static int remote_free(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(1);
+  char *block = take(heap, SIZE), *whole = take(heap, SIZE);
+  block[SIZE] = 0;
+  named_enter(heap);
+  hak_free(whole);
+  hak_free(block);
+  return 0;
+}
+
+/* All that a wiped block has is zeros, too, and yet it lives. */
+static int zeros_over_all(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(2);
+  char *block = take(heap, SIZE);
+  memset(block, 0, block_bytes_of(block));
+  hak_heap_free_all(heap);
+  return 0;
+}
+
+/* Each is gone after a word, and what is taken next is untouched. */
+static int several_at_once(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(1);
+  for (unsigned index = 0; index < MANY; index++)
+    take(heap, SIZE)[SIZE] = (char)(index % 1000 == 0);
+  for (unsigned round = 0; round < 2; round++) {
+    misuse_action = round ? MISUSE_ABORT : MISUSE_IGNORE;
+    REQUIRE(hak_heap_free_all(heap) && live_blocks(heap) == 0 && named_live_bytes(heap) == 0);
+    for (unsigned index = 0; index < MANY; index++) take(heap, SIZE); /* they read as zero */
+  }
+  REQUIRE(hak_heap_destroy(heap));
+  return 0;
+}
+
+static void test_overflows(void **state) {
+  (void)state;
+  static const char *const at_free[] = {
+      "hakmem: overflow seen at free of 0x",
+      ": written past its 100 bytes, first at offset 100 (tiny class 7, of heap \"mine\")", NULL};
+  assert_child_reports(remote_free, NULL, at_free);
+  static const char *const at_free_all[] = {"hakmem: overflow seen at hak_heap_free_all of 0x",
+                                            "of heap \"mine\")", NULL};
+  assert_child_reports(zeros_over_all, NULL, at_free_all);
+}
+
+/* ---- double frees --------------------------------------------------------------------------------------------------- */
+
+/* Another thread frees it: it has cleared the bit, and is anywhere on its way. */
+static void free_halfway(char *block, bool is_wiped) {
+  REQUIRE(live_end(live_word((uintptr_t)block), (uintptr_t)block, true));
+  if (is_wiped) wipe_block((uintptr_t)block, block_bytes_of(block));
+}
+
+static int freed_beside(const void *is_wiped) {
+  hak_heap *heap = start_hardened(1);
+  char *block = take(heap, SIZE);
+  block[SIZE] = 1; /* whose is not ours to say */
+  free_halfway(block, is_wiped);
+  hak_free(block);
+  return 0;
+}
+
+static int asked_beside(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(1);
+  char *block = take(heap, SIZE);
+  free_halfway(block, true);
+  return (int)hak_malloc_usable_size(block);
+}
+
+/* The first has let the slab go, and the block is a thread's by now, who keeps it. */
+static int freed_too_late(const void *goes_on) {
+  hak_heap *heap = start_hardened(1);
+  char *block = take(heap, SIZE);
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  hak_free(block);
+  REQUIRE(hak_heap_free_all(heap) && owner_map_entry((uintptr_t)block) != entry);
+  for (unsigned left = 100 * MANY; must_malloc(SIZE) != block; left--) REQUIRE(left);
+  if (goes_on) misuse_action = MISUSE_IGNORE;
+  heap_named_free(block, entry);
+  REQUIRE(hak_malloc_usable_size(block) == SIZE);
+  hak_free(block);
+  return 0;
+}
+
+static void test_double_frees(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: double free of 0x", "is free already (tiny class 7",
+                                     NULL};
+  assert_child_reports(freed_beside, NULL, said);
+  assert_child_reports(freed_beside, "wiped", said);
+  assert_child_reports(freed_too_late, NULL, said);
+  static const char *const asked[] = {"hakmem: double malloc_usable_size of 0x", NULL};
+  assert_child_reports(asked_beside, NULL, asked);
+}
+
+static int freed_too_late_is_kept(const void *unused) {
+  (void)unused;
+  return freed_too_late("");
+}
+
+/* ---- beside --------------------------------------------------------------------------------------------------------- */
+
+/* A thread that looks at free blocks from beside has the first ones for a moment: others are given, and they come later. */
+static int looked_at(const void *unused) {
+  enum { LOOKED_AT = 5 };
+  uintptr_t blocks[LOOKED_AT];
+  (void)unused;
+  hak_heap *heap = start_hardened(1);
+  take(heap, SIZE);
+  for (unsigned index = 0; index < LOOKED_AT; index++) blocks[index] = (uintptr_t)take(heap, SIZE);
+  for (unsigned index = 0; index < LOOKED_AT; index++) hak_free((void *)blocks[index]);
+  for (unsigned index = 0; index < LOOKED_AT; index++)
+    REQUIRE(live_begin(live_word(blocks[index]), blocks[index], true));
+  uintptr_t other = (uintptr_t)take(heap, SIZE);
+  REQUIRE(live_blocks(heap) == 2);
+  for (unsigned index = 0; index < LOOKED_AT; index++) {
+    REQUIRE(other != blocks[index]);
+    REQUIRE(live_end(live_word(blocks[index]), blocks[index], true));
+  }
+  for (unsigned index = 0; index < LOOKED_AT; index++)
+    REQUIRE((uintptr_t)take(heap, SIZE) == blocks[index]);
+  REQUIRE(hak_heap_destroy(heap));
+  return 0;
+}
+
+/* ---- fork ----------------------------------------------------------------------------------------------------------- */
+
+/* Threads that were freeing blocks without the latch are not there any more: the heap can be emptied, without a word, and its memory
+ * reads as zero. */
+static int left_by_a_fork(const void *unused) {
+  char *blocks[4];
+  (void)unused;
+  hak_heap *heap = start_hardened(2);
+  for (unsigned index = 0; index < 4; index++) blocks[index] = memset(take(heap, SIZE), 'A', SIZE);
+  free_halfway(blocks[0], false);
+  free_halfway(blocks[2], true);
+  named_after_fork();
+  REQUIRE(named_is(heap, NAMED_IN_USE) && hak_heap_free_all(heap) && live_blocks(heap) == 0);
+  for (unsigned index = 0; index < MANY; index++) take(heap, SIZE);
+  REQUIRE(hak_heap_destroy(heap));
+  for (unsigned index = 0; index < MANY; index++) must_malloc(SIZE);
+  return 0;
+}
+
+/* Another thread had the latch: what it was taking is nobody's, what lives is freed one by one, and checked. */
+static int cut_off(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(1);
+  char *block = take(heap, SIZE), *other = take(heap, SIZE);
+  store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
+  named_after_fork();
+  REQUIRE(named_is(heap, NAMED_CUT_OFF));
+  hak_free(block);
+  hak_free(take(heap, SIZE));
+  REQUIRE(hak_heap_free_all(heap));
+  other[SIZE] = 1;
+  hak_free(other);
+  return 0;
+}
+
+static void test_cut_off(void **state) {
+  (void)state;
+  static const char *const said[] = {"hakmem: overflow seen at free of 0x", "first at offset 100",
+                                     NULL};
+  assert_child_reports(cut_off, NULL, said);
+}
+
+CHILD_TEST(several_at_once)
+CHILD_TEST(freed_too_late_is_kept)
+CHILD_TEST(looked_at)
+CHILD_TEST(left_by_a_fork)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_overflows),    cmocka_unit_test(test_several_at_once),
+      cmocka_unit_test(test_double_frees), cmocka_unit_test(test_freed_too_late_is_kept),
+      cmocka_unit_test(test_looked_at),    cmocka_unit_test(test_left_by_a_fork),
+      cmocka_unit_test(test_cut_off),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
