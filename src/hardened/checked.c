@@ -22,6 +22,7 @@
 static bool may_walk(void) {
   const struct heap *heap = heap_of_thread;
   if (heap_is_real(heap) && load_relaxed(&heap->owner.latch) != LATCH_FREE) return false;
+  /* relaxed: our own number we have written ourselves */
   for (const struct hak_heap *named = named_first(); named; named = named->next_of_all)
     if ((load_relaxed(&named->owner.latch) & WORD_HOLDER_MASK) == thread_number()) return false;
   return true;

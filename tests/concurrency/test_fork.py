@@ -66,7 +66,7 @@ def test_fork_with_many_heaps(mode: str, forks: str, run_program: Run) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "forks", "harden"),
-    [("linked", "60", "0"), ("linked-debug", "30", "0"), ("static", "30", "0"), ("linked", "30", "1")],
+    [("linked", "60", "0"), ("linked-debug", "30", "0"), ("static", "30", "0"), ("linked", "20", "1")],
 )
 def test_fork_while_threads_share_a_heap(mode: str, forks: str, harden: str, run_program: Run) -> None:
     env = {"HAKMEM_HARDEN": harden}

@@ -10,6 +10,8 @@
 
 enum { MANY = 3000, SIZE = 100 };
 
+static bool (*may_walk)(void);
+
 static hak_heap *start_hardened(uint64_t level) {
   static char level_text[] = "HAKMEM_HARDEN=0";
   static char *environment[] = {level_text, NULL};
@@ -18,6 +20,7 @@ static hak_heap *start_hardened(uint64_t level) {
   os_fake.is_multi_threaded = true;
   start_library();
   REQUIRE(options.harden == level);
+  may_walk = misuse_may_walk;
   misuse_may_walk = NULL; /* the line alone */
   return hak_heap_new("mine");
 }
@@ -169,6 +172,18 @@ static int looked_at(const void *unused) {
   return 0;
 }
 
+/* Who has a heap's latch names no frames: a thread that loads a library, for which that waits, may wait for the heap. */
+static int no_stack_under_the_latch(const void *unused) {
+  (void)unused;
+  hak_heap *heap = start_hardened(1), *other = hak_heap_new("other");
+  REQUIRE(heap && other && may_walk());
+  named_enter(heap);
+  REQUIRE(!may_walk());
+  named_leave(heap);
+  REQUIRE(may_walk());
+  return 0;
+}
+
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
 
 /* Threads that were freeing blocks without the latch are not there any more: the heap can be emptied, without a word, and its memory
@@ -214,6 +229,7 @@ static void test_cut_off(void **state) {
 CHILD_TEST(several_at_once)
 CHILD_TEST(freed_too_late_is_kept)
 CHILD_TEST(looked_at)
+CHILD_TEST(no_stack_under_the_latch)
 CHILD_TEST(left_by_a_fork)
 
 int main(void) {
@@ -221,7 +237,7 @@ int main(void) {
       cmocka_unit_test(test_overflows),    cmocka_unit_test(test_several_at_once),
       cmocka_unit_test(test_double_frees), cmocka_unit_test(test_freed_too_late_is_kept),
       cmocka_unit_test(test_looked_at),    cmocka_unit_test(test_left_by_a_fork),
-      cmocka_unit_test(test_cut_off),
+      cmocka_unit_test(test_cut_off),      cmocka_unit_test(test_no_stack_under_the_latch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
