@@ -36,10 +36,35 @@ static int run_on(const void *argument) {
   return 0;
 }
 
-static void on_each(struct machine machine) {
+/* A block that fits a page has so much slack that its trailer must be able to tell it. */
+static void check_exact(void *block, size_t bytes, size_t alignment) {
+  REQUIRE(block && (uintptr_t)block % alignment == 0);
+  REQUIRE(hak_malloc_usable_size(block) == bytes);
+  memset(block, 1, bytes);
+  hak_free(block);
+}
+
+static int run_hardened(const void *argument) {
+  const struct machine *machine = argument;
+  static char harden[] = "HAKMEM_HARDEN=2";
+  static char *environment[] = {harden, NULL};
+  os_fake.environment = environment;
+  os_fake.page_bytes = machine->page_bytes;
+  const size_t sizes[] = {1, 100, 4000, 4096, 8192, 30000, 32761, 65528, 65536, 65537, 200000};
+  for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+    size_t bytes = sizes[index];
+    check_exact(hak_valloc(bytes), bytes, machine->page_bytes);
+    check_exact(hak_pvalloc(bytes), round_up(bytes, machine->page_bytes), machine->page_bytes);
+    for (size_t alignment = 8; alignment <= 256 << 10; alignment *= 2)
+      check_exact(hak_memalign(alignment, bytes), bytes, alignment);
+  }
+  return 0;
+}
+
+static void on_each(struct machine machine, int (*run)(const void *)) {
   for (unsigned index = 0; index < PAGE_SIZES; index++) {
     machine.page_bytes = page_sizes[index];
-    struct child child = child_run(run_on, &machine);
+    struct child child = child_run(run, &machine);
     if (child_exit_status(&child) != 0)
       fail_msg("pages of %zu bytes: %s", machine.page_bytes, child.said);
   }
@@ -47,19 +72,23 @@ static void on_each(struct machine machine) {
 
 static void test_workload(void **state) {
   (void)state;
-  on_each((struct machine){0});
+  on_each((struct machine){0}, run_on);
 }
 
 static void test_strict_overcommit(void **state) {
   (void)state;
-  on_each((struct machine){.is_overcommit_strict = true});
+  on_each((struct machine){.is_overcommit_strict = true}, run_on);
+}
+
+static void test_hardened(void **state) {
+  (void)state;
+  on_each((struct machine){0}, run_hardened);
 }
 
 static void test_refusals(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++) {
-    on_each((struct machine){.seed = seed, .is_overcommit_strict = seed % 2 == 0});
-  }
+  for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++)
+    on_each((struct machine){.seed = seed, .is_overcommit_strict = seed % 2 == 0}, run_on);
   printf("tally: %d faults\n", RANDOM_RUNS * PAGE_SIZES);
 }
 
@@ -67,6 +96,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_workload),
       cmocka_unit_test(test_strict_overcommit),
+      cmocka_unit_test(test_hardened),
       cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
