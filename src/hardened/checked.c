@@ -290,7 +290,7 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char 
   return was_live;
 }
 
-/* What does not live a thread may be freeing that a fork has left behind: it is wiped to its end. */
+/* What does not live a thread may have been freeing when the program forked: it is wiped to its end. */
 bool checked_end_silently(uintptr_t block, uint32_t entry) {
   size_t block_bytes = capacity_of(block, entry), requested_bytes;
   if (LIKELY(is_live(block))) {

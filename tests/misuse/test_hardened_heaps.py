@@ -1,4 +1,4 @@
-"""HAKMEM_HARDEN and heaps that the program has made: their blocks end where they were asked to, as malloc's do."""
+"""HAKMEM_HARDEN and heaps that the program has made: an overflow of one of their blocks is found."""
 
 from __future__ import annotations
 
