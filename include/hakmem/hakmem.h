@@ -155,8 +155,8 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
  *
  * In hardened mode these blocks end with a trailer, as malloc's do: a write past one is reported when it is freed, resized or
  * asked for its size, and by hak_heap_free_all and hak_heap_destroy.  They have no quarantine: what was freed may be used again
- * at once.  A double or an invalid free of one is found in every mode.  A heap that was destroyed must not be used again: that is reported as a misuse, as long as no other has
- * taken its place. */
+ * at once.  A double or an invalid free of one is found in every mode.  A heap that was destroyed must not be used again: that
+ * is reported as a misuse, as long as no other has taken its place. */
 typedef struct hak_heap hak_heap;
 
 /* A new heap; its name (up to 31 bytes are kept, copied) is what the tool shows; NULL: "heap N".  It is there until
@@ -183,8 +183,9 @@ HAK_EXPORT void *hak_heap_realloc(hak_heap *heap, void *block, size_t size);
 HAK_EXPORT void hak_heap_set_name(hak_heap *heap, const char *name);
 HAK_EXPORT void hak_heap_set_tag(hak_heap *heap, uint64_t tag);
 
-/* Refuses blocks that would bring the heap's live bytes, with what their sizes are rounded up to (in hardened mode after 8 bytes for the
- * trailer), above `bytes`; 0: no limit.  What lives already stays.  False and EINVAL for a thread's heap, whose memory other threads take over. */
+/* Refuses blocks that would bring the heap's live bytes, with what their sizes are rounded up to (in hardened mode after
+ * 8 bytes for the trailer), above `bytes`; 0: no limit.  What lives already stays.  False and EINVAL for a thread's heap,
+ * whose memory other threads take over. */
 HAK_EXPORT bool hak_set_limit(hak_heap *heap, size_t bytes);
 
 /* Figures of a heap at this moment. */
