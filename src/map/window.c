@@ -308,13 +308,14 @@ static enum os_map_result open_piece(size_t first, struct window_piece piece) {
 }
 
 /* The frontier leaves what is after an occupied place as well, where the next was no better: walls of terabytes
- * are passed in a few steps, each twice as wide, but never wider than half of what may still be there. */
+ * are passed in a few steps, each twice as wide, but never wider than an eighth of what may still be there: a request
+ * that finds nothing leaves some of it to the next. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;
   if (passed == count) return passed;
   size_t last = last_window_chunk(), frontier = load_relaxed(&window.frontier_chunk);
-  if (frontier < last && passed > (last - frontier) / 2) passed = (last - frontier) / 2;
+  if (frontier < last && passed > (last - frontier) / 8) passed = (last - frontier) / 8;
   note_others(passed); /* first: the step may be longer than what the window has left */
   take_addresses(passed);
   return 2 * passed;

@@ -251,12 +251,13 @@ static int draw_low(const void *unused) {
 }
 CHILD_TEST(draw_low)
 
-/* A wall that ends in front of the window's last chunks: the steps become narrower again. */
+/* A wall that leaves a fiftieth of what is after the window: the steps become narrower again. */
 static int pass_a_wall_to_the_end(const void *unused) {
   (void)unused;
   REQUIRE(window_init(64 << 20));
   REQUIRE(grow(1, 0) == 0);
-  uintptr_t end = (os_user_address_end() / 8 * 7) - 40 * CHUNK_BYTES;
+  uintptr_t end = os_user_address_end() / 8 * 7;
+  end = round_down(end - (end - chunk_address(1)) / 50, CHUNK_BYTES);
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   for (uintptr_t at = chunk_address(1); at < end; at += GIB) /* but where the program lies */
     (void)!mmap((void *)at, at + GIB < end ? GIB : end - at, PROT_NONE, flags, -1, 0);
