@@ -3,6 +3,7 @@
 #define TESTS_CONCURRENCY_THREADS_H
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "api/check.h"
 
@@ -12,9 +13,11 @@ static inline pthread_t thread_start(void *(*body)(void *), void *argument) {
   return thread;
 }
 
-/* Attributes for thousands of threads, or where memory is short. */
+/* Attributes for thousands of threads, or where memory is short; a machine with large pages may need more. */
 static inline pthread_attr_t threads_with_stacks_of(size_t bytes) {
   pthread_attr_t attributes;
+  long least_bytes = sysconf(_SC_THREAD_STACK_MIN);
+  if (least_bytes > 0 && bytes < (size_t)least_bytes) bytes = (size_t)least_bytes;
   CHECK(pthread_attr_init(&attributes) == 0);
   CHECK(pthread_attr_setstacksize(&attributes, bytes) == 0);
   return attributes;

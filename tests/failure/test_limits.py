@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import target
 
 if TYPE_CHECKING:
     from conftest import Result
@@ -48,6 +49,7 @@ def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     assert_quiet(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
 
 
+@target.not_there
 @pytest.mark.parametrize(
     ("soft", "hard", "says"),
     [
@@ -119,6 +121,7 @@ def cgroup() -> Iterator[Cgroup]:
         place.rmdir()
 
 
+@target.not_there
 @pytest.mark.parametrize("what", ["percent", "keen"])
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_cgroup(mode: str, what: str, cgroup: Cgroup, run_program: Run) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import target
 from modes import assert_clean
 from preload import Report
 
@@ -203,6 +204,7 @@ select count(*), sum(length(hex(n))) from numbers;
 """
 
 
+@target.not_there
 @pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", PYTHON], ["sqlite3", ":memory:", SQL]])
 def test_real_programs(command: list[str], preload: Callable[..., Result]) -> None:
     if shutil.which(command[0]) is None:

@@ -95,7 +95,8 @@ def test_a_large_static_program_without_a_table(flags: str, program: Program, pl
     """Its records are found piece by piece, and until then no frame is made up."""
     output = run(plain, program("large.c", "-O1", "-static", "-Wl,--no-eh-frame-hdr", *flags.split()))
     incomplete, complete = numbers_of(output)
-    assert incomplete > 3
+    # gcc keeps frame pointers on aarch64 at every level: nothing has to be found first.
+    assert incomplete > 3 or target.MACHINE == "aarch64"
     assert complete > 1000
 
 
