@@ -38,6 +38,13 @@ RESIDENT uint64_t os_address_space_limit(void) {
   return limit.rlim_cur;
 }
 
+uint64_t os_data_limit(void) {
+  KEEP_ERRNO();
+  struct rlimit limit;
+  if (os_is_confined() || getrlimit(RLIMIT_DATA, &limit) != 0) return UINT64_MAX;
+  return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
 RESIDENT void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
   KEEP_ERRNO();
   long length = 0;

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from modes import INCLUDE_TESTS
 
 if TYPE_CHECKING:
     from conftest import Result
@@ -25,3 +26,23 @@ def test_impossible(mode: str, limit: str, mib: str, harden: str, run_program: C
         environment["HAKMEM_LIMIT_HARD"] = f"{mib}M"
     result = run_program(HERE / "impossible.c", mode, args=[limit, mib], env=environment, stats=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("limit", "mib"), LIMITS)
+def test_without_guard_regions(
+    limit: str,
+    mib: str,
+    compile_c: Callable[..., Path],
+    plain: Callable[..., Result],
+    lib: Path,
+) -> None:
+    """Before Linux 6.13 hardened mode closes pages in another way, which another limit counts."""
+    shim = compile_c(HERE / "absent.c", "-shared", "-fPIC")
+    program = compile_c(HERE / "impossible.c", INCLUDE_TESTS, lib, f"-Wl,-rpath,{lib.parent}")
+    environment = {"HAKMEM_DECAY_MS": "3600000", "HAKMEM_HARDEN": "1", "LD_PRELOAD": f"{shim} {lib}"}
+    environment["ABSENT"] = "MADV_GUARD_INSTALL"
+    if limit == "hard":
+        environment["HAKMEM_LIMIT_HARD"] = f"{mib}M"
+    result = plain([program, limit, mib], env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert int(result.stdout) > 0, "guard regions were not asked for"

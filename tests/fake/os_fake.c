@@ -389,6 +389,7 @@ bool os_close_pages(void *address, size_t bytes) {
 /* ---- process and machine ------------------------------------------------------------------------ */
 
 uint64_t os_address_space_limit(void) { return os_fake.address_space_limit_bytes; }
+uint64_t os_data_limit(void) { return UINT64_MAX; }
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
 
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {
