@@ -59,7 +59,7 @@ NO_CALLS = set(
     pthread_attr_setdetachstate pthread_attr_setstacksize pthread_attr_setinheritsched
     pthread_attr_setaffinity_np pthread_attr_setsigmask_np pthread_key_create pthread_setspecific
     pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_setname_np
-    pthread_attr_setschedpolicy pthread_attr_setschedparam sysconf
+    pthread_attr_setschedpolicy pthread_attr_setschedparam sysconf __getauxval
     """.split()
 )
 
