@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "api/check.h"
 #include "api/sizes.h"
@@ -83,6 +84,11 @@ static void refuse_all(size_t limit_bytes) {
   free(big);
 }
 
+static bool is_hardened(void) {
+  const char *harden = getenv("HAKMEM_HARDEN");
+  return harden && strcmp(harden, "0") != 0;
+}
+
 /* Without guard regions (before Linux 6.13) pages are closed by mprotect, and RLIMIT_DATA does not count them. */
 static bool closed_pages_count(const char *kind) {
   enum { GUARD_INSTALL = 102, BYTES = 64 * KIB };
@@ -96,20 +102,20 @@ static bool closed_pages_count(const char *kind) {
 /* Small blocks have been freed and lie in caches: the large one fits when these are gone.  Hardened mode leaves every
  * second mebibyte closed; where that does not count, the large one fits at once. */
 static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
-  const char *harden = getenv("HAKMEM_HARDEN");
-  bool is_hardened = harden && strcmp(harden, "0") != 0;
-  chain_swing(3000, limit_bytes / 100 * (is_hardened ? 27 : 55));
+  chain_swing(3000, limit_bytes / 100 * (is_hardened() ? 27 : 55));
   size_t rounds = figure("purges");
   void *block = malloc(limit_bytes / 100 * 60);
   CHECK(block != NULL);
-  CHECK(figure("purges") > rounds || (is_hardened && !closed_pages_count(kind)));
+  CHECK(figure("purges") > rounds || (is_hardened() && !closed_pages_count(kind)));
   free(block);
 }
 
-/* Three fifths are live: a request for more than the rest is impossible too. */
+/* Three fifths are live: a request for more than the rest is impossible too.  In hardened mode a closed page
+ * follows a block of this size. */
 static void refuse_beside_live(size_t limit_bytes) {
   chain_link *chain = NULL;
-  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += 50000)
+  size_t closed_bytes = is_hardened() ? (size_t)sysconf(_SC_PAGESIZE) : 0;
+  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += 50000 + closed_bytes)
     CHECK(chain_add(&chain, 50000, true));
   leave_free_memory(limit_bytes / 8);
   size_t rounds = figure("purges"), purges = figure("os_purges");
