@@ -30,7 +30,7 @@ def preload_environment(lib: Path, stats: str = "", base: Mapping[str, str] | No
 
 
 def run_clean(
-    words: Sequence[str | Path], timeout_s: float = 300, **variables: str
+    words: Sequence[str | Path], timeout_s: float = 120, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command in the clean environment and these variables; what it wrote and its exit status."""
     environment = clean_environment() | variables

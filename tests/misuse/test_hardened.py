@@ -103,11 +103,12 @@ def test_a_write_after_free_is_found_by_the_next_call(size: int, run_program: Ru
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_of_two_who_free_at_once_one_is_told(level: str, run_program: Run) -> None:
+@pytest.mark.parametrize("heap", [[], ["mine"]], ids=["malloc", "heap"])
+def test_of_two_who_free_at_once_one_is_told(heap: list[str], level: str, run_program: Run) -> None:
     """And nothing else is said: who comes second touches nothing."""
     env = {"HAKMEM_HARDEN": level, "HAKMEM_ON_MISUSE": "warn"}
     program = HERE / "double_free_by_two_at_once.c"
-    result = run_program(program, "linked", "-pthread", stats=False, env=env)
+    result = run_program(program, "linked", "-pthread", args=heap, stats=False, env=env)
     assert result.returncode == 0, result.stderr[-2000:]
     faults = re.findall(r"hakmem: (\w+ \w+) .*0x", result.stderr)
     faults = [fault for fault in faults if " by" not in fault]

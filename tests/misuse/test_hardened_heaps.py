@@ -85,13 +85,3 @@ def test_a_sound_program_runs(mode: str, level: str, run_program: Run) -> None:
 def test_all_that_heaps_can_do(level: str, run_program: Run) -> None:
     result = run_hardened(run_program, HERE.parents[1] / "api" / "hak_heap.c", level, "linked")
     assert (result.returncode, result.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_of_two_who_free_at_once_one_is_told(level: str, run_program: Run) -> None:
-    env = {"HAKMEM_HARDEN": level, "HAKMEM_ON_MISUSE": "warn"}
-    program = HERE / "double_free_by_two_at_once.c"
-    result = run_program(program, "linked", "-pthread", env=env, stats=False)
-    assert result.returncode == 0, result.stderr[-2000:]
-    faults = re.findall(r"hakmem: (\w+ \w+) of 0x", result.stderr)
-    assert faults == ["double free"] * 500, sorted(set(faults))

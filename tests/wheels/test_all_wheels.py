@@ -64,7 +64,7 @@ def test_aarch64(name: str, tmp_path: Path) -> None:
     program = compiled(str(compiler), tmp_path)
     root = MUSL_AARCH64 / "root" if is_musl else AARCH64_ROOT
     words = ["qemu-aarch64-static", "-L", root, "-E", f"LD_PRELOAD={library}"]
-    step = run_clean([*words, "-E", f"HAKMEM_STATS=json:{report}", program])
+    step = run_clean([*words, "-E", f"HAKMEM_STATS=json:{report}", program], timeout_s=300)
     assert (step.returncode, step.stderr) == (0, "")
     assert served(json.loads(report.read_text())) > 0
 

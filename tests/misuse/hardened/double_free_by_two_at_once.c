@@ -1,11 +1,12 @@
-/* Two threads free the same block at the same moment, again and again: each time one of them is told so, and of nothing
- * else.  Run with HAKMEM_ON_MISUSE=warn. */
+/* [HEAP]: two threads free the same block, of a heap of that name, at the same moment, again and again: each time one of
+ * them is told so, and of nothing else.  Run with HAKMEM_ON_MISUSE=warn. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "concurrency/threads.h"
+#include "hakmem/hakmem.h"
 #include "misuse/hide.h"
 
 enum { ROUNDS = 500, MOMENTS = 30 };
@@ -34,12 +35,13 @@ static void *free_too(void *unused) {
   return unused;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   static const size_t sizes[] = {40, 120, 1000, 8000};
+  hak_heap *heap = argc > 1 ? hak_heap_new(argv[1]) : NULL;
   pthread_t other = thread_start(free_too, NULL);
   for (unsigned round = 0; round < ROUNDS; round++) {
     size_t size = sizes[round % COUNT_OF(sizes)];
-    char *bytes = malloc(size);
+    char *bytes = heap ? hak_heap_malloc(heap, size) : malloc(size);
     CHECK(bytes != NULL);
     memset(bytes, 'A', size);
     atomic_store(&block, bytes);
@@ -49,5 +51,6 @@ int main(void) {
     meet(&done, round);
   }
   thread_join(other);
+  CHECK(!heap || hak_heap_destroy(heap));
   return 0;
 }
