@@ -141,8 +141,7 @@ static bool is_block(uintptr_t address, uint32_t entry, const char *verb) {
 COLD static void fail_end(uintptr_t block, uint32_t entry, const char *verb, size_t written) {
   size_t most = capacity_of(block, entry) - TRAILER_BYTES, requested_bytes = most;
   if (written) trailer_read(block, most + TRAILER_BYTES, &requested_bytes);
-  struct block_description description = pointer_describe(block, entry, requested_bytes);
-  description.heap_name = named_name_of_entry(entry);
+  struct block_description description = named_describe(block, entry, requested_bytes);
   report_overflow(verb, block, written ? written : most, written != 0, &description);
 }
 

@@ -3,7 +3,6 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "guard/nothing.h"
-#include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "large/big.h"
 #include "named/named_heap.h"
@@ -87,9 +86,8 @@ enum object_kind object_find(uintptr_t address, bool is_hurried, struct object *
 }
 
 struct block_description object_describe(const struct object *object) {
-  struct block_description block = pointer_describe(object->base, object->entry, object->bytes);
+  struct block_description block = named_describe(object->base, object->entry, object->bytes);
   if (!object->entry) block.tier = "guarded";
-  block.heap_name = named_name_of_entry(object->entry);
   return block;
 }
 

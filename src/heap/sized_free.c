@@ -1,7 +1,6 @@
 #include "heap/sized_free.h"
 
 #include "config/options.h"
-#include "guard/pointer.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
 #include "large/big.h"
@@ -15,9 +14,7 @@ static size_t usable_bytes_for(size_t size, size_t alignment) {
 }
 
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
-  uint32_t entry = owner_map_entry(address);
-  struct block_description block = pointer_describe(address, entry, usable_bytes);
-  block.heap_name = named_name_of_entry(entry);
+  struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0},
                 "said to have %zu bytes, a block of %zu", size, usable_bytes);
 }

@@ -12,6 +12,7 @@
 #ifndef HAK_NAMED_NAMED_HEAP_H
 #define HAK_NAMED_NAMED_HEAP_H
 
+#include "guard/pointer.h"
 #include "named/slab_set.h"
 
 enum named_state {
@@ -64,10 +65,13 @@ INLINE struct hak_heap *named_of_owner(struct owner *owner) {
 }
 /* Whose block that is, by its entry in the owner map; NULL when no named heap's. */
 struct hak_heap *named_of_entry(uint32_t entry);
-/* Its name, for a report. */
-INLINE const char *named_name_of_entry(uint32_t entry) {
+/* As pointer_describe, with the name of the heap that it is a block of. */
+INLINE struct block_description named_describe(uintptr_t block, uint32_t entry,
+                                               size_t block_bytes) {
+  struct block_description description = pointer_describe(block, entry, block_bytes);
   const struct hak_heap *heap = named_of_entry(entry);
-  return heap ? heap->name : NULL;
+  if (heap) description.heap_name = heap->name;
+  return description;
 }
 
 /* A record in that state; NULL without memory.  `name` may be NULL: "heap N". */
