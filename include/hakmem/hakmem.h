@@ -94,7 +94,8 @@ HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
 /* ---- beyond the standard ------------------------------------------------------------------- */
 
-/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist. */
+/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist, and where a block may have no more than
+ * that: in hardened and in guard mode, and above 64 KiB beside HAKMEM_LIMIT_HARD. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* As hak_realloc, and every byte beyond the old *usable* size reads as zero.  To have all growth
@@ -201,8 +202,7 @@ struct hak_figures {
   char name[32];
 };
 /* Writes as many bytes of them as the caller's struct has (sizeof), so that later versions may add to it. */
-HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures,
-                                 size_t figures_bytes);
+HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes);
 
 /* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
  * number of its blocks, but in hardened mode and beside a heap profile, where each of them is looked at.  The heap may be used

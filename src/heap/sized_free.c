@@ -7,12 +7,6 @@
 #include "named/named_heap.h"
 #include "report/report.h"
 
-/* What a block of this size and alignment has, if it was made for just them. */
-static size_t usable_bytes_for(size_t size, size_t alignment) {
-  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
-  return is_big ? big_good_bytes(size) : class_bytes(class_of_aligned(size, alignment));
-}
-
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
   report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0},
@@ -30,7 +24,7 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
   if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))
     usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
-  return usable_bytes == usable_bytes_for(size, alignment) ||
+  return usable_bytes == heap_block_bytes(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
