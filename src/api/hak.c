@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
-#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
@@ -59,14 +58,7 @@ void *hak_rezalloc(void *block, size_t size) {
   return resized;
 }
 
-void *hak_expand(void *block, size_t size) {
-  if (!block || size > REQUEST_MAX_BYTES) return NULL;
-  size_t usable_bytes = family_usable_size(block);
-  bool fits = size <= usable_bytes;
-  bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
-  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
-  return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
-}
+void *hak_expand(void *block, size_t size) { return family_expand(block, size); }
 
 size_t hak_purge(bool force) {
   if (!library_ready()) return 0;

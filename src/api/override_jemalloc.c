@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/malloc_family.h"
-#include "hakmem/hakmem.h"
 #include "heap/ask.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
@@ -42,7 +41,7 @@ EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
                             uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
-  if (!is_much_less && (uintptr_t)block % alignment_of(flags) == 0 && hak_expand(block, size))
+  if (!is_much_less && (uintptr_t)block % alignment_of(flags) == 0 && family_expand(block, size))
     return block;
   void *moved = allocate(size, flags & LG_ALIGNMENT_MASK, site);
   if (!moved) return NULL;
@@ -68,7 +67,7 @@ EXPORT void *rallocx(void *block, size_t size, int flags) {
 size_t xallocx(void *block, size_t size, size_t extra, int flags);
 EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags) {
   size_t usable_bytes = family_usable_size(block), most;
-  if (add_overflows(size, extra, &most) || !hak_expand(block, most)) (void)hak_expand(block, size);
+  if (add_overflows(size, extra, &most) || !family_expand(block, most)) (void)family_expand(block, size);
   clear_growth(block, usable_bytes, flags);
   return family_usable_size(block);
 }

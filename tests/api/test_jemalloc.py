@@ -38,7 +38,7 @@ def test_options(mode: str, options: dict[str, str], run_program: Run) -> None:
 def test_a_program_that_is_linked_with_jemalloc(
     which: str, compile_c: Callable[..., Path], preload: Run, request: pytest.FixtureRequest
 ) -> None:
-    """Its malloc is hakmem's when that is preloaded, so its sdallocx has to be, too; as Debian's valkey does."""
+    """Its malloc is hakmem's when that is preloaded, so its sdallocx has to be, too, as in valkey."""
     program = compile_c(PROGRAM, INCLUDE_TESTS, "-Wl,--no-as-needed", "-ljemalloc")
     library = request.getfixturevalue(which)
     assert_clean(preload([program], library=library))

@@ -102,7 +102,8 @@ REASONS = {
     "foreign": r"neither hakmem's nor libc's \(class none\)",
     "misaligned": r"inside the block of (?P<bytes>\d+) bytes at (?P<base>0x[0-9a-f]+)",
     "double": r"the block of (?P<bytes>\d+) bytes is free already",
-    "mismatched": r"said to have \d+ bytes, a block of (?P<bytes>\d+); freed as that, later ones without a word",
+    "mismatched": r"said to have \d+ bytes, a block of (?P<bytes>\d+)"
+    "; freed as that, later ones without a word",
 }
 
 HARMLESS = {"mismatched"}
@@ -127,7 +128,8 @@ def check_line(name: str, stderr: str) -> None:
     owner = ', of heap "mine"' if name in OF_A_HEAP else thread
     warning = "warning: " if fault.kind in HARMLESS else ""
     block = rf" \({fault.tier} class \d+{owner}\)" if fault.tier else ""
-    pattern = rf"hakmem: {warning}{fault.kind} {fault.verb} of (?P<address>0x[0-9a-f]+): {REASONS[fault.kind]}{block}\n"
+    fault_text = f"{warning}{fault.kind} {fault.verb}"
+    pattern = rf"hakmem: {fault_text} of (?P<address>0x[0-9a-f]+): {REASONS[fault.kind]}{block}\n"
     line = re.fullmatch(pattern, stderr)
     assert line, stderr
     if "bytes" in line.groupdict():
