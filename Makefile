@@ -8,7 +8,7 @@ SITE_VENV := build/site-venv
 # $(call quietly,command): its output is shown only when it fails.
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
-.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-wheels fuzz soak bench \
+.PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz soak bench \
         lab site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
@@ -67,6 +67,9 @@ test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for muslli
 
 test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
 	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
+
+test-programs: build $(VENV)/ready | tools-test tools-root ## 64 programs of Debian 13, preloaded, in four modes, beside their run without (an hour, 10 GB; needs root)
+	@PROGRAMS=all $(VENV)/bin/python -m pytest -q tests/programs $(ARGS)
 
 test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)

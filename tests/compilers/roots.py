@@ -88,16 +88,19 @@ class Root:
 
 def make_root(suite: str) -> Root:
     """CannotFetchError says why it cannot be had."""
+    names = [one.name for one in COMPILERS if one.suite == suite]
+    # clang takes the newest gcc's libraries, and warns where those of C++ are missing.
+    libraries = [f"libstdc++-{name[4:]}-dev" for name in names if name.startswith("gcc-")]
+    return root_with(STORE / suite, suite, [*TOOLS, *names, *libraries])
+
+
+def root_with(folder: Path, suite: str, packages: list[str]) -> Root:
+    """A root of any packages, in a folder that is kept; CannotFetchError as above."""
     if os.geteuid() != 0:
         raise CannotFetchError("making a root needs root")
-    folder = STORE / suite
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:  # another test may want it just now
         fcntl.flock(lock, fcntl.LOCK_EX)
-        names = [one.name for one in COMPILERS if one.suite == suite]
-        # clang takes the newest gcc's libraries, and warns where those of C++ are missing.
-        libraries = [f"libstdc++-{name[4:]}-dev" for name in names if name.startswith("gcc-")]
-        packages = [*TOOLS, *names, *libraries]
         done = folder / "done"
         if not done.exists() or done.read_text() != " ".join(packages):
             shutil.rmtree(folder / "root", ignore_errors=True)

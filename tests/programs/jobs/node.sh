@@ -1,0 +1,2 @@
+# nodejs
+$ON node -e 'const {Worker,isMainThread}=require("worker_threads"); const z=require("zlib"),c=require("crypto"); let m=new Map(); for(let i=0;i<200000;i++){m.set("k"+i%9000,Buffer.alloc(i%2000,1))} console.log(m.size, c.createHash("md5").update(z.brotliCompressSync(Buffer.alloc(500000,"abc"))).digest("hex")); let n=0; for(let t=0;t<4;t++){const w=new Worker("const {parentPort}=require(\"worker_threads\"); let a=[]; for(let i=0;i<100000;i++)a.push({i}); parentPort.postMessage(a.length)",{eval:true}); w.on("message",x=>console.log(x)); if(t==3) w.on("exit",()=>0)}'

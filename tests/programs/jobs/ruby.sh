@@ -1,0 +1,2 @@
+# ruby
+$ON ruby -e 'a=[];h={};300000.times{|i| a<<("x"*(i%300)); h["k#{i}"]=[i]; a.shift if i%2==0}; GC.start; GC.compact rescue nil; puts a.size,h.size; 10.times.map{|t| Thread.new{50000.times.map{|i| i.to_s*3}.size}}.each{|t| puts t.value}; 4.times{ fork{ b=(1..50000).map(&:to_s); exit! b.size==50000 ? 0:1} }; Process.waitall.each{|p,s| puts s.exitstatus}; r=Ractor.new{ (1..100000).map(&:to_s).size }; puts r.take'
