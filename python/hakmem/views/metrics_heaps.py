@@ -52,20 +52,17 @@ class _Counted:
     """Of one process: what each of its heaps had counted, and what each series has."""
 
     target: Target
-    before: dict[int, tuple[int, int]] = field(default_factory=dict)  # refusals and allocations, by number
+    before: dict[int, NamedHeapFigures] = field(default_factory=dict)  # by number
     totals: dict[Series, tuple[int, int]] = field(default_factory=dict)  # the last one exported comes last
 
     def grow(self, series: Series, heaps: Iterable[NamedHeapFigures]) -> tuple[int, int]:
         """What the series has counted, with what its heaps have counted since they were read last."""
         refusals, allocations = self.totals.pop(series, (0, 0))
         for heap in heaps:
-            now = heap.refusals, heap.allocated_blocks or 0
-            before = self.before.get(heap.number, (0, 0))
-            if now[1] < before[1]:  # the record is another heap's now
-                before = 0, 0
-            self.before[heap.number] = now
-            refusals += max(0, now[0] - before[0])
-            allocations += now[1] - before[1]
+            refused, allocated = heap.counted_since(self.before.get(heap.number))
+            self.before[heap.number] = heap
+            refusals += refused
+            allocations += allocated
         self.totals[series] = refusals, allocations
         for one in [*self.totals][: max(0, len(self.totals) - SERIES_KEPT_MAX)]:
             del self.totals[one]
