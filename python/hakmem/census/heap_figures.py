@@ -11,6 +11,7 @@ NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 HEAPS_SHOWN = 10
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 REST, REST_NAME = 0, "other heaps"  # no heap has this number
+Series = tuple[str, str, str]  # name, tag, kind
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class NamedHeapFigures:
     def is_made(self) -> bool:
         """By the program, with memory of its own."""
         return self.kind != "thread"
+
+    @property
+    def series(self) -> Series:
+        """Over time those of one name, tag and kind are one: heaps come and go, and take each other's
+        record."""
+        return self.name, str(self.tag), self.kind
 
     @property
     def is_rest(self) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hakmem.census.figures import Snapshot
-from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.census.heap_figures import NamedHeapFigures, Series
 from hakmem.target.target import Target
 from hakmem.views.metrics_families import PROCESS_LABELS, Families
 
@@ -28,7 +28,6 @@ HEAPS_SHOWN = 20  # of each row
 SERIES_KEPT_MAX = 1000  # of one process, with what they have counted
 HEAP_LABELS = (*PROCESS_LABELS, "heap", "tag", "kind")
 OTHERS = ("(others)", "", "")
-Series = tuple[str, str, str]  # name, tag, kind
 Row = tuple[str, ...]
 
 HELP = {
@@ -41,10 +40,6 @@ HELP = {
     "heap_refusals": "Requests that the limits of these heaps have refused.",
     "heap_allocations": "Blocks that these heaps have given out.",
 }
-
-
-def series_of(heap: NamedHeapFigures) -> Series:
-    return heap.name, str(heap.tag), heap.kind
 
 
 @dataclass
@@ -85,7 +80,7 @@ class HeapMetrics:
         for target, snapshot in snapshots:
             of_row = sizes.setdefault(rows[target.pid], Counter())
             for heap in snapshot.heaps:
-                of_row[series_of(heap)] += heap.live_bytes
+                of_row[heap.series] += heap.live_bytes
         self._shown = {
             row: set() if row == others else set(largest(of_row, self._heaps_shown))
             for row, of_row in sizes.items()
@@ -102,8 +97,7 @@ class HeapMetrics:
         shown = self._shown.get(row, set())
         by_series: dict[Series, list[NamedHeapFigures]] = {}
         for heap in snapshot.heaps:
-            series = series_of(heap)
-            by_series.setdefault(series if series in shown else OTHERS, []).append(heap)
+            by_series.setdefault(heap.series if heap.series in shown else OTHERS, []).append(heap)
         counted = self._counted.setdefault(target.pid, _Counted(target))
         for series, heaps in by_series.items():
             add_series(families, heaps, (*labels, *series))
