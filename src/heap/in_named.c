@@ -208,9 +208,14 @@ NOINLINE static bool end_checked(void *block, uint32_t entry) {
   return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, "free");
 }
 
+/* The profile forgets it; in hardened mode it has done so. */
 static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
   if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
-    if (UNLIKELY(options.harden) && !end_checked(block, entry)) return false;
+    if (UNLIKELY(options.harden)) {
+      if (!end_checked(block, entry)) return false;
+    } else if (UNLIKELY(load_relaxed(&profile_state.live_samples))) {
+      recording_remove((uintptr_t)block, block);
+    }
     return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
   }
   bool is_live = named_ranges_remove(named, (uintptr_t)block);
