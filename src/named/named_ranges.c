@@ -33,7 +33,8 @@ LONG_LIVED bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
   /* A thread that frees the block that was here before may be at it; orders nothing else.  Pairs with big_note_freed. */
-  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap))) return false;
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap)))
+    return false;
   link(heap, granule);
   add_bytes(heap, (int64_t)bytes_of(granule), 1);
   return true;
