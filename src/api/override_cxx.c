@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
+#include "api/operators.h"
 #include "base/bits.h"
 #include "config/options.h"
 #include "heap/lifecycle.h"
@@ -112,8 +113,11 @@ COLD static void *retry_or_null(const struct request *request, const void *nothr
                             : next.plain(request->size, nothrow);
 }
 
+/* Where another's plain form serves, the C++ library's nothrow form calls that. */
 static void *new_or_null(const struct request *request, const void *nothrow, const char *form) {
-  void *block = allocate_once(request);
+  bool is_others =
+      request->alignment ? other_operators.new_aligned != NULL : other_operators.new_plain != NULL;
+  void *block = UNLIKELY(is_others) ? NULL : allocate_once(request);
   return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow, form);
 }
 
@@ -154,23 +158,63 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
  * map does not. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
 OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
+HIDDEN void hak_delete(void *block) ALIAS_OF(_ZdlPv);
+static void own_delete_array(void *block) ALIAS_OF(_ZdaPv);
 #define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
-DELETE_ALIAS(_ZdlPvRKSt9nothrow_t, _ZdlPv, void *);
-DELETE_ALIAS(_ZdaPvRKSt9nothrow_t, _ZdaPv, void *);
 DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
 DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
-DELETE_ALIAS(_ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPv, void *);
-DELETE_ALIAS(_ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPv, void *);
 
+/* What follows goes to another's plain forms where there are any. */
+OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
+  void (*other)(void *) = other_operators.delete_plain;
+  (void)nothrow;
+  (other ? other : hak_delete)(block);
+}
+OPERATOR(void, _ZdaPvRKSt9nothrow_t, void *block, const void *nothrow) {
+  void (*other)(void *) = other_operators.delete_array;
+  (void)nothrow;
+  (other ? other : own_delete_array)(block);
+}
+OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
+         const void *nothrow) {
+  void (*other)(void *, size_t) = other_operators.delete_aligned;
+  (void)nothrow;
+  other ? other(block, alignment) : hak_delete(block);
+}
+OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
+         const void *nothrow) {
+  void (*other)(void *, size_t) = other_operators.delete_array_aligned;
+  (void)nothrow;
+  other ? other(block, alignment) : own_delete_array(block);
+}
+
+NOINLINE static void delete_sized_slow(void *block, size_t size) {
+  if (UNLIKELY(other_operators.delete_plain != NULL))
+    other_operators.delete_plain(block);
+  else
+    heap_delete_sized_slow(block, size);
+}
+NOINLINE static void delete_array_sized_slow(void *block, size_t size) {
+  if (UNLIKELY(other_operators.delete_array != NULL))
+    other_operators.delete_array(block);
+  else
+    heap_delete_array_sized_slow(block, size);
+}
 OPERATOR(RESIDENT void, _ZdlPvm, void *block, size_t size) {
-  heap_free_sized_or(block, size, heap_delete_sized_slow);
+  heap_free_sized_below(&window.deleted_count, block, size, delete_sized_slow);
 }
 OPERATOR(RESIDENT void, _ZdaPvm, void *block, size_t size) {
-  heap_free_sized_or(block, size, heap_delete_array_sized_slow);
+  heap_free_sized_below(&window.deleted_count, block, size, delete_array_sized_slow);
 }
 OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
+  if (UNLIKELY(other_operators.delete_aligned != NULL))
+    other_operators.delete_aligned(block, alignment);
+  else
+    heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
 }
 OPERATOR(void, _ZdaPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
+  if (UNLIKELY(other_operators.delete_array_aligned != NULL))
+    other_operators.delete_array_aligned(block, alignment);
+  else
+    heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
 }

@@ -51,6 +51,8 @@
 #else
 #define EXPORT_ALIAS_OF(function) __attribute__((alias(#function), visibility("default")))
 #endif
+/* Another name for a function of the same file, within this library. */
+#define ALIAS_OF(function) __attribute__((alias(#function)))
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
 /* Such a symbol is asked for without its version: of one that the C library got later, the version would keep the library from

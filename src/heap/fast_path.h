@@ -47,11 +47,12 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
 
 INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
 
-/* The size says the class: it is compared with the owner map's instead of being read there. */
-INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, size_t)) {
+/* The size says the class: it is compared with the owner map's instead of being read there.  `bound` is one of the window's. */
+INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t size,
+                                  void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(size > TINY_MAX_BYTES || granule >= load_relaxed(&window.granule_count))) {
+  if (UNLIKELY(size > TINY_MAX_BYTES || granule >= load_relaxed(bound))) {
     slow(block, size);
     return;
   }
@@ -64,6 +65,9 @@ INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, si
     return;
   }
   magazine_push(magazine, top, block);
+}
+INLINE void heap_free_sized_or(void *block, size_t size, void (*slow)(void *, size_t)) {
+  heap_free_sized_below(&window.granule_count, block, size, slow);
 }
 
 #endif

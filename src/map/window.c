@@ -150,11 +150,26 @@ static bool make_writable(size_t first, size_t end) {
   }
 }
 
-static void raise_bound(size_t granules) {
-  size_t bound = load_relaxed(&window.granule_count);
-  /* release: the entries can be read before the bound says so. */
-  while (bound < granules && !cas_weak_acq_rel(&window.granule_count, &bound, granules)) {
+static ATOMIC(bool) diverts_deletes;
+
+static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
+  size_t bound = load_relaxed(object);
+  /* seq, for release: the entries can be read before the bound says so; and for the look below. */
+  while (bound < granules && !cas_weak_seq(object, &bound, granules)) {
   }
+}
+
+/* seq: a thread that raises the bound sees that it is to stay 0, or is seen. */
+static void raise_bounds(size_t granules) {
+  raise_bound(&window.granule_count, granules);
+  raise_bound(&window.deleted_count, granules);
+  if (UNLIKELY(load_seq(&diverts_deletes)))
+    store_seq(&window.deleted_count, 0); /* seq: after the bound, as others see it */
+}
+
+void window_divert_deletes(void) {
+  store_seq(&diverts_deletes, true); /* seq: before the 0; pairs with the load in raise_bounds */
+  store_seq(&window.deleted_count, 0); /* seq: after a bound that was raised without seeing that */
 }
 
 /* Makes the map entries of these chunks writable, and those of all before readable. */
@@ -163,7 +178,7 @@ static bool cover(size_t first, size_t end) {
   if (UNLIKELY(end > reserved) && !reserve_entries(end)) return false;
   if (!make_writable(first, end)) return false;
   size_t writable_end = (uint32_t)load_acquire(&maps.writable);
-  raise_bound((end > writable_end ? end : writable_end) * GRANULES_PER_CHUNK);
+  raise_bounds((end > writable_end ? end : writable_end) * GRANULES_PER_CHUNK);
   return true;
 }
 

@@ -42,6 +42,13 @@ RESIDENT void *os_next_symbol(const char *name) {
   return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
+void *os_symbol_of_another(const char *name) {
+  KEEP_ERRNO();
+  if (os_is_in_program()) return NULL;
+  void *first = &dlsym ? dlsym(RTLD_DEFAULT, name) : NULL;
+  return os_is_in_library((uintptr_t)first) ? NULL : first;
+}
+
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
   uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;

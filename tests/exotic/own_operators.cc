@@ -19,8 +19,8 @@ void fail(const char *what) {
 }
 
 void *make(std::size_t size, std::size_t alignment, std::uint64_t mark) {
-  char *start = static_cast<char *>(std::aligned_alloc(
-      alignment, (size + header_bytes + alignment - 1) / alignment * alignment));
+  char *start = static_cast<char *>(
+      std::aligned_alloc(alignment, (size + header_bytes + alignment - 1) / alignment * alignment));
   if (!start) throw std::bad_alloc();
   *reinterpret_cast<std::uint64_t *>(start) = mark;
   live_blocks++;

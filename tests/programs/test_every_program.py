@@ -1,8 +1,8 @@
-"""Programs of Debian 13 do their work with hakmem preloaded as they do it without: same status, same output, not a
-word of hakmem.
+"""Programs of Debian 13 do their work with hakmem preloaded as they do it without: same status, same output,
+not a word of hakmem.
 
-`make test-programs` makes a root with all of them (10 GB, needs root) and runs jobs/NAME.sh there: plainly, then in
-each mode.  A job's first line names its packages."""
+`make test-programs` makes a root with all of them (10 GB, needs root) and runs jobs/NAME.sh there: plainly,
+then in each mode.  A job's first line names its packages."""
 
 from __future__ import annotations
 
