@@ -64,13 +64,14 @@ RESIDENT static bool commit_entries(size_t first, size_t end) {
   return commit(below) && commit(above);
 }
 
-/* By hand at both ends, where the pages have others' entries too; and all, where the system refuses (locked memory). */
+/* By hand at both ends, where the pages have others' entries too; and all, where the system refuses (locked memory), or no
+ * page is theirs alone: one of 64 KiB has the entries of a gibibyte. */
 void owner_map_clear_many(size_t granule, size_t count) {
   uintptr_t map = (uintptr_t)window.owner_map;
   size_t end = granule + count;
   struct pages inner = {page_end_of(map + granule * sizeof(uint32_t)),
                         page_of(map + end * sizeof(uint32_t))};
-  if (os_purge(pages_address(inner), pages_bytes(inner))) {
+  if (inner.first < inner.end && os_purge(pages_address(inner), pages_bytes(inner))) {
     for (; (uintptr_t)&window.owner_map[granule] < inner.first; granule++)
       owner_map_set(granule, 0);
     granule = (inner.end - map) / sizeof(uint32_t);

@@ -27,8 +27,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096 };
-
 static atomic_ulong calls, refused;
 static atomic_bool is_over;
 
@@ -119,9 +117,12 @@ long syscall(long number, ...) {
   return kernel(number, word[0], word[1], word[2], word[3], word[4], word[5]);
 }
 
+static bool does_half(void) { return number_from("FAULT_HALF", 0) != 0; }
+
 /* The first half of the pages; none of a single one, nor unless it is asked for. */
 static size_t half_of(size_t bytes) {
-  return number_from("FAULT_HALF", 0) != 0 ? bytes / 2 / PAGE_BYTES * PAGE_BYTES : 0;
+  size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  return does_half() ? bytes / 2 / page_bytes * page_bytes : 0;
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
@@ -196,7 +197,7 @@ void *mremap(void *at, size_t old_bytes, size_t new_bytes, int flags, ...) {
   if (!is_lost && !is_old) {
     return (void *)kernel(SYS_mremap, at, old_bytes, new_bytes, flags, target);
   }
-  if (target != NULL && (is_old || half_of(2 * PAGE_BYTES) != 0)) {
+  if (target != NULL && (is_old || does_half())) {
     kernel(SYS_munmap, target, new_bytes);
   }
   errno = is_old ? EFAULT : ENOMEM;

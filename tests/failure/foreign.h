@@ -14,10 +14,12 @@
 
 #define TIB ((size_t)1 << 40)
 
-enum { FOREIGN_PAGE_BYTES = 4096, FOREIGN_PAGES_MAX = 20000, FOREIGN_CHUNK_BYTES = 2 << 20 };
+enum { FOREIGN_PAGES_MAX = 20000, FOREIGN_CHUNK_BYTES = 2 << 20 };
 
 static unsigned char *foreign_pages[FOREIGN_PAGES_MAX];
 static size_t foreign_page_count;
+
+static inline size_t foreign_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 /* The addresses between which blocks were seen. */
 static uintptr_t foreign_lowest = UINTPTR_MAX, foreign_highest;
@@ -37,17 +39,17 @@ static inline void *foreign_map(uintptr_t at, size_t bytes, int protection) {
 }
 
 static inline unsigned char foreign_stamp(const unsigned char *page) {
-  return (unsigned char)((uintptr_t)page / FOREIGN_PAGE_BYTES * 37 + 1);
+  return (unsigned char)((uintptr_t)page / foreign_page_bytes() * 37 + 1);
 }
 
 /* A page of ours at this address, if nothing is there. */
 static inline void foreign_try_page(uintptr_t at) {
-  at -= at % FOREIGN_PAGE_BYTES;
+  at -= at % foreign_page_bytes();
   unsigned char *page = foreign_page_count < FOREIGN_PAGES_MAX
-                            ? foreign_map(at, FOREIGN_PAGE_BYTES, PROT_READ | PROT_WRITE)
+                            ? foreign_map(at, foreign_page_bytes(), PROT_READ | PROT_WRITE)
                             : NULL;
   if (page == NULL) return;
-  page[0] = page[FOREIGN_PAGE_BYTES - 1] = foreign_stamp(page);
+  page[0] = page[foreign_page_bytes() - 1] = foreign_stamp(page);
   foreign_pages[foreign_page_count++] = page;
 }
 
@@ -55,14 +57,14 @@ static inline void foreign_try_page(uintptr_t at) {
 static inline void foreign_check(void) {
   for (size_t i = 0; i < foreign_page_count; i++) {
     unsigned char *page = foreign_pages[i], stamp = foreign_stamp(page);
-    CHECK(page[0] == stamp && page[FOREIGN_PAGE_BYTES - 1] == stamp);
+    CHECK(page[0] == stamp && page[foreign_page_bytes() - 1] == stamp);
   }
 }
 
 static inline void foreign_release(void) {
   foreign_check();
   for (size_t i = 0; i < foreign_page_count; i++)
-    CHECK(munmap(foreign_pages[i], FOREIGN_PAGE_BYTES) == 0);
+    CHECK(munmap(foreign_pages[i], foreign_page_bytes()) == 0);
   foreign_page_count = 0;
 }
 
@@ -80,7 +82,7 @@ static inline size_t foreign_address_space_bytes(void) {
   int file = open("/proc/self/statm", O_RDONLY);
   CHECK(file >= 0 && read(file, text, sizeof text - 1) > 0);
   close(file);
-  return strtoul(text, NULL, 10) * FOREIGN_PAGE_BYTES;
+  return strtoul(text, NULL, 10) * foreign_page_bytes();
 }
 
 /* Memory is refused for a moment, so that all that is free goes back, addresses too: to a request that is a little more than
@@ -89,7 +91,7 @@ static inline void foreign_press(void) {
   struct rlimit before, tight;
   CHECK(getrlimit(RLIMIT_AS, &before) == 0);
   tight = before;
-  tight.rlim_cur = foreign_address_space_bytes() + FOREIGN_PAGE_BYTES;
+  tight.rlim_cur = foreign_address_space_bytes() + foreign_page_bytes();
   CHECK(setrlimit(RLIMIT_AS, &tight) == 0);
   void *block;
   for (size_t bytes = 64 * MIB; (block = malloc(bytes)) != NULL; bytes += bytes / 8) free(block);

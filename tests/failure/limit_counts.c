@@ -6,20 +6,25 @@
 #include "failure/chain.h"
 #include "memory/rss.h"
 
-static size_t limit_bytes, base_bytes;
+static size_t limit_bytes, base_bytes, page_bytes;
 
 static void check_resident(size_t size) {
   size_t now = rss_bytes(), held = now > base_bytes ? now - base_bytes : 0;
   CHECK_MSG(held <= limit_bytes + MIB, "%zu KiB resident with blocks of %zu", held / KIB, size);
 }
 
+/* What counts as a block's: from 64 KiB on the pages that it lies in, wherever in the first 4 KiB it begins; below its class,
+ * at most a third more. */
+static size_t counted_bytes(size_t size) {
+  if (size < 64 * KIB) return size * 4 / 3;
+  return (size + 4 * KIB + page_bytes - 1) / page_bytes * page_bytes;
+}
+
 static void fill(size_t size, size_t next_size) {
   chain_link *chain = NULL, *others = NULL;
   size_t got = chain_grow_touched(&chain, size);
-  /* From 64 KiB on a block takes whole pages and one more, below its class, at most a third more. */
-  bool is_range = size >= 64 * KIB;
-  size_t least = limit_bytes / 100 * (is_range ? 92 : 90) * size /
-                 (is_range ? (size + 8191) / 4096 * 4096 : size * 4 / 3);
+  size_t share = limit_bytes / 100 * (size >= 64 * KIB ? 92 : 90);
+  size_t least = share * size / counted_bytes(size);
   CHECK_MSG((got + 1) * size >= least, "%zu KiB in blocks of %zu, at least %zu expected",
             got * size / KIB, size, least / KIB);
   check_resident(size);
@@ -70,6 +75,7 @@ int main(int argc, char **argv) {
                                  70000, 100000, 131072, 200000, 1 << 20, 3000000};
   CHECK(argc == 2);
   limit_bytes = strtoul(argv[1], NULL, 10) * MIB;
+  page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   base_bytes = rss_bytes();
   for (size_t i = 0; i < COUNT_OF(sizes); i++) fill(sizes[i], sizes[(i + 5) % COUNT_OF(sizes)]);
   for (size_t i = 3; i < COUNT_OF(sizes); i++) use_usable_bytes(sizes[i]);

@@ -9,16 +9,18 @@
 #include "failure/chain.h"
 #include "memory/rss.h"
 
-enum { PAGE_BYTES = 4096, BLOCKS = 600, ROUNDS = 3 };
+enum { BLOCKS = 600, ROUNDS = 3 };
+
+static size_t page_bytes;
 
 /* Every other page gets a protection of its own until the kernel refuses. */
 static char *exhaust(size_t *bytes) {
   size_t pages = (size_t)1 << 20;
-  char *region = mmap(NULL, *bytes = pages * PAGE_BYTES, PROT_NONE,
+  char *region = mmap(NULL, *bytes = pages * page_bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(region != MAP_FAILED);
   for (size_t page = 1; page < pages; page += 2) {
-    if (mprotect(region + page * PAGE_BYTES, PAGE_BYTES, PROT_READ) != 0) {
+    if (mprotect(region + page * page_bytes, page_bytes, PROT_READ) != 0) {
       CHECK(errno == ENOMEM);
       return region;
     }
@@ -29,7 +31,7 @@ static char *exhaust(size_t *bytes) {
 
 static void leave(char *region, size_t mappings) {
   for (size_t pair = 0; pair < mappings / 2; pair++)
-    CHECK(mprotect(region + (2 * pair + 1) * PAGE_BYTES, PAGE_BYTES, PROT_NONE) == 0);
+    CHECK(mprotect(region + (2 * pair + 1) * page_bytes, page_bytes, PROT_NONE) == 0);
 }
 
 static const size_t sizes[] = {24,        700,       5000,    30000,   100 * KIB,
@@ -77,6 +79,7 @@ static void release(size_t every) {
 /* For each size there is one block before the mappings run out, so that what is refused is not the beginning. */
 int main(int argc, char **argv) {
   CHECK(argc == 2);
+  page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   size_t region_bytes;
   for (size_t i = 0; i < SIZE_COUNT; i++) free(malloc(sizes[i]));
   char *region = exhaust(&region_bytes);

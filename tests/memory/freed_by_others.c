@@ -8,6 +8,7 @@
 
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
+#include "memory/pages.h"
 
 enum { TOTAL_MIB = 96, DECAY_MS = 200, ROUNDS = 3 };
 
@@ -40,7 +41,9 @@ int main(int argc, char **argv) {
   size_t size = strtoul(argv[2], NULL, 10), other_size = strtoul(argv[3], NULL, 10);
   owned = blocks_table(TOTAL_MIB * MIB, size);
   blocks again = blocks_table(TOTAL_MIB * MIB, other_size);
-  size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * 4 / 3 + 8;
+  /* A block of whole pages is resident as they are. */
+  size_t resident = other_size > page_bytes() ? in_pages(other_size) : other_size;
+  size_t start_bytes = rss_bytes(), limit_mib = TOTAL_MIB * resident / other_size * 4 / 3 + 8;
   pthread_t owner = thread_start(own, NULL);
   while (!atomic_load(&filled)) {
     sleep_ms(1);

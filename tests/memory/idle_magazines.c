@@ -4,6 +4,7 @@
 #include "api/random.h"
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
+#include "memory/pages.h"
 
 enum { BLOCK_BYTES = 224, LIMIT_MS = 8000, TURN_MS = 10, LEFT_MIB = 1, USED_MIB = 24 };
 
@@ -45,14 +46,14 @@ int main(void) {
   blocks_fill(&table);
   shuffle(&table);
   blocks_free(&table);
-  size_t now = 0;
+  size_t now = 0, left_bytes = LEFT_MIB * MIB + more_for_records(USED_MIB * MIB);
   for (int waited_ms = 0; waited_ms < LIMIT_MS; waited_ms += TURN_MS) {
     hit();
     usleep(TURN_MS * 1000);
     now = rss_bytes();
-    if (waited_ms > LIMIT_MS / 8 && now < before + LEFT_MIB * MIB) break;
+    if (waited_ms > LIMIT_MS / 8 && now < before + left_bytes) break;
   }
-  CHECK_MSG(now < before + LEFT_MIB * MIB, "%zu KiB are left", (now - before) / 1024);
+  CHECK_MSG(now < before + left_bytes, "%zu KiB are left", (now - before) / 1024);
   pthread_barrier_wait(&barrier);
   thread_join(other);
   return 0;

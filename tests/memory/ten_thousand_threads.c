@@ -11,6 +11,7 @@
 
 #include "concurrency/threads.h"
 #include "memory/blocks.h"
+#include "memory/pages.h"
 
 enum { BLOCKS = 24, DECAY_MS = 200, STACK_BYTES = 32 << 10, EXIT_NOT_ALLOWED = 77 };
 
@@ -36,9 +37,16 @@ static void let(atomic_bool *flag) {
 
 static size_t largest;
 
+static const size_t sizes[] = {16, 48, 100, 300, 700, 2000, 5000};
+
+static size_t size_count(void) {
+  size_t count = 0;
+  while (count < COUNT_OF(sizes) && sizes[count] <= largest) count++;
+  return count;
+}
+
 static void work(void) {
-  static const size_t sizes[] = {16, 48, 100, 300, 700, 2000, 5000};
-  for (size_t i = 0; i < COUNT_OF(sizes) && sizes[i] <= largest; i++) {
+  for (size_t i = 0; i < size_count(); i++) {
     char *mine[BLOCKS];
     blocks_come_and_go(mine, BLOCKS, sizes[i]);
   }
@@ -67,6 +75,7 @@ int main(int argc, char **argv) {
   unsigned threads = (unsigned)strtoul(argv[1], NULL, 10);
   size_t limit_bytes = strtoul(argv[3], NULL, 10);
   largest = strtoul(argv[2], NULL, 10);
+  limit_bytes += more_for_pages(size_count()); /* the thread's own slab of each may be one page */
   pthread_t *started = mmap(NULL, threads * sizeof *started, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   CHECK(started != MAP_FAILED);

@@ -61,6 +61,25 @@ static int run_hardened(const void *argument) {
   return 0;
 }
 
+/* Blocks whose entries in the owner map fill less than a page, one and several; each has small ones beside it, which stay. */
+static int run_huge(const void *argument) {
+  const struct machine *machine = argument;
+  const size_t mib = 1 << 20, sizes[] = {255 * mib, 257 * mib, 300 * mib, 1100 * mib, 5000 * mib};
+  os_fake.page_bytes = machine->page_bytes;
+  for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+    char *before = hak_malloc(200000), *block = hak_malloc(sizes[index]);
+    char *after = hak_malloc(200000);
+    REQUIRE(before && block && after);
+    block[0] = block[sizes[index] - 1] = 1;
+    hak_free(block);
+    REQUIRE(hak_malloc_usable_size(before) >= 200000 && hak_malloc_usable_size(after) >= 200000);
+    hak_free(before);
+    hak_free(after);
+    hak_purge(true);
+  }
+  return 0;
+}
+
 static void on_each(struct machine machine, int (*run)(const void *)) {
   for (unsigned index = 0; index < PAGE_SIZES; index++) {
     machine.page_bytes = page_sizes[index];
@@ -85,6 +104,11 @@ static void test_hardened(void **state) {
   on_each((struct machine){0}, run_hardened);
 }
 
+static void test_huge_blocks(void **state) {
+  (void)state;
+  on_each((struct machine){0}, run_huge);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++)
@@ -94,9 +118,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_workload),
-      cmocka_unit_test(test_strict_overcommit),
-      cmocka_unit_test(test_hardened),
+      cmocka_unit_test(test_workload), cmocka_unit_test(test_strict_overcommit),
+      cmocka_unit_test(test_hardened), cmocka_unit_test(test_huge_blocks),
       cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
