@@ -25,8 +25,13 @@ void *hak_malloc(size_t size) { return heap_malloc(size); }
  * told. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   size_t bytes;
-  bool overflows = multiply_overflows(count, size, &bytes);
-  return family_calloc(1, overflows ? SIZE_MAX : hak_good_size(bytes), site);
+  if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
+  size_t good_bytes = hak_good_size(bytes);
+  char *block = family_calloc(1, good_bytes, site);
+  /* A range may have more with a hard limit, or in the heap that is in use. */
+  if (block && good_bytes > MID_MAX_BYTES)
+    big_clear((uintptr_t)block + good_bytes, family_usable_size(block) - good_bytes);
+  return block;
 }
 
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
