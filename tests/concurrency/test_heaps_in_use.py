@@ -1,0 +1,28 @@
+"""Threads whose malloc gives blocks of the program's own heaps, beside forks, destroyed heaps and threads that end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+PROGRAM = Path(__file__).with_name("heaps_in_use.c")
+WAYS = [
+    ("linked", "60000", "60", {}),
+    ("static", "60000", "60", {}),
+    ("linked-debug", "20000", "30", {}),
+    ("linked-debug", "6000", "30", {"HAKMEM_PROFILE": "4K"}),
+    ("linked", "20000", "30", {"HAKMEM_HARDEN": "1"}),
+    ("linked-debug", "6000", "10", {"HAKMEM_HARDEN": "2"}),
+]
+
+
+@pytest.mark.parametrize(("mode", "rounds", "forks", "env"), WAYS)
+def test_use(mode: str, rounds: str, forks: str, env: dict[str, str], run_program: Callable[..., Result]) -> None:
+    assert_clean(run_program(PROGRAM, mode, args=[rounds, forks], env=env, timeout=100))
