@@ -26,3 +26,10 @@ WAYS = [
 @pytest.mark.parametrize(("mode", "rounds", "forks", "env"), WAYS)
 def test_use(mode: str, rounds: str, forks: str, env: dict[str, str], run_program: Callable[..., Result]) -> None:
     assert_clean(run_program(PROGRAM, mode, args=[rounds, forks], env=env, timeout=100))
+
+
+@pytest.mark.parametrize("env", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}])
+@pytest.mark.parametrize("mode", ["linked", "linked-debug"])
+def test_threads_outlive_it(mode: str, env: dict[str, str], run_program: Callable[..., Result]) -> None:
+    """With libhakmem.so, which sees threads start; the archive does not."""
+    assert_clean(run_program(PROGRAM.with_name("threads_of_a_use.c"), mode, env=env))
