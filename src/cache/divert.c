@@ -42,7 +42,7 @@ static void arm(struct heap *heap, bool is_armed) {
   if (!is_armed) heap->is_armed = false;
 }
 
-/* The same for who reads the profile's own word from outside. */
+/* The same, and the profile's own word, which is read from outside. */
 static void arm_for_profile(struct heap *heap, bool is_on) {
   if (is_on) store_relaxed(&heap->sampler.is_armed, true);
   keep_store_order();

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("heaps_in_use.c")
 WAYS = [
-    ("linked", "60000", "60", {}),
-    ("static", "60000", "60", {}),
-    ("linked-debug", "20000", "30", {}),
+    ("linked", "20000", "30", {}),
+    ("static", "20000", "30", {}),
+    ("linked-debug", "6000", "20", {}),
     ("linked-debug", "6000", "30", {"HAKMEM_PROFILE": "4K"}),
-    ("linked", "20000", "30", {"HAKMEM_HARDEN": "1"}),
+    ("linked", "6000", "20", {"HAKMEM_HARDEN": "1"}),
     ("linked-debug", "6000", "10", {"HAKMEM_HARDEN": "2"}),
 ]
 
@@ -32,4 +32,5 @@ def test_use(mode: str, rounds: str, forks: str, env: dict[str, str], run_progra
 @pytest.mark.parametrize("mode", ["linked", "linked-debug"])
 def test_threads_outlive_it(mode: str, env: dict[str, str], run_program: Callable[..., Result]) -> None:
     """With libhakmem.so, which sees threads start; the archive does not."""
-    assert_clean(run_program(PROGRAM.with_name("threads_of_a_use.c"), mode, env=env))
+    result = run_program(PROGRAM.with_name("threads_of_a_use.c"), mode, env=env, stats=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
