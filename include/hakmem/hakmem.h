@@ -94,7 +94,8 @@ HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
 /* ---- beyond the standard ------------------------------------------------------------------- */
 
-/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist. */
+/* The usable size that hak_malloc(size) would give (above 64 KiB at least that, with a hard limit or while a heap is in use);
+ * `size` itself when no such block can exist. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* As hak_realloc, and every byte beyond the old *usable* size reads as zero.  To have all growth

@@ -1,4 +1,4 @@
-"""hak_calloc's zeros with a hard limit, which counts as much of a range as was asked for, but lets the program have more."""
+"""hak_calloc's zeros with a hard limit: it counts as much of a range as was asked for, in pages."""
 
 from __future__ import annotations
 

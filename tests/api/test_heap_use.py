@@ -1,4 +1,4 @@
-"""A thread's malloc served from a heap of the program's own, in every way that malloc can be served otherwise."""
+"""A thread's malloc served from a heap of the program's own, whatever it would be served from otherwise."""
 
 from __future__ import annotations
 
