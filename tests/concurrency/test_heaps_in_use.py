@@ -1,4 +1,4 @@
-"""Threads whose malloc gives blocks of the program's heaps, beside forks, destroyed heaps, ends of threads."""
+"""Threads whose malloc gives blocks of the program's heaps, beside forks and ends of threads."""
 
 from __future__ import annotations
 
