@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
-#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
@@ -21,16 +20,19 @@
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
+static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_BYTES; }
+
 /* Zeroed to the end of the block, so that hak_rezalloc finds nothing but zeroes beyond what it was
  * told. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   size_t bytes;
   if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
-  size_t good_bytes = hak_good_size(bytes);
-  char *block = family_calloc(1, good_bytes, site);
-  /* A range may have more with a hard limit, or in the heap that is in use. */
-  if (block && good_bytes > MID_MAX_BYTES)
-    big_clear((uintptr_t)block + good_bytes, family_usable_size(block) - good_bytes);
+  size_t block_bytes = may_exist(bytes) ? heap_block_bytes(bytes, 1) : bytes;
+  char *block = family_calloc(1, block_bytes, site);
+  if (!block || block_bytes <= MID_MAX_BYTES) return block;
+  size_t usable_bytes = family_usable_size(block); /* more, in the heap that is in use */
+  if (usable_bytes > block_bytes)
+    big_clear((uintptr_t)block + block_bytes, usable_bytes - block_bytes);
   return block;
 }
 
@@ -50,10 +52,7 @@ void *hak_aligned_calloc(size_t alignment, size_t count, size_t size) {
 }
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 
-size_t hak_good_size(size_t size) {
-  if (size > REQUEST_MAX_BYTES - GRANULE_BYTES) return size;
-  return size > LARGE_MAX_BYTES ? big_good_bytes(size) : class_bytes(class_of_size(size));
-}
+size_t hak_good_size(size_t size) { return may_exist(size) ? heap_good_bytes(size, 1) : size; }
 
 void *hak_rezalloc(void *block, size_t size) {
   if (!block) return calloc_whole_block(1, size, SITE());
@@ -65,14 +64,7 @@ void *hak_rezalloc(void *block, size_t size) {
   return resized;
 }
 
-void *hak_expand(void *block, size_t size) {
-  if (!block || size > REQUEST_MAX_BYTES) return NULL;
-  size_t usable_bytes = family_usable_size(block);
-  bool fits = size <= usable_bytes;
-  bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
-  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
-  return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
-}
+void *hak_expand(void *block, size_t size) { return family_expand(block, size); }
 
 size_t hak_purge(bool force) {
   if (!library_ready()) return 0;

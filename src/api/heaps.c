@@ -14,7 +14,7 @@
 #include "report/report.h"
 
 COLD static bool fail_heap(const struct hak_heap *heap, const char *verb) {
-  report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0},
+  report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0, false},
                 heap ? "the heap was destroyed" : "no heap");
   errno = EINVAL;
   return false;

@@ -63,6 +63,10 @@ void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const vo
 void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *nothrow);
 void _ZdlPv(void *block);
 void _ZdaPv(void *block);
+void *mallocx(size_t size, int flags);
+void *rallocx(void *block, size_t size, int flags);
+#pragma weak mallocx
+#pragma weak rallocx
 #pragma weak _Znwm
 #pragma weak _Znam
 #pragma weak _ZnwmRKSt9nothrow_t
@@ -81,6 +85,8 @@ static void delete_array(void *block) { _ZdaPv(block); }
 TAKE(malloc, malloc(size))
 TAKE(hak_malloc, hak_malloc(size))
 TAKE(hak_malloc_site, hak_malloc_site(size, 7))
+TAKE(mallocx, mallocx(size, 0))
+TAKE(mallocx_zero_aligned, mallocx(size, 0x40 | 6)) /* MALLOCX_ZERO | MALLOCX_LG_ALIGN(6) */
 TAKE(calloc, calloc(count, size))
 TAKE(hak_calloc, hak_calloc(count, size))
 TAKE(hak_aligned_calloc, hak_aligned_calloc(alignment, count, size))
@@ -125,6 +131,8 @@ static const struct taker {
     {"malloc", take_malloc, free, NOTHING},
     {"hak_malloc", take_hak_malloc, free, NOTHING},
     {"hak_malloc_site", take_hak_malloc_site, free, NOTHING},
+    {"mallocx", take_mallocx, free, NOTHING},
+    {"mallocx, zeroed and aligned", take_mallocx_zero_aligned, free, 1},
     {"calloc", take_calloc, free, 0},
     {"hak_calloc", take_hak_calloc, free, 1},
     {"hak_aligned_calloc", take_hak_aligned_calloc, free, 0},
@@ -210,12 +218,13 @@ static char *resize(char *block, size_t size, unsigned way) {
   return way == 0   ? realloc(block, size)
          : way == 1 ? hak_realloc(block, size)
          : way == 2 ? hak_rezalloc(block, size)
-                    : reallocarray(block, 1, size);
+         : way == 3 ? reallocarray(block, 1, size)
+                    : rallocx(block, size, 12);
 }
 
 /* Of one heap, while another is in use. */
 static void resize_from(hak_heap *heap, hak_heap *in_use, size_t size) {
-  for (unsigned way = 0; way < 4; way++) {
+  for (unsigned way = 0; way < 5; way++) {
     CHECK(use(heap));
     char *block = malloc(size);
     size_t now = size;
