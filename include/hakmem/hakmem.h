@@ -95,8 +95,9 @@ HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
 /* ---- beyond the standard ------------------------------------------------------------------- */
 
-/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist, and where a block may have no more than
- * that: in hardened and in guard mode, and above 64 KiB beside HAKMEM_LIMIT_HARD. */
+/* The usable size that hak_malloc(size) would give (above 64 KiB at least that, while a heap is in use); `size` itself when no such
+ * block can exist, and where a block may have no more than that: in hardened and in guard mode, and above 64 KiB beside
+ * HAKMEM_LIMIT_HARD. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* As hak_realloc, and every byte beyond the old *usable* size reads as zero.  To have all growth
@@ -153,7 +154,8 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
  * A heap of the program's own, as mimalloc's heaps and jemalloc's arenas: its blocks lie in memory that no other heap's do, all of
  * them can be freed at once, it can be given a limit, and the tool tells its figures by its name (`hakmem stat`, `why`,
  * `export`).  Any thread may allocate in it, by the functions here, and any may free its blocks, by `free`; malloc and
- * its relatives never use it.  Blocks of a heap keep to it: `realloc` moves them within it.
+ * its relatives use it on a thread that has said so (hak_heap_use), and never else.  Blocks of a heap keep to it: `realloc` moves
+ * them within it.
  *
  * In hardened mode these blocks end with a trailer, as malloc's do: a write past one is reported when it is freed, resized or
  * asked for its size, and by hak_heap_free_all and hak_heap_destroy.  They have no quarantine: what was freed may be used again
@@ -165,8 +167,9 @@ typedef struct hak_heap hak_heap;
  * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record. */
 HAK_EXPORT hak_heap *hak_heap_new(const char *name);
 
-/* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures.  It is the same as
- * long as the thread lives, and ends with it.  NULL and ENOMEM as above, or when the thread is ending. */
+/* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures; hak_heap_malloc in it
+ * does not ask which heap is in use.  It is the same as long as the thread lives, and ends with it.  NULL and ENOMEM as above, or
+ * when the thread is ending. */
 HAK_EXPORT hak_heap *hak_heap_of_thread(void);
 
 /* The heap that was made by hak_heap_new and that a live block is in; NULL: it is in none of those. */
@@ -205,12 +208,42 @@ struct hak_figures {
 /* Writes as many bytes of them as the caller's struct has (sizeof), so that later versions may add to it. */
 HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes);
 
+/* From now on malloc and its relatives (all of the C library's, operator new, hak_malloc and those beside it) give the calling
+ * thread blocks of this heap: so a plug-in, a request or a tenant is told apart, limited, or freed at once, without a change to its code.
+ * NULL, or the thread's own heap: as before.  As mimalloc's mi_heap_set_default and jemalloc's thread.arena.
+ *
+ * True, and *before, unless `before` is NULL, becomes the heap that was in use until now, NULL for the thread's own; so uses nest:
+ *
+ *   hak_heap *before;
+ *   if (hak_heap_use(tenant, &before)) {
+ *     serve(request);
+ *     hak_heap_use(before, NULL);
+ *   }
+ *
+ * False, and nothing changed: EPERM for another thread's heap; ENOMEM when there is no memory for the thread's own heap, or the
+ * thread is ending.  A heap that was destroyed is reported as a misuse, then EINVAL.
+ *
+ *  - `free` is as ever, of any block by any thread.  `realloc` leaves a block in the heap that it is in, so one from before does not
+ *    move into this one; `realloc(NULL, n)` is malloc.
+ *  - What the heap's limit refuses malloc refuses, with ENOMEM; operator new calls the new handler, and throws.
+ *  - It holds for this thread alone, until it says otherwise or ends, and for that thread in a forked child; a thread that it starts
+ *    begins with its own heap.
+ *  - While another thread uses the heap it cannot be destroyed (EBUSY).  hak_heap_free_all does not end the use.
+ *  - All that is called meanwhile allocates there, the C library too, which keeps some of it for as long as the process
+ *    lives: buffers of streams that are used for the first time, what setenv, setlocale, tzset, atexit and dlopen note; so do
+ *    other libraries (caches, thread_local objects, C++ exceptions that are still on their way).  Let such a thing happen before, or with
+ *    NULL in use, if the heap is to be emptied or destroyed by hak_heap_free_all or hak_heap_destroy: else they free what others still
+ *    use.  What the C library keeps for a thread that is started meanwhile lies elsewhere (with libhakmem.so; with the archive
+ *    it lies there). */
+HAK_EXPORT bool hak_heap_use(hak_heap *heap, hak_heap **before);
+
 /* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
  * number of its blocks, but in hardened mode and beside a heap profile, where each of them is looked at.  The heap may be used
  * again.  False and EINVAL for a thread's heap. */
 HAK_EXPORT bool hak_heap_free_all(hak_heap *heap);
 
-/* The same, and the heap is gone.  NULL is allowed. */
+/* The same, and the heap is gone; if the calling thread used it, malloc gives that the thread's own blocks again.  NULL is allowed.
+ * False and EBUSY, and nothing done, while another thread uses it (hak_heap_use). */
 HAK_EXPORT bool hak_heap_destroy(hak_heap *heap);
 
 /* "major.minor.patch" of the library that is loaded, a constant string. */

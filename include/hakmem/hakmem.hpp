@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers and an owner of a heap (C++11), memory
+ * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers, an owner of a heap and one of its use (C++11), memory
  * resources over hakmem and over a heap (C++17).
  *
  * A program needs none of this: preloading or linking the library replaces `operator new`, and with it what
@@ -15,6 +15,8 @@
  *     hakmem::heap sessions("sessions");
  *     hakmem::heap_resource resource(sessions);
  *     std::pmr::vector<int> theirs(&resource);
+ *
+ *     hakmem::heap_in_use use(sessions);  // to the end of the block: operator new and malloc on this thread
  *
  * Rules that hold for everything here:
  *  - no state, but for heaps: all allocators are equal, all resources are equal, and a block may be freed by any thread and
@@ -146,7 +148,8 @@ class heap {
       detail::fail<std::bad_alloc>();
     }
   }
-  /* Frees all of its blocks, which nobody may use any more: containers in it must be gone. */
+  /* Frees all of its blocks, which nobody may use any more: containers in it must be gone.  No other thread may have it in use:
+   * then it stays as it is. */
   ~heap() { hak_heap_destroy(handle_); }
 
   heap(const heap &) = delete;
@@ -199,6 +202,28 @@ class heap {
 
  private:
   hak_heap *handle_;
+};
+
+/* As long as it lives, `operator new`, malloc and all else that allocates give the calling thread blocks of the heap; then of what was
+ * in use before (hak_heap_use, which says what follows for the heap's end).  It belongs to its scope: ended by the thread that
+ * began it, in the reverse order; so in a coroutine it does not span a suspension.  An exception that leaves the scope lies in the heap, which must
+ * outlive its handler. */
+class heap_in_use {
+ public:
+  explicit heap_in_use(const heap &in) : heap_in_use(in.get()) {}
+  /* NULL: the thread's own heap, inside a scope of another.  Throws std::bad_alloc where hak_heap_use refuses. */
+  explicit heap_in_use(hak_heap *handle) {
+    if (!hak_heap_use(handle, &before_)) {
+      detail::fail<std::bad_alloc>();
+    }
+  }
+  ~heap_in_use() { hak_heap_use(before_, nullptr); }
+
+  heap_in_use(const heap_in_use &) = delete;
+  heap_in_use &operator=(const heap_in_use &) = delete;
+
+ private:
+  hak_heap *before_ = nullptr;
 };
 
 /* ---- std::pmr -------------------------------------------------------------------------------- */

@@ -27,7 +27,13 @@ static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   size_t bytes;
   if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
-  return family_calloc(1, may_exist(bytes) ? heap_block_bytes(bytes, 1) : bytes, site);
+  size_t block_bytes = may_exist(bytes) ? heap_block_bytes(bytes, 1) : bytes;
+  char *block = family_calloc(1, block_bytes, site);
+  if (!block || block_bytes <= MID_MAX_BYTES) return block;
+  size_t usable_bytes = family_usable_size(block); /* more, in the heap that is in use */
+  if (usable_bytes > block_bytes)
+    big_clear((uintptr_t)block + block_bytes, usable_bytes - block_bytes);
+  return block;
 }
 
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }

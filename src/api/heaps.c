@@ -3,21 +3,26 @@
 #include <string.h>
 
 #include "api/malloc_family.h"
+#include "cache/divert.h"
 #include "hakmem/hakmem.h"
 #include "heap/ask.h"
 #include "heap/in_named.h"
 #include "heap/lifecycle.h"
+#include "heap/use.h"
 #include "large/big.h"
 #include "observe/report_heaps.h"
 #include "report/report.h"
 
-/* False, after a word, when it was destroyed. */
-static bool is_heap(const struct hak_heap *heap, const char *verb) {
-  if (LIKELY(heap && !named_is(heap, NAMED_UNUSED))) return true;
+COLD static bool fail_heap(const struct hak_heap *heap, const char *verb) {
   report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0, false},
                 heap ? "the heap was destroyed" : "no heap");
   errno = EINVAL;
   return false;
+}
+
+/* False, after a word, when it was destroyed. */
+static bool is_heap(const struct hak_heap *heap, const char *verb) {
+  return LIKELY(heap && !named_is(heap, NAMED_UNUSED)) || fail_heap(heap, verb);
 }
 
 /* The same of one that the program has made. */
@@ -97,6 +102,7 @@ static bool is_own(const struct hak_heap *heap) {
 static void *allocate(struct hak_heap *heap, const char *verb, struct allocation *allocation) {
   if (UNLIKELY(!is_heap(heap, verb))) return NULL;
   if (LIKELY(!named_is(heap, NAMED_OF_THREAD))) return heap_named_allocate(heap, allocation);
+  allocation->is_own = true;
   if (is_own(heap)) return heap_allocate(allocation);
   errno = EPERM;
   return NULL;
@@ -149,6 +155,36 @@ void *hak_heap_realloc(hak_heap *heap, void *block, size_t size) {
   return move_to(heap, block, &allocation);
 }
 
+/* ---- malloc's own ------------------------------------------------------------------------------------------------- */
+
+static bool fail_with(int error) {
+  errno = error;
+  return false;
+}
+
+bool hak_heap_use(hak_heap *heap, hak_heap **before) {
+  if (heap && !is_heap(heap, "hak_heap_use")) return false;
+  if (heap && named_is(heap, NAMED_OF_THREAD)) {
+    if (!is_own(heap)) return fail_with(EPERM);
+    heap = NULL;
+  }
+  struct heap *own = heap ? heap_of_this_thread() : heap_of_thread;
+  if (!own) return fail_with(ENOMEM);
+  hak_heap *used = own->used;
+  if (!heap_use(own, heap)) return fail_heap(heap, "hak_heap_use");
+  if (before) *before = used;
+  return true;
+}
+
+/* Nobody uses it any more, and nobody will; false when another thread does. */
+static bool end_all_use(struct hak_heap *heap) {
+  struct heap *own = heap_of_thread;
+  bool is_used = own->used == heap;
+  if (!named_close(heap, is_used)) return false;
+  if (is_used) divert_use(own, NULL);
+  return true;
+}
+
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
 bool hak_heap_free_all(hak_heap *heap) {
@@ -162,6 +198,7 @@ bool hak_heap_free_all(hak_heap *heap) {
 bool hak_heap_destroy(hak_heap *heap) {
   if (!heap) return true;
   if (!is_made(heap, "hak_heap_destroy")) return false;
+  if (!end_all_use(heap)) return fail_with(EBUSY);
   while (heap && named_is(heap, NAMED_CUT_OFF)) {
     store_relaxed(&heap->state, NAMED_UNUSED);
     /* acquire: its fields; pairs with next_successor.  It was cut off too, if the child has forked. */

@@ -45,18 +45,30 @@ RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }
 
-NOINLINE static void *malloc_roomy(size_t size, uint32_t site) {
-  struct allocation allocation = {.size = size, .alignment = 1, .site = site, .is_growing = true};
-  return heap_allocate(&allocation);
+/* A block that moves does not go to the heap that is in use: it would end with that. */
+NOINLINE static void *malloc_target(size_t size, uint32_t site, bool is_growing) {
+  struct allocation allocation = {
+      .size = size, .alignment = 1, .site = site, .is_growing = is_growing, .is_own = true};
+  return is_growing || heap_of_thread->used ? heap_allocate(&allocation)
+                                            : family_malloc_site(size, site);
+}
+
+/* *target becomes another where the system has lost it, or NULL. */
+NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t keep_bytes,
+                                 uint32_t site) {
+  void *moved = heap_move_big(target, block, keep_bytes);
+  if (UNLIKELY(!*target)) *target = malloc_target(size, site, false);
+  return moved;
 }
 
 RESIDENT static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
-  void *target = is_growing ? malloc_roomy(size, site) : family_malloc_site(size, site);
+  bool is_other = is_growing || UNLIKELY(heap_of_thread->is_armed);
+  void *target = is_other ? malloc_target(size, site, is_growing) : family_malloc_site(size, site);
   if (UNLIKELY(!target)) return NULL;
-  void *moved =
-      keep_bytes >= MOVE_PAGES_MIN_BYTES ? heap_move_big(&target, block, keep_bytes) : NULL;
-  if (UNLIKELY(!target)) target = family_malloc_site(size, site); /* the system has lost it */
+  void *moved = keep_bytes >= MOVE_PAGES_MIN_BYTES
+                    ? move_pages(&target, block, size, keep_bytes, site)
+                    : NULL;
   if (UNLIKELY(!target)) return NULL;
   if (!moved) moved = memcpy(target, block, keep_bytes);
   heap_free(block);
@@ -70,6 +82,7 @@ NOINLINE static void *realloc_sample(void *block, size_t size, size_t usable_byt
 
 NOINLINE static void *realloc_named(void *block, size_t size, size_t usable_bytes, uint32_t site) {
   bool is_checked = options.harden; /* the size that was asked for is known, and changes */
+  if (is_checked) heap_become_mallocs(block);
   if (is_checked ? size == usable_bytes : heap_shrinks_in_place(size, usable_bytes))
     return sampling_note_kept(block, size);
   bool may_resize = is_checked || (is_range(usable_bytes) && is_range(size));

@@ -8,6 +8,7 @@
 
 #include "api/malloc_family.h"
 #include "heap/ask.h"
+#include "heap/in_named.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
 
@@ -37,13 +38,21 @@ static void clear_growth(void *block, size_t kept_bytes, int flags) {
 void *mallocx(size_t size, int flags);
 EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE()); }
 
+/* In the heap that the block is in, whichever is in use. */
+static void *allocate_beside(const void *block, size_t size, int flags, uint32_t site) {
+  struct allocation allocation = {
+      .size = size, .alignment = alignment_of(flags), .site = site, .is_own = true};
+  struct hak_heap *named = named_of_entry(owner_map_entry((uintptr_t)block));
+  return named ? heap_named_allocate(named, &allocation) : heap_allocate(&allocation);
+}
+
 /* realloc knows no alignment. */
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
                             uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
   if (!is_much_less && (uintptr_t)block % alignment_of(flags) == 0 && family_expand(block, size))
     return block;
-  void *moved = allocate(size, flags & LG_ALIGNMENT_MASK, site);
+  void *moved = allocate_beside(block, size, flags, site);
   if (!moved) return NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
   heap_free(block);
@@ -67,7 +76,8 @@ EXPORT void *rallocx(void *block, size_t size, int flags) {
 size_t xallocx(void *block, size_t size, size_t extra, int flags);
 EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags) {
   size_t usable_bytes = family_usable_size(block), most;
-  if (add_overflows(size, extra, &most) || !family_expand(block, most)) (void)family_expand(block, size);
+  if (add_overflows(size, extra, &most) || !family_expand(block, most))
+    (void)family_expand(block, size);
   clear_growth(block, usable_bytes, flags);
   return family_usable_size(block);
 }

@@ -14,6 +14,7 @@
 
 #include "api/override_threads.h"
 #include "base/atomic.h"
+#include "cache/divert.h"
 #include "heap/lifecycle.h"
 #include "os/os.h"
 #include "reclaim/helper.h"
@@ -24,8 +25,8 @@ typedef int register_function(void (*)(void), void (*)(void), void (*)(void), vo
 
 enum { THREAD_ERROR = 2 }; /* thrd_error */
 
-LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
-                                void *argument) {
+LONG_LIVED static int start_thread(void *thread, const void *attributes, void *(*body)(void *),
+                                   void *argument) {
   static ATOMIC(start_function *) next; /* relaxed: any thread finds the same */
   start_function *start = load_relaxed(&next);
   if (!start) {
@@ -39,6 +40,14 @@ LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*bo
   bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
   return is_again ? start(thread, attributes, body, argument) : error;
 }
+/* The C library keeps what it allocates for a thread longer than that lives, with its stack: it is to lie in no heap of the program's. */
+LONG_LIVED int hak_start_thread(void *thread, const void *attributes, void *(*body)(void *),
+                                void *argument) {
+  struct hak_heap *used = divert_set_aside();
+  int error = start_thread(thread, attributes, body, argument);
+  divert_take_up(used);
+  return error;
+}
 int pthread_create(void *thread, const void *attributes, void *(*body)(void *), void *argument)
     EXPORT_ALIAS_OF(hak_start_thread);
 
@@ -47,7 +56,10 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
   start_c11_function *start;
   heaps_at_fork();
   *(void **)&start = os_next_symbol("thrd_create");
-  return start ? start(thread, body, argument) : THREAD_ERROR;
+  struct hak_heap *used = divert_set_aside();
+  int error = start ? start(thread, body, argument) : THREAD_ERROR;
+  divert_take_up(used);
+  return error;
 }
 
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */

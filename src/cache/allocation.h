@@ -14,6 +14,7 @@ struct allocation {
   size_t alignment; /* a power of two */
   uint32_t site;
   bool is_growing; /* it outgrew its place, and may grow on */
+  bool is_own;     /* of the thread's own heap, whichever is in use */
   bool is_named;   /* of a named heap */
   bool is_zero;    /* out: the block reads as zero already */
   enum maker maker;

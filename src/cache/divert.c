@@ -15,7 +15,7 @@ void divert_tick(void) {
   if (last && load_relaxed(&last->state) == OWNER_RUNNING) heap_divert(heap_of_owner(last));
 }
 
-/* ---- profiles ------------------------------------------------------------------------------------------------ */
+/* ---- all mallocs ---------------------------------------------------------------------------------------------- */
 
 /* A thread whose profile is on looks again after so many bytes. */
 enum { LOOK_BYTES = 512 << 10 };
@@ -33,17 +33,38 @@ static void drop_lots(struct heap *heap) {
 
 /* It says so first, and last that it is not: a forked child may find a thread cut off in between. */
 static void arm(struct heap *heap, bool is_armed) {
-  if (is_armed) store_relaxed(&heap->sampler.is_armed, true);
+  if (is_armed) heap->is_armed = true;
   keep_store_order();
-  drop_lots(heap);
+  if (load_relaxed(&heap->sampler.is_armed)) drop_lots(heap);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
     magazine_arm(&heap->magazines[class], is_armed);
   keep_store_order();
-  if (!is_armed) store_relaxed(&heap->sampler.is_armed, false);
+  if (!is_armed) heap->is_armed = false;
+}
+
+/* The same, and the profile's own word, which is read from outside. */
+static void arm_for_profile(struct heap *heap, bool is_on) {
+  if (is_on) store_relaxed(&heap->sampler.is_armed, true);
+  keep_store_order();
+  arm(heap, is_on || heap->used);
+  keep_store_order();
+  if (!is_on) store_relaxed(&heap->sampler.is_armed, false);
+}
+
+void divert_use(struct heap *heap, struct hak_heap *used) {
+  bool was_used = heap->used;
+  if (used) heap->is_armed = true;
+  keep_store_order();
+  heap->used = used;
+  keep_store_order();
+  if (was_used != (used != NULL)) arm(heap, used || load_relaxed(&heap->sampler.is_armed));
 }
 
 void divert_disarm(struct heap *heap) {
-  if (load_relaxed(&heap->sampler.is_armed)) arm(heap, false);
+  if (heap->is_armed) {
+    heap->used = NULL;
+    arm_for_profile(heap, false);
+  }
   sampler_stop(&heap->sampler);
   heap->sampler.seen_word = 0;
   store_relaxed(&heap->sampler.generation, 0);
@@ -62,7 +83,7 @@ void divert_look(struct heap *heap) {
       sampler_draw(sampler);
     else
       sampler_stop(sampler);
-    arm(heap, is_on);
+    arm_for_profile(heap, is_on);
   } else if (is_on && sampler_follow(sampler)) {
     drop_lots(heap);
   }

@@ -41,7 +41,9 @@ struct heap {
   };
 
   /* Slow paths, in the room before the magazines. */
-  uint32_t exit_round;
+  uint8_t exit_round;
+  /* Magazines of it are: a profile is on, or a named heap in use (cache/divert.h). */
+  bool is_armed;
   ATOMIC(struct class_counters *)
   class_counters; /* CLASS_COUNT of them; NULL until the first is needed */
   struct sampler sampler;
@@ -68,6 +70,7 @@ struct heap {
   taken_in; /* cache/parked.c: by which of a line of forked children it was taken over */
   struct heap *next_parked; /* under the lock of the list of heaps */
   struct hak_heap *named;   /* the record of its name (named/named_heap.h); NULL: it has none */
+  struct hak_heap *used;    /* whose blocks malloc gives this thread (heap/use.h); NULL: its own */
   struct guard_sampler guard_sampler;
 
   struct owner owner;
@@ -110,7 +113,7 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
 }
 
 /* The law of all that a heap keeps in front of its slabs: magazines as magazine.h says, whose capacities add up to what is
- * counted, and a remote-free buffer that holds what it says.  Debug builds check it at each end of a slow path. */
+ * counted, armed only while the heap says so, as it does while it uses another; and a remote-free buffer that holds what it says.  Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }

@@ -8,8 +8,8 @@
  * corrupt, fresh pages stay untouched.  Law: base <= top <= end; an entry is a block of the class that
  * nobody else holds; the word below base can be read; it has passes, or a sample is due, only while it is armed.
  *
- * While a profile is on, base has its highest bit set: the magazine is armed, and looks empty to malloc's fast path, whose
- * calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
+ * While a profile is on, or a named heap in use, base has its highest bit set: the magazine is armed, and looks empty to malloc's
+ * fast path, whose calls then all come to the slow one (cache/divert.h).  Its thread alone arms it, in slow paths. */
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 

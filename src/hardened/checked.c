@@ -1,6 +1,7 @@
 #include "hardened/checked.h"
 
 #include "cache/class_figures.h"
+#include "cache/divert.h"
 #include "cache/quarantine.h"
 #include "config/options.h"
 #include "guard/nothing.h"
@@ -59,8 +60,8 @@ INLINE bool begin_in_slab(uintptr_t block, unsigned class, size_t size, enum mak
   return true;
 }
 
-bool checked_begin(uintptr_t block, unsigned class, size_t size) {
-  return begin_in_slab(block, class, size, MADE_BY_MALLOC, os_is_multi_threaded());
+bool checked_begin(uintptr_t block, unsigned class, size_t size, enum maker maker) {
+  return begin_in_slab(block, class, size, maker, os_is_multi_threaded());
 }
 
 /* What is ready becomes the program's.  0 too when it is another's for a moment. */
@@ -95,7 +96,7 @@ static void *take_of_slab(struct heap *heap, unsigned class, const struct alloca
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker) {
   struct quarantine *quarantine = heap->quarantine;
   if (UNLIKELY(!quarantine || !size || size > SLAB_BLOCK_MAX_BYTES || options.guard)) return NULL;
-  if (UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler)) return NULL;
+  if (heap_may_be_armed(heap)) return NULL;
   bool is_shared = os_is_multi_threaded();
   unsigned class = class_of_size(size + TRAILER_BYTES);
   heap_enter(heap);
@@ -193,7 +194,7 @@ bool checked_resize(uintptr_t block, size_t bytes) {
 
 /* Programs that have operators of their own make blocks by malloc that others' inline code deletes. */
 static bool operators_are_ours(void) {
-  static const char *const operators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
+  static const char operators[][7] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
   for (unsigned index = 0; index < sizeof operators / sizeof operators[0]; index++)
     if (!os_symbol_is_ours(operators[index])) return false;
   return true;
@@ -211,16 +212,20 @@ static bool is_told(enum maker made_by, enum maker freed_as) {
 /* Somebody takes the block for another's. */
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
-  static const char *const names[] = {
+  static const char names[][7] = {
       [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   enum maker made_by = trailer_maker(block, capacity_bytes);
   if (!is_told(made_by, freed_as) || !trailer_read(block, capacity_bytes, &requested_bytes) ||
       !operators_are_ours())
     return;
-  struct block_description description = pointer_describe(block, entry, requested_bytes);
+  struct block_description description = named_describe(block, entry, requested_bytes);
   report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
                 "the block of %zu bytes was made by %s", requested_bytes, names[made_by]);
+}
+
+enum maker checked_maker(uintptr_t block) {
+  return trailer_maker(block, capacity_of(block, owner_map_entry(block)));
 }
 
 void checked_become_mallocs(uintptr_t block) {
@@ -234,7 +239,7 @@ void checked_become_mallocs(uintptr_t block) {
 
 /* What is left to say before a block that was live is gone. */
 INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
-  static const char *const verbs[] = {
+  static const char verbs[][9] = {
       [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
   check_end(block, entry, verb);
   if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
@@ -281,10 +286,11 @@ INLINE bool end_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enum
 }
 
 /* The quarantine knows when it is time to look beside the block. */
-bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb) {
+bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                 const char *verb) {
   if (LIKELY(heap != NULL)) heap_enter(heap);
   if (LIKELY(heap != NULL)) quarantine_of(heap);
-  bool was_live = end_in_slab(heap, block, entry, MADE_BY_MALLOC, verb);
+  bool was_live = end_in_slab(heap, block, entry, maker, verb);
   if (LIKELY(heap != NULL)) heap_leave(heap);
   return was_live;
 }
@@ -328,9 +334,10 @@ void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker
   if (LIKELY(heap != NULL)) heap_leave(heap);
 }
 
-void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb) {
+void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                        const char *verb) {
   if (LIKELY(heap != NULL)) heap_enter(heap);
-  free_range(heap, block, entry, MADE_BY_MALLOC, verb);
+  free_range(heap, block, entry, maker, verb);
   if (LIKELY(heap != NULL)) heap_leave(heap);
 }
 

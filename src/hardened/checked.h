@@ -26,10 +26,11 @@ void *checked_allocate(struct heap *heap, struct allocation *allocation);
 void *checked_malloc_ready(struct heap *heap, size_t size, enum maker maker);
 /* The block of a slab that a named heap has taken: under the heap's latch, so that whoever has it next, a forked child too, finds
  * it wholly live or not at all.  False, and nothing done, when a thread that checks it from beside has it for a moment. */
-bool checked_begin(uintptr_t block, unsigned class, size_t size);
+bool checked_begin(uintptr_t block, unsigned class, size_t size, enum maker maker);
 /* The block of a named heap's slab is freed: nobody else may claim it, it is checked, and reads as zero.  False, after a word, when
  * it is none that lives.  `verb` is what the program tried; `heap`, the thread's, may be NULL. */
-bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb);
+bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                 const char *verb);
 /* The same where nothing may be said, as its heap's latch is held.  False, and nothing done, when there is something to
  * say; true of what does not live. */
 bool checked_end_silently(uintptr_t block, uint32_t entry);
@@ -37,7 +38,8 @@ bool checked_end_silently(uintptr_t block, uint32_t entry);
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
 /* The same of a range that a named heap has let go of: `entry` is the one that it had while it was the heap's, so that what is
  * said of it names that heap.  `verb` as above. */
-void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb);
+void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                        const char *verb);
 /* The same of a block of a slab; false, and nothing done, when it is none by its map entry, or the thread is new. */
 bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker);
 /* Whether a live block begins at an address inside the window (reported when not; `verb` is what the program tried), and
@@ -50,6 +52,8 @@ bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_b
 size_t checked_range_block(size_t granule, bool is_safe);
 /* Changes what was asked for, when the block has room for it; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
+/* What made a live block. */
+enum maker checked_maker(uintptr_t block);
 /* Of a live block that realloc is called with: it is malloc's from now on, after a word if it was not. */
 void checked_become_mallocs(uintptr_t block);
 

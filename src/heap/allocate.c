@@ -4,11 +4,13 @@
 
 #include "cache/caches.h"
 #include "cache/class_figures.h"
+#include "cache/divert.h"
 #include "cache/flush.h"
 #include "cache/guard_sampler.h"
 #include "cache/refill.h"
 #include "config/options.h"
 #include "hardened/checked.h"
+#include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/large.h"
@@ -104,11 +106,18 @@ NOINLINE static void *allocate_sample(struct heap *heap, struct allocation *allo
   return block;
 }
 
+/* While a profile is on, or a named heap in use.  In a lot is nothing of one's own then: magazines must not hand it out. */
+NOINLINE static void *allocate_armed(struct heap *heap, struct allocation *allocation) {
+  struct hak_heap *used = heap->used;
+  if (used && !allocation->is_own) return heap_named_allocate(used, allocation);
+  bool is_sample = used ? sampling_counts_one(heap, allocation) : sampling_counts(heap, allocation);
+  return is_sample ? allocate_sample(heap, allocation) : allocate_plain(heap, allocation);
+}
+
 RESIDENT static void *allocate_from(struct heap *heap, struct allocation *allocation) {
   if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  if (UNLIKELY(heap->sampler.countdown != 0) && sampling_counts(heap, allocation))
-    return allocate_sample(heap, allocation);
-  return allocate_plain(heap, allocation);
+  return UNLIKELY(heap->is_armed) ? allocate_armed(heap, allocation)
+                                  : allocate_plain(heap, allocation);
 }
 
 RESIDENT void *heap_allocate(struct allocation *allocation) {
@@ -148,7 +157,7 @@ RESIDENT static void *malloc_large(size_t size) {
   const struct heap *heap = heap_of_thread;
   uint32_t site = site_of_caller(CALLER_ADDRESS());
   void *block = NULL;
-  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !sampling_wants_all(heap)))
+  if (LIKELY(heap->ranges && size <= LARGE_MAX_BYTES && !heap_may_be_armed(heap)))
     block = (void *)large_take_own(heap->ranges, size, site, heap->owner.tag);
   return LIKELY(block != NULL) ? block : malloc_missed(size, site);
 }

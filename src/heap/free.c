@@ -175,7 +175,7 @@ RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
     return;
   }
   if (UNLIKELY(map_entry_is_named(entry))) {
-    heap_named_free(block, entry);
+    heap_named_free_made(block, entry, maker);
     return;
   }
   bool is_range = (entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT;

@@ -27,12 +27,13 @@ enum outcome { TAKEN, TAKEN_BEYOND, NO_MEMORY, REFUSED }; /* beyond: by more tha
 
 /* What threads check from beside at this moment goes back to its slab, and so will not be offered twice.  More threads at once are
  * no program's. */
-static void *take_checked(struct hak_heap *named, unsigned class, size_t size, bool *went_beyond) {
+static void *take_checked(struct hak_heap *named, unsigned class,
+                          const struct allocation *allocation, bool *went_beyond) {
   enum { REFUSED_MOST = 16 };
   void *refused[REFUSED_MOST], *block = NULL;
   unsigned count = 0;
   while (count < REFUSED_MOST && (block = named_slabs_take(named, class, went_beyond)) &&
-         !checked_begin((uintptr_t)block, class, size)) {
+         !checked_begin((uintptr_t)block, class, allocation->size, allocation->maker)) {
     refused[count++] = block;
     block = NULL;
   }
@@ -40,17 +41,18 @@ static void *take_checked(struct hak_heap *named, unsigned class, size_t size, b
   return block;
 }
 
-static void *take_block(struct hak_heap *named, unsigned class, size_t size, bool *went_beyond) {
-  return UNLIKELY(options.harden) ? take_checked(named, class, size, went_beyond)
+static void *take_block(struct hak_heap *named, unsigned class, const struct allocation *allocation,
+                        bool *went_beyond) {
+  return UNLIKELY(options.harden) ? take_checked(named, class, allocation, went_beyond)
                                   : named_slabs_take(named, class, went_beyond);
 }
 
-static enum outcome take_of_slab(struct hak_heap *named, unsigned class, size_t size,
-                                 void **block) {
+static enum outcome take_of_slab(struct hak_heap *named, unsigned class,
+                                 const struct allocation *allocation, void **block) {
   bool went_beyond = false;
   named_enter(named);
   bool is_allowed = named_allows(named, class_bytes(class));
-  *block = is_allowed ? take_block(named, class, size, &went_beyond) : NULL;
+  *block = is_allowed ? take_block(named, class, allocation, &went_beyond) : NULL;
   if (LIKELY(*block)) named_note_taken(named);
   named_leave(named);
   if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
@@ -64,17 +66,17 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
 }
 
 /* It is nobody's; its entry was that of the heap that it has been in, if any. */
-static void free_range(uintptr_t block, uint32_t entry, const char *verb) {
+static void free_range(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) {
-    checked_free_range(heap, block, entry, verb);
+    checked_free_range(heap, block, entry, maker, verb);
     return;
   }
   sampling_note_freed_range(block);
   large_give(block, heap_counters(heap));
 }
 
-static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
+static enum outcome add_range(struct hak_heap *named, uintptr_t range, enum maker maker) {
   uint64_t bytes = size_of_granules(range_info(granule_of(range))->granules);
   named_enter(named);
   bool is_allowed = named_allows(named, bytes);
@@ -83,7 +85,7 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
   named_leave(named);
   if (is_added) return TAKEN_BEYOND;
   if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
-  free_range(range, MAP_ENTRY_BIG_LIVE, "free");
+  free_range(range, MAP_ENTRY_BIG_LIVE, maker, "free");
   return REFUSED;
 }
 
@@ -106,7 +108,7 @@ static enum outcome take_range(struct hak_heap *named, struct allocation *alloca
   if (!is_allowed_at_all(named, allocation->size)) return REFUSED;
   uintptr_t range = make_range(allocation);
   if (!range) return NO_MEMORY;
-  enum outcome outcome = add_range(named, range);
+  enum outcome outcome = add_range(named, range, allocation->maker);
   if (outcome == TAKEN_BEYOND) *block = (void *)range; /* NOLINT(performance-no-int-to-ptr) */
   return outcome;
 }
@@ -116,7 +118,7 @@ static enum outcome take(struct hak_heap *named, struct allocation *allocation, 
   unsigned class = UNLIKELY(options.harden) ? checked_class_of(size, alignment)
                                             : named_class_of(size, alignment);
   allocation->is_zero = false;
-  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, size, block)
+  return class < SLAB_CLASS_COUNT ? take_of_slab(named, class, allocation, block)
                                   : take_range(named, allocation, block);
 }
 
@@ -158,7 +160,7 @@ static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
 static void *allocate_counted(struct hak_heap *named, struct heap *heap,
                               struct allocation *allocation) {
   if (sampler_is_wanted(&heap->sampler)) sampling_look(heap);
-  bool is_sample = sampling_counts_named(heap, allocation);
+  bool is_sample = sampling_counts_one(heap, allocation);
   int coins = is_sample ? sampling_throw_coins(heap) : 0;
   void *block = allocate(named, heap, allocation);
   if (is_sample && block) sampling_note(heap, allocation, block, coins);
@@ -204,27 +206,32 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
-NOINLINE static bool end_checked(void *block, uint32_t entry) {
-  return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, "free");
+NOINLINE static bool end_checked(void *block, uint32_t entry, enum maker maker) {
+  return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
 }
 
 /* The profile forgets it; in hardened mode it has done so. */
-static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
+INLINE bool free_one(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
   if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
     if (UNLIKELY(options.harden)) {
-      if (!end_checked(block, entry)) return false;
+      if (!end_checked(block, entry, maker)) return false;
     } else if (UNLIKELY(load_relaxed(&profile_state.live_samples))) {
       recording_remove((uintptr_t)block, block);
     }
     return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
   }
   bool is_live = named_ranges_remove(named, (uintptr_t)block);
-  if (is_live) free_range((uintptr_t)block, entry, "free");
+  if (is_live) free_range((uintptr_t)block, entry, maker, "free");
   return is_live;
 }
 
 void heap_named_free(void *block, uint32_t entry) {
-  if (free_one(named_of_entry(entry), block, entry)) reclaim_when_due(heap_of_thread);
+  if (free_one(named_of_entry(entry), block, entry, MADE_BY_MALLOC))
+    reclaim_when_due(heap_of_thread);
+}
+
+void heap_named_free_made(void *block, uint32_t entry, enum maker maker) {
+  if (free_one(named_of_entry(entry), block, entry, maker)) reclaim_when_due(heap_of_thread);
 }
 
 static uintptr_t remove_any_range(struct hak_heap *named) {
@@ -250,6 +257,11 @@ static uintptr_t give_slabs(struct hak_heap *named) {
   return refused;
 }
 
+/* Whatever made it. */
+static void end_written(struct heap *heap, uintptr_t block, const char *verb) {
+  checked_end(heap, block, owner_map_entry(block), checked_maker(block), verb);
+}
+
 /* What was written past is told of without the latch, with the call stack: who finds that may wait for another thread. */
 static void free_slabs(struct hak_heap *named, const char *verb) {
   struct heap *heap = UNLIKELY(options.harden) ? heap_of_this_thread() : NULL;
@@ -258,14 +270,15 @@ static void free_slabs(struct hak_heap *named, const char *verb) {
     if (heap) heap_enter(heap);
     written = give_slabs(named);
     if (heap) heap_leave(heap);
-    if (UNLIKELY(written)) checked_end(heap, written, owner_map_entry(written), verb);
+    if (UNLIKELY(written)) end_written(heap, written, verb);
   } while (UNLIKELY(written));
 }
 
 void heap_named_free_all(struct hak_heap *named, const char *verb) {
   free_slabs(named, verb);
   for (uintptr_t block; (block = remove_any_range(named));)
-    free_range(block, named_range_entry(named), verb);
+    free_range(block, named_range_entry(named),
+               UNLIKELY(options.harden) ? checked_maker(block) : MADE_BY_MALLOC, verb);
   purge_want();
   reclaim_when_due(heap_of_thread);
 }

@@ -11,8 +11,9 @@ void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation)
 /* A larger or smaller block of the same heap with the content of this one, which is freed; NULL as above, and it is not. */
 void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site);
 
-/* Frees a block whose live entry in the owner map says that it is a named heap's. */
+/* Frees a block whose live entry in the owner map says that it is a named heap's; as what was made by malloc, or by `maker`. */
 void heap_named_free(void *block, uint32_t entry);
+void heap_named_free_made(void *block, uint32_t entry, enum maker maker);
 
 /* Frees all blocks of the heap; `verb` is what the program calls. */
 void heap_named_free_all(struct hak_heap *named, const char *verb);

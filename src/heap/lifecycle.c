@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "hardened/checked.h"
+#include "heap/use.h"
 #include "large/range_magazine.h"
 #include "map/huge.h"
 #include "map/metadata.h"
@@ -141,6 +142,7 @@ RESIDENT static void end_of_thread(void *argument) {
   heap_of_thread = (struct heap *)(uintptr_t)&ended_heap;
   store_relaxed(&heap->owner.thread_id, 0);
   forget_name(heap);
+  heap_end_use(heap);
   caches_park(heap);
   helper_note_thread_end();
 }
@@ -177,7 +179,7 @@ static void after_fork_in_child(void) {
   slab_pool_after_fork();
   sampled_slabs_after_fork();
   range_magazines_after_fork();
-  named_after_fork();
+  named_after_fork(heap_of_thread->used);
   reclaim_after_fork();
   starter_after_fork();
   helper_after_fork(heap_is_real(heap_of_thread));

@@ -129,7 +129,7 @@ bool sampling_counts(struct heap *heap, const struct allocation *allocation) {
   return false;
 }
 
-bool sampling_counts_named(struct heap *heap, const struct allocation *allocation) {
+bool sampling_counts_one(struct heap *heap, const struct allocation *allocation) {
   if (UNLIKELY(heap->sampler.countdown != 0) && !heap->sampler.unlooked) sampling_look(heap);
   if (LIKELY(!heap->sampler.countdown)) return false;
   class_figures_need(heap);

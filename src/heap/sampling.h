@@ -13,7 +13,7 @@
 #include "cache/allocation.h"
 #include "cache/class_figures.h"
 
-/* Whether requests of this heap are to come to heap_allocate, whatever there is in caches. */
+/* Whether a profile counts this heap's requests, or may want to. */
 INLINE bool sampling_wants_all(const struct heap *heap) {
   return UNLIKELY(heap->sampler.countdown != 0) || sampler_is_wanted(&heap->sampler);
 }
@@ -29,8 +29,8 @@ void sampling_purge(struct heap *heap);
 
 /* Counts a request; true when its block is to be a sample. */
 bool sampling_counts(struct heap *heap, const struct allocation *allocation);
-/* The same of a named heap's, which no magazine serves. */
-bool sampling_counts_named(struct heap *heap, const struct allocation *allocation);
+/* The same where there are no lots: of a named heap's, which no magazine serves, or while one is in use. */
+bool sampling_counts_one(struct heap *heap, const struct allocation *allocation);
 /* First of all: whether the sample is to be kept (samples_throw_coins in profile/samples.h).  One that is not counts for its site,
  * and its block is as any other. */
 int sampling_throw_coins(struct heap *heap);

@@ -96,6 +96,7 @@ LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name)
   forget_figures(heap);
   named_set_name(heap, name);
   heap->stands_for = NULL;
+  store_relaxed(&heap->users, 0);
   store_relaxed(&heap->thread_heap, NULL);
   store_relaxed(&heap->owner.state, OWNER_RUNNING);
   store_release(&heap->state, state); /* the fields; pairs with named_is */
@@ -110,6 +111,27 @@ LONG_LIVED void named_drop(struct hak_heap *heap) {
   lock_give(&heaps_lock);
 }
 
+/* ---- users -------------------------------------------------------------------------------------------------------- */
+
+bool named_join(struct hak_heap *heap) {
+  uint32_t users = load_relaxed(&heap->users);
+  do {
+    if (users == NAMED_CLOSED) return false;
+    /* acq_rel: orders nothing; either this thread is counted, or the heap is closed. */
+  } while (!cas_weak_acq_rel(&heap->users, &users, users + 1));
+  return true;
+}
+
+void named_part(struct hak_heap *heap) {
+  /* seq: release is enough: all that the thread did in the heap; pairs with named_close. */
+  fetch_sub_seq(&heap->users, 1);
+}
+
+bool named_close(struct hak_heap *heap, uint32_t users) {
+  /* acquire: what its users did; pairs with named_part. */
+  return cas_strong_acq_rel(&heap->users, &users, NAMED_CLOSED);
+}
+
 /* ---- the latch ---------------------------------------------------------------------------------------------------- */
 
 LONG_LIVED void named_collect(struct hak_heap *heap) { owner_collect_all(&heap->owner); }
@@ -122,9 +144,16 @@ LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
 
+/* Other threads' uses did not come along.  What is not written is not copied. */
+static void count_users_anew(struct hak_heap *heap, uint32_t users) {
+  uint32_t before = load_relaxed(&heap->users);
+  if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
+}
+
 /* What a thread was changing that did not come along stays as it is: its blocks live, and can be freed one by one. */
-void named_after_fork(void) {
+void named_after_fork(const struct hak_heap *used) {
   for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+    count_users_anew(heap, heap == used);
     if (!word_reset_in_child(&heap->owner.latch)) continue;
     store_relaxed(&heap->owner.state, OWNER_LOST);
     if (named_is(heap, NAMED_IN_USE)) store_relaxed(&heap->state, NAMED_CUT_OFF);

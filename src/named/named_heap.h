@@ -24,6 +24,9 @@ enum named_state {
 
 enum { HEAP_NAME_BYTES = 32 };
 
+/* It has no users and gets none any more. */
+#define NAMED_CLOSED UINT32_MAX
+
 struct heap; /* cache/heap.h */
 
 struct hak_heap {
@@ -45,6 +48,7 @@ struct hak_heap {
   ATOMIC(uint64_t) refusals;    /* requests that the limit has refused; without the latch */
 
   ATOMIC(uint32_t) state; /* enum named_state */
+  ATOMIC(uint32_t) users; /* threads whose malloc gives its blocks; NAMED_CLOSED */
   ATOMIC(uint64_t) tag;   /* the program's */
   char name[HEAP_NAME_BYTES];
   ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
@@ -121,7 +125,14 @@ INLINE void named_note_taken(struct hak_heap *heap) {
   named_note_grown(heap);
 }
 
-/* In a forked child, while it has one thread. */
-void named_after_fork(void);
+/* A thread's malloc gives the heap's blocks from now on (heap/use.h); false when it is closed. */
+bool named_join(struct hak_heap *heap);
+/* No more. */
+void named_part(struct hak_heap *heap);
+/* Closes a heap that has so many users, who are not counted any more; false, and nothing done, when it has others. */
+bool named_close(struct hak_heap *heap, uint32_t users);
+
+/* In a forked child, while it has one thread, whose malloc gives blocks of `used`, or NULL. */
+void named_after_fork(const struct hak_heap *used);
 
 #endif

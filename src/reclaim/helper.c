@@ -120,12 +120,20 @@ static bool is_still_leaving(void) {
   return false;
 }
 
+/* It may outlive each heap of the program: what the C library keeps for it is to lie in none. */
+static bool start_thread(void) {
+  struct hak_heap *used = divert_set_aside();
+  bool is_started = os_thread_start(helper_body, NULL);
+  divert_take_up(used);
+  return is_started;
+}
+
 NOINLINE static void start(void) {
   uint32_t none = HELPER_NONE;
   if (is_over() || is_still_leaving()) return;
   /* acq_rel: orders nothing; one thread starts it. */
   if (!cas_strong_acq_rel(&helper_state, &none, HELPER_RUNNING)) return;
-  if (os_thread_start(helper_body, NULL)) return;
+  if (start_thread()) return;
   store_relaxed(&helper_state, HELPER_REFUSED);
   if (options.helper_thread != HELPER_ALWAYS) return;
   if (os_is_confined()) return; /* it could not be had, and a write may be fatal */

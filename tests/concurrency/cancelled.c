@@ -208,6 +208,7 @@ ASKER(hak_heap_set_name, hak_heap_set_name(heap, "named"))
 ASKER(hak_heap_set_tag, hak_heap_set_tag(heap, i))
 ASKER(hak_heap_figures, hak_heap_figures(heap, &figures, sizeof figures))
 ASKER(hak_set_limit, hak_set_limit(heap, i))
+ASKER(hak_heap_use, (hak_heap_use(i % 2 ? NULL : heap, NULL), free(malloc(size_of(i)))))
 ASKER(hak_heap_new, hak_heap_destroy(hak_heap_new(NULL)))
 ASKER(hak_heap_destroy, hak_heap_destroy(hak_heap_new("gone")))
 ASKER(hak_heap_free_all, (hak_heap_malloc(heap, size_of(i)), hak_heap_free_all(heap)))
@@ -350,6 +351,7 @@ static const struct entry {
     ENTRY(hak_heap_set_tag),
     ENTRY(hak_heap_figures),
     ENTRY(hak_set_limit),
+    ENTRY(hak_heap_use),
     ENTRY(hak_heap_free_all),
     ENTRY(hak_heap_destroy),
     ENTRY(_Znwm),

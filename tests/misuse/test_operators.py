@@ -67,6 +67,25 @@ def test_the_right_way_is_silent(run_program: Run) -> None:
             assert (result.returncode, result.stderr) == (0, ""), (maker, freer, size)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_in_a_heap_in_use(size: str, run_program: Run) -> None:
+    """What made a block of a heap is noted as of any other."""
+    for made_by, maker, freed_as, freer in WRONG:
+        if maker != MAKERS[made_by][0] or freer != FREERS[freed_as][0]:
+            continue
+        result = run_pair(run_program, "preload", maker, freer, size, "tenant")
+        line = (
+            rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
+            rf"by {re.escape(made_by)} \((?:tiny|mid|big) class \d+.*\)"
+        )
+        assert result.returncode == -signal.SIGABRT, (maker, freer, size, result)
+        assert re.fullmatch(line, result.stderr.splitlines()[0]), (maker, freer, result.stderr)
+    for kind, makers in MAKERS.items():
+        maker, freer = makers[-1], FREERS[kind][-1]
+        result = run_pair(run_program, "preload", maker, freer, size, "tenant")
+        assert (result.returncode, result.stderr) == (0, ""), (maker, freer, size)
+
+
 def test_warned_of_once_and_freed_all_the_same(run_program: Run) -> None:
     for _, maker, _, freer in WRONG:
         result = run_pair(run_program, "static", maker, freer, "5000", HAKMEM_ON_MISUSE="warn")

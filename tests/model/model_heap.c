@@ -73,7 +73,7 @@ static void begin(void) {
   used[thread] = heap;
   blocks[2 + thread] = pop_block(heap, CLASS_32K);
   MODEL_REQUIRE(blocks[2 + thread]);
-  heap->exit_round = thread; /* a write: two threads with one heap would race here */
+  heap->exit_round = (uint8_t)thread; /* a write: two threads with one heap would race here */
 }
 
 static void only_begin(void) { used[model_self()] = heap_borrow(); }

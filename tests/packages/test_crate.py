@@ -26,6 +26,7 @@ TYPES = {
     "*mut c_char": "char *",
     "*const c_char": "const char *",
     "*mut hak_heap": "hak_heap *",
+    "*mut *mut hak_heap": "hak_heap **",
     "*mut hak_figures": "struct hak_figures *",
     "usize": "size_t",
     "u64": "uint64_t",

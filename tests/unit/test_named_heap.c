@@ -167,7 +167,7 @@ static int cut_off(const void *unused) {
   void *block = take(heap, 64), *range = take(heap, 200000), *last = take(heap, 200000);
   hak_heap_set_tag(heap, 5);
   store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
-  named_after_fork();
+  named_after_fork(NULL);
   REQUIRE(named_is(heap, NAMED_CUT_OFF));
   void *other = hak_heap_malloc(heap, 64), *large = hak_heap_malloc(heap, 200000);
   REQUIRE(other && large && hak_heap_of(other) == heap && hak_heap_of(block) == heap);

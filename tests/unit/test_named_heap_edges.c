@@ -79,7 +79,7 @@ static int refused_once(const void *unused) {
 
 static void cut_off(struct hak_heap *heap) {
   store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
-  named_after_fork();
+  named_after_fork(NULL);
   REQUIRE(named_is(heap, NAMED_CUT_OFF));
 }
 

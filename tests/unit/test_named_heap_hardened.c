@@ -188,7 +188,7 @@ static int left_by_a_fork(const void *unused) {
   for (unsigned index = 0; index < 4; index++) blocks[index] = memset(take(heap, SIZE), 'A', SIZE);
   free_halfway(blocks[0], false);
   free_halfway(blocks[2], true);
-  named_after_fork();
+  named_after_fork(NULL);
   REQUIRE(named_is(heap, NAMED_IN_USE) && hak_heap_free_all(heap) && live_blocks(heap) == 0);
   for (unsigned index = 0; index < MANY; index++) take(heap, SIZE);
   REQUIRE(hak_heap_destroy(heap));
@@ -202,7 +202,7 @@ static int cut_off(const void *unused) {
   hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *other = take(heap, SIZE);
   store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
-  named_after_fork();
+  named_after_fork(NULL);
   REQUIRE(named_is(heap, NAMED_CUT_OFF));
   hak_free(block);
   hak_free(take(heap, SIZE));

@@ -144,6 +144,9 @@ extern "C" {
     ) -> *mut c_void;
     /// As `hak_realloc`, and the block is this heap's afterwards, wherever it was before.
     pub fn hak_heap_realloc(heap: *mut hak_heap, block: *mut c_void, size: usize) -> *mut c_void;
+    /// From now on `hak_malloc` and its relatives give the calling thread blocks of this heap; null: of its own. `*before`
+    /// (which may be null) becomes the heap that was in use until now. False when it is refused.
+    pub fn hak_heap_use(heap: *mut hak_heap, before: *mut *mut hak_heap) -> bool;
     /// What the tool shows it as.
     pub fn hak_heap_set_name(heap: *mut hak_heap, name: *const c_char);
     /// A number of the program's own.
@@ -154,7 +157,7 @@ extern "C" {
     pub fn hak_heap_figures(heap: *mut hak_heap, figures: *mut hak_figures, figures_bytes: usize);
     /// Frees all blocks of the heap, which nobody may use any more. False for a thread's heap.
     pub fn hak_heap_free_all(heap: *mut hak_heap) -> bool;
-    /// The same, and the heap is gone; null is allowed.
+    /// The same, and the heap is gone; null is allowed. False while another thread uses it.
     pub fn hak_heap_destroy(heap: *mut hak_heap) -> bool;
     /// "major.minor.patch", a constant.
     pub fn hak_version() -> *const c_char;

@@ -1,14 +1,17 @@
 //! Heaps of the program's own.
 use std::alloc::Layout;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use hakmem_sys as ffi;
 
 /// A heap whose blocks lie in memory of their own: all of them can be freed at once, it can have a limit, and the tool tells
-/// its figures by its name (`hakmem stat`, `why`, `export`). The global allocator never uses it.
+/// its figures by its name (`hakmem stat`, `why`, `export`). The global allocator uses it only where it is told to
+/// ([`Heap::in_use`]).
 ///
-/// Any thread may allocate in it and free its blocks. When it is dropped, all of its blocks are freed.
+/// Any thread may allocate in it and free its blocks. When it is dropped, all of its blocks are freed; while another thread
+/// has it in use it stays as it is.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -31,7 +34,7 @@ unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}
 
-/// There was no memory for the heap's record.
+/// There was no memory for the heap's record, or for the thread's own heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapRefused;
 
@@ -140,6 +143,41 @@ impl Heap {
         }
     }
 
+    /// As long as the result lives, hakmem as the global allocator gives the calling thread blocks of this heap; then of what
+    /// was in use before. So the memory of a request, a tenant or a plug-in is told apart and limited without a change to its
+    /// code.
+    ///
+    /// ```
+    /// #[global_allocator]
+    /// static ALLOCATOR: hakmem::Hakmem = hakmem::Hakmem;
+    ///
+    /// let tenant = hakmem::Heap::new("tenant")?;
+    /// let answer = {
+    ///     // SAFETY: what is allocated meanwhile is gone before the heap is.
+    ///     let _use = unsafe { tenant.in_use() }?;
+    ///     vec![0u8; 1000]
+    /// };
+    /// assert!(tenant.figures().live_bytes >= 1000);
+    /// drop(answer);
+    /// # Ok::<(), hakmem::HeapRefused>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// Nothing that is allocated meanwhile is used any more when the heap is dropped or emptied: also not what libraries keep
+    /// (buffers of standard output, thread-local values, a panic on its way). Several such results of one thread are dropped
+    /// in the reverse order.
+    pub unsafe fn in_use(&self) -> Result<HeapInUse<'_>, HeapRefused> {
+        let mut before = std::ptr::null_mut();
+        if !ffi::hak_heap_use(self.handle.as_ptr(), &mut before) {
+            return Err(HeapRefused);
+        }
+        Ok(HeapInUse {
+            before,
+            heap: PhantomData,
+        })
+    }
+
     /// Frees all of its blocks; the heap may be used again.
     ///
     /// # Safety
@@ -175,6 +213,26 @@ impl Heap {
     /// For the functions of `hakmem-sys`; still owned.
     pub fn as_ptr(&self) -> *mut ffi::hak_heap {
         self.handle.as_ptr()
+    }
+}
+
+/// A heap is in use on this thread ([`Heap::in_use`]) as long as this lives.
+#[must_use = "the heap is in use as long as this lives"]
+pub struct HeapInUse<'heap> {
+    before: *mut ffi::hak_heap,
+    heap: PhantomData<&'heap Heap>,
+}
+
+impl Drop for HeapInUse<'_> {
+    fn drop(&mut self) {
+        // SAFETY: what was in use before is there, as whoever began that has not ended it.
+        unsafe { ffi::hak_heap_use(self.before, std::ptr::null_mut()) };
+    }
+}
+
+impl fmt::Debug for HeapInUse<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeapInUse")
     }
 }
 

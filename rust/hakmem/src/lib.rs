@@ -34,7 +34,7 @@ mod heap;
 mod stats;
 
 pub use allocator::Hakmem;
-pub use heap::{name_heap_of_thread, Heap, HeapFigures, HeapRefused};
+pub use heap::{name_heap_of_thread, Heap, HeapFigures, HeapInUse, HeapRefused};
 pub use stats::{stats, stats_json, Class, Counters, Memory, Stats, Totals};
 
 use std::ffi::CStr;

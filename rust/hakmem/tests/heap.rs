@@ -115,3 +115,31 @@ fn the_report_has_them() {
         .collect();
     assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
 }
+
+fn heap_of<T>(value: &T) -> *mut hakmem_sys::hak_heap {
+    let pointer: *const T = value;
+    // SAFETY: any pointer will do.
+    unsafe { hakmem_sys::hak_heap_of(pointer.cast()) }
+}
+
+#[test]
+fn in_use_the_global_allocator_gives_its_blocks() {
+    let first = Heap::new("first").unwrap();
+    let second = Heap::new("second").unwrap();
+    let mut grown = vec![1u8; 100];
+    {
+        // SAFETY: all that is allocated here is dropped before its heap.
+        let _outer = unsafe { first.in_use() }.unwrap();
+        assert_eq!(heap_of(Box::new(1).as_ref()), first.as_ptr());
+        {
+            // SAFETY: as above.
+            let _inner = unsafe { second.in_use() }.unwrap();
+            assert_eq!(heap_of(Box::new(1).as_ref()), second.as_ptr());
+            grown.resize(100_000, 2);
+            assert!(heap_of(&grown[0]).is_null());
+        }
+        assert_eq!(heap_of(Box::new([0u8; 5000]).as_ref()), first.as_ptr());
+    }
+    assert!(heap_of(Box::new(1).as_ref()).is_null());
+    assert_eq!(second.figures().live_blocks, 0);
+}

@@ -1,11 +1,17 @@
-/* pairs MAKER FREER SIZE: makes a block in one way and frees it in another. */
+/* pairs MAKER FREER SIZE [heap]: makes a block in one way and frees it in another; while a heap is in use. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <new>
 
+#include "hakmem/hakmem.h"
 #include "misuse/hide.h"
+
+/* Weak: preloaded, the library is not there when the program is linked. */
+#pragma weak hak_heap_new
+#pragma weak hak_heap_use
+#pragma weak hak_heap_of
 
 namespace {
 
@@ -46,8 +52,12 @@ void release(const char *freer, void *block, size_t size) {
 
 }  // namespace
 
-int main(int, char **words) {
+int main(int count, char **words) {
   size_t size = strtoul(words[3], nullptr, 10);
-  release(words[2], hide(make(words[1], size)), size);
+  hak_heap *heap = count > 4 ? hak_heap_new(words[4]) : nullptr;
+  if (heap != nullptr && !hak_heap_use(heap, nullptr)) return 1;
+  void *block = hide(make(words[1], size));
+  if (heap != nullptr && hak_heap_of(block) != heap) return 1;
+  release(words[2], block, size);
   return 0;
 }

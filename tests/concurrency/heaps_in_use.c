@@ -1,0 +1,179 @@
+/* Threads use heaps that they share and heaps of their own, for malloc and all else that allocates, pass blocks on, resize and free what
+ * others have allocated; end in the middle of a use; and one tries to destroy what others use.  Each block is in the heap that was in
+ * use where it was asked for, and the figures come out even. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "api/random.h"
+#include "api/stamp.h"
+#include "concurrency/threads.h"
+#include "hakmem/hakmem.h"
+
+enum { THREADS = 4, HEAPS = 3, PLACES = 256, OWN_BLOCKS = 40, CHILD_LIMIT_S = 30 };
+
+struct place {
+  pthread_mutex_t mutex;
+  char *block;
+  size_t size;
+  uint64_t seed;
+  hak_heap *heap; /* NULL: a thread's */
+};
+
+static struct place places[PLACES];
+static hak_heap *heaps[HEAPS];
+static size_t rounds, forks;
+
+static size_t draw_size(uint64_t *random) {
+  static const size_t most[] = {64, 64, 1024, 1024, 1024, 5000, 40000, 300000};
+  return 1 + random_below(random, most[random_below(random, COUNT_OF(most))]);
+}
+
+static void check(const struct place *place) {
+  CHECK_MSG(stamp_holds(place->block, place->size, place->seed), "a block of %zu bytes",
+            place->size);
+  CHECK(hak_heap_of(place->block) == place->heap);
+}
+
+static char *take(size_t size, unsigned way) {
+  return way == 0 ? malloc(size) : way == 1 ? calloc(1, size) : hak_aligned_alloc(32, size);
+}
+
+/* By a thread that uses `heap`. */
+static void visit(struct place *place, hak_heap *heap, uint64_t *random) {
+  CHECK(pthread_mutex_lock(&place->mutex) == 0);
+  if (!place->block) {
+    place->heap = heap;
+    place->size = draw_size(random);
+    place->seed = random_next(random);
+    place->block = take(place->size, (unsigned)random_below(random, 3));
+    CHECK(place->block != NULL);
+    stamp_write(place->block, place->size, place->seed);
+  } else if (random_below(random, 3) == 0) {
+    check(place);
+    size_t size = draw_size(random), kept = size < place->size ? size : place->size;
+    place->block = realloc(place->block, size);
+    CHECK(place->block != NULL && stamp_holds(place->block, kept, place->seed));
+    place->size = size;
+    stamp_write(place->block, size, place->seed);
+    check(place);
+  } else {
+    check(place);
+    free(place->block);
+    place->block = NULL;
+  }
+  CHECK(pthread_mutex_unlock(&place->mutex) == 0);
+}
+
+static void use_an_own_heap(uint64_t *random) {
+  hak_heap *heap = hak_heap_new("own"), *before;
+  CHECK(heap != NULL && hak_heap_use(heap, &before));
+  for (size_t i = 0; i < OWN_BLOCKS; i++) {
+    char *volatile block = malloc(draw_size(random));
+    CHECK(block != NULL && hak_heap_of(block) == heap);
+    if (i % 4 == 0) free(block);
+  }
+  if (random_below(random, 2)) CHECK(hak_heap_use(before, NULL));
+  CHECK(hak_heap_destroy(heap) && hak_heap_use(before, NULL));
+}
+
+/* Somebody uses it, for as long as there are threads. */
+static void fail_to_destroy(hak_heap *heap) {
+  errno = 0;
+  CHECK(!hak_heap_destroy(heap) && errno == EBUSY);
+}
+
+static void *live(void *number) {
+  uint64_t random = random_seed((uint64_t)(size_t)number);
+  hak_heap *heap = NULL;
+  for (size_t round = 0; round < rounds; round++) {
+    if (round % 8 == 0) {
+      size_t which = random_below(&random, HEAPS + 1);
+      heap = which < HEAPS ? heaps[which] : NULL;
+      CHECK(hak_heap_use(heap, NULL));
+    }
+    visit(&places[random_below(&random, PLACES)], heap, &random);
+    if (round % 500 == 0) use_an_own_heap(&random);
+    if (round % 100 == 0) fail_to_destroy(heaps[0]);
+  }
+  return NULL; /* the use ends with the thread */
+}
+
+/* In a child: it goes on with what its thread used, alone. */
+static void live_in_child(hak_heap *used) {
+  uint64_t random = random_seed(99);
+  hak_heap *before;
+  alarm(CHILD_LIMIT_S);
+  for (size_t i = 0; i < 200; i++) {
+    char *volatile block = malloc(draw_size(&random));
+    CHECK(block != NULL && hak_heap_of(block) == used);
+    if (i % 3) free(block);
+  }
+  for (size_t i = 0; i < HEAPS; i++)
+    if (heaps[i] != used) CHECK(hak_heap_destroy(heaps[i]));
+  CHECK(hak_heap_use(used, &before) && before == used);
+  if (used) CHECK(hak_heap_destroy(used));
+  CHECK(hak_heap_use(NULL, &before) && before == NULL);
+  char *volatile block = malloc(100);
+  CHECK(block != NULL && hak_heap_of(block) == NULL);
+  _exit(0);
+}
+
+static void fork_often(void) {
+  for (size_t i = 0; i < forks; i++) {
+    hak_heap *used = i % (HEAPS + 1) < HEAPS ? heaps[i % (HEAPS + 1)] : NULL;
+    CHECK(hak_heap_use(used, NULL));
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) live_in_child(used);
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_MSG(status == 0, "the child ended with status %#x", (unsigned)status);
+  }
+  CHECK(hak_heap_use(NULL, NULL));
+}
+
+static void *keep_in_use(void *descriptors) {
+  char byte = 0;
+  CHECK(hak_heap_use(heaps[0], NULL));
+  CHECK(write(((int *)descriptors)[1], &byte, 1) == 1);
+  CHECK(read(((int *)descriptors)[2], &byte, 1) == 1);
+  return NULL;
+}
+
+static void check_figures(void) {
+  uint64_t live[HEAPS] = {0};
+  for (size_t i = 0; i < PLACES; i++) {
+    if (!places[i].block) continue;
+    check(&places[i]);
+    for (size_t heap = 0; heap < HEAPS; heap++) live[heap] += places[i].heap == heaps[heap];
+  }
+  for (size_t heap = 0; heap < HEAPS; heap++) {
+    struct hak_figures figures;
+    hak_heap_figures(heaps[heap], &figures, sizeof figures);
+    CHECK_MSG(figures.live_blocks == live[heap], "%zu blocks, not %zu", (size_t)figures.live_blocks,
+              (size_t)live[heap]);
+    CHECK(hak_heap_destroy(heaps[heap]));
+  }
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 3);
+  pthread_t threads[THREADS];
+  int pipes[4];
+  char byte = 0;
+  rounds = strtoul(argv[1], NULL, 10);
+  forks = strtoul(argv[2], NULL, 10);
+  for (size_t i = 0; i < HEAPS; i++) CHECK((heaps[i] = hak_heap_new("shared")) != NULL);
+  for (size_t i = 0; i < PLACES; i++) CHECK(pthread_mutex_init(&places[i].mutex, NULL) == 0);
+  CHECK(pipe(pipes) == 0 && pipe(pipes + 2) == 0);
+  pthread_t keeper = thread_start(keep_in_use, pipes);
+  CHECK(read(pipes[0], &byte, 1) == 1);
+  for (size_t i = 0; i < THREADS; i++) threads[i] = thread_start(live, (void *)i);
+  fork_often();
+  for (size_t i = 0; i < THREADS; i++) thread_join(threads[i]);
+  CHECK(write(pipes[3], &byte, 1) == 1);
+  thread_join(keeper);
+  check_figures();
+  return 0;
+}
