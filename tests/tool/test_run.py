@@ -133,10 +133,19 @@ def with_own_malloc(_: Path, compiled: Callable[..., Path]) -> Path:
     return compiled("own_malloc", "-rdynamic")
 
 
+def that_needs_no_library(folder: Path, _: Callable[..., Path]) -> Path:
+    """A loader is asked for, and finds nothing to load: libc.a instead of libc.so, and no symbols left."""
+    source, path = folder / "alone.c", folder / "alone"
+    source.write_text("void _start(void) { for (;;) { __builtin_trap(); } }\n")
+    subprocess.run(["gcc", "-nostdlib", "-fPIE", "-pie", "-s", source, "-o", path], check=True)
+    return path
+
+
 TRAPS = {
     setuid: ("setuid", "ignores LD_PRELOAD"),
     static: ("static", "linked statically"),
     static_pie: ("static", "linked statically"),
+    that_needs_no_library: ("no library", "is linked in"),
     of_musl: ("libc", "runs on musl"),
     of_another_machine: ("machine", "is built for aarch64"),
     script_of_a_static_shell: ("static", "linked statically"),

@@ -145,6 +145,14 @@ def _traps(
             "link it with libhakmem.a, or dynamically",
         )
         return
+    if file.interpreter is not None and not file.dynamic["needed"] and not is_linked:
+        yield Trap(
+            "no library",
+            True,
+            f"{program} needs no library: what it has of a C library is linked in, and calls no preloaded malloc",
+            "link it with the C library's libc.so (is it where the linker looks?), or with libhakmem.a",
+        )
+        return
     yield from _several(program, file if is_linked else None, library, libraries)
     if is_linked and file.exports("malloc"):
         return
