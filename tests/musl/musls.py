@@ -89,7 +89,7 @@ class Root:
         return self.path / "libc.musl-x86_64.so.1"
 
     def build(self, source: Path, output: Path, *linked: str | Path) -> Path:
-        specs = self.path / "musl-gcc.specs"
+        specs = output.with_suffix(".specs")  # nobody else's, who may build at the same time
         specs.write_text(SPECS.format(root=self.path, lib=self.path / MULTIARCH, loader=self.loader))
         words = ["gcc", *COMPILE, source, *linked, "-o", output, "-specs", specs]
         run(*words, cwd=ROOT)
