@@ -62,7 +62,7 @@ test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' progr
 test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
 
-test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.4 to 1.2.6; Node and cmake as built for Alpine, preloaded
+test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.2 to 1.2.6; Node and cmake as built for Alpine, preloaded
 	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
 
 test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)

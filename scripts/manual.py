@@ -15,10 +15,11 @@ import importlib.util
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import click
@@ -48,6 +49,22 @@ class Form(Protocol):
     def literal(self, text: str) -> str: ...
     def prose(self, text: str) -> str: ...
     def see_also(self, *pages: tuple[str, int]) -> str: ...
+
+
+class Paragraph(NamedTuple):
+    text: str  # up to its first point
+    points: list[str]
+    is_literal: bool = False  # stays as it is, line by line
+
+
+def paragraphs(text: str) -> Iterator[Paragraph]:
+    """Of running text, with lists (`- `) and indented lines, which are literal."""
+    for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
+        if all(line.startswith("  ") for line in paragraph.splitlines()):
+            yield Paragraph(paragraph, [], is_literal=True)
+        else:
+            first, *points = re.split(r"^ *- ", paragraph, flags=re.MULTILINE)
+            yield Paragraph(first, points)
 
 
 def version() -> str:

@@ -7,6 +7,8 @@ import re
 import textwrap
 from datetime import UTC, datetime
 
+import manual
+
 
 def escaped(text: str) -> str:
     """As it reads on the page; ASCII hyphens stay hyphens that can be searched for and copied."""
@@ -76,16 +78,10 @@ def filled(text: str, begin: str = ".PP\n") -> str:
 
 
 def prose(text: str) -> str:
-    """Paragraphs, lists (`- `) and indented lines, which stay as they are."""
     parts = []
-    for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
-        lines = paragraph.splitlines()
-        if all(line.startswith("  ") for line in lines):
-            parts.append(literal(paragraph))
-            continue
-        points = re.split(r"^ *- ", paragraph, flags=re.MULTILINE)
-        parts.append(filled(points[0]))
-        parts.extend(filled(point, ".IP \\(bu 2\n") for point in points[1:])
+    for each in manual.paragraphs(text):
+        parts.append(literal(each.text) if each.is_literal else filled(each.text))
+        parts.extend(filled(point, ".IP \\(bu 2\n") for point in each.points)
     return "".join(parts)
 
 

@@ -99,16 +99,10 @@ def literal(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Paragraphs, lists (`- `) and indented lines, which stay as they are."""
     parts = []
-    for paragraph in re.split(r"\n[ \t]*\n", text.strip("\n")):
-        lines = paragraph.splitlines()
-        if all(line.startswith("  ") for line in lines):
-            parts.append(literal(paragraph))
-            continue
-        points = re.split(r"^ *- ", paragraph, flags=re.MULTILINE)
-        parts.append(filled(points[0]))
-        parts.append("".join(f"- {inline(point)}\n" for point in points[1:]) + "\n")
+    for each in manual.paragraphs(text):
+        parts.append(literal(each.text) if each.is_literal else filled(each.text))
+        parts.append("".join(f"- {inline(point)}\n" for point in each.points) + "\n")
     return "".join(parts)
 
 

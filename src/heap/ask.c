@@ -36,8 +36,7 @@ static bool was_just_freed(uint32_t entry, const void *block) {
 }
 
 size_t heap_range_made_bytes(uintptr_t block, uint32_t entry) {
-  bool is_big = entry == MAP_ENTRY_BIG_LIVE || map_entry_is_named(entry);
-  return is_big ? big_usable_bytes(block) : class_bytes(entry & MAP_CLASS_MASK);
+  return map_entry_is_big(entry) ? big_usable_bytes(block) : class_bytes(entry & MAP_CLASS_MASK);
 }
 
 size_t heap_block_bytes(size_t size, size_t alignment) {

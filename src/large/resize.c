@@ -3,11 +3,6 @@
 #include "large/big.h"
 #include "large/large.h"
 
-/* All of a named heap count as Big. */
-static bool is_big(uint32_t entry) {
-  return entry == MAP_ENTRY_BIG_LIVE || map_entry_is_named(entry);
-}
-
 /* The same owner's, in the class of the new size; a Big block's is no heap's (src/map/window.h). */
 static uint32_t entry_for(uint32_t entry, size_t size) {
   if (map_entry_is_named(entry)) return entry;
@@ -16,14 +11,14 @@ static uint32_t entry_for(uint32_t entry, size_t size) {
 }
 
 static int64_t usable_bytes(uint32_t entry, const struct range_info *info) {
-  return (int64_t)(is_big(entry) ? size_of_granules(info->granules)
-                                 : class_bytes(entry & MAP_CLASS_MASK));
+  return (int64_t)(map_entry_is_big(entry) ? size_of_granules(info->granules)
+                                           : class_bytes(entry & MAP_CLASS_MASK));
 }
 
 /* Adds the block's bytes to the live ones of its tier, or (sign -1) takes them away. */
 static void account(uint32_t entry, const struct range_info *info, int sign) {
   int64_t bytes = sign * usable_bytes(entry, info);
-  if (is_big(entry))
+  if (map_entry_is_big(entry))
     big_count(bytes, sign);
   else
     fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);

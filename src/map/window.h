@@ -62,6 +62,8 @@ INLINE bool map_entry_is_named(uint32_t entry) {
   return (entry & MAP_CLASS_MASK & ~(unsigned)MAP_SLAB_CLASS_MASK) == MAP_CLASS_NAMED &&
          map_entry_is_live(entry);
 }
+/* A live range that counts as Big: its class is beyond the Large ones, as all of a named heap are. */
+INLINE bool map_entry_is_big(uint32_t entry) { return (entry & MAP_CLASS_MASK) >= CLASS_COUNT; }
 
 struct window {
   uintptr_t base;                /* first byte; constant from the first chunk on */

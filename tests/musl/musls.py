@@ -66,8 +66,10 @@ class Musl:
     what_for: str
 
 
-# 1.2.3 is what Debian 12 has: tests/exotic/test_musl.py, where it is installed.
+# 1.2.3, where it is installed, is what tests/exotic/test_musl.py takes.
 MUSLS = (
+    Musl("bullseye", "1.2.2", "main", "Alpine 3.13's to 3.15's, the oldest that the wheel is for"),
+    Musl("bookworm", "1.2.3", "main", "Alpine 3.16's and 3.17's"),
     Musl("noble", "1.2.4", "main universe", "Alpine 3.18's and 3.19's"),
     Musl("trixie", "1.2.5", "main", "Alpine 3.20's and later ones'"),
     Musl("sid", "1.2.6", "main", "the newest; by now it may be newer still"),
@@ -87,7 +89,7 @@ class Root:
         return self.path / "libc.musl-x86_64.so.1"
 
     def build(self, source: Path, output: Path, *linked: str | Path) -> Path:
-        specs = self.path / "musl-gcc.specs"
+        specs = output.with_suffix(".specs")  # nobody else's, who may build at the same time
         specs.write_text(SPECS.format(root=self.path, lib=self.path / MULTIARCH, loader=self.loader))
         words = ["gcc", *COMPILE, source, *linked, "-o", output, "-specs", specs]
         run(*words, cwd=ROOT)
@@ -106,12 +108,16 @@ def fetch(musl: Musl) -> Root:
     with (folder / "lock").open("w") as lock:  # another test may want it just now
         fcntl.flock(lock, fcntl.LOCK_EX)
         root = Root(folder / "root")
-        if not root.loader.exists():
+        # Releases before /usr was one have it in /lib: there the linker does not look, and takes libc.a.
+        linked = root.path / MULTIARCH / "libc.so"
+        if not (root.loader.exists() and linked.exists()):
             unpack(musl.suite, folder, ["musl", "musl-dev"], musl.components)
             found = [path for path in root.path.rglob("x86_64-linux-musl/libc.so") if not path.is_symlink()]
             if not found:
                 raise CannotFetchError(f"no libc.so in musl of {musl.suite}")
             shutil.copy(found[0], root.loader)
+            if found[0] != linked:
+                shutil.copy(found[0], linked)
     return root
 
 

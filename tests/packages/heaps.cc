@@ -4,18 +4,11 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
 
-#define CHECK(condition)                                                            \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
-      std::fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                 \
-    }                                                                               \
-  } while (0)
+#include "api/check.h"
 
 static const std::size_t sizes[] = {0, 1, 8, 9, 16, 100, 1024, 5000, 65536, 70000, 2000000};
 

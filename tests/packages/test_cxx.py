@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from modes import INCLUDE_TESTS
 
 CONTAINERS = Path(__file__).with_name("containers.cc")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Werror"]
@@ -33,7 +34,7 @@ def compiler(request: pytest.FixtureRequest) -> str:
 
 def compile_only(compiler: str, *words: str | Path, text: str | None = None) -> None:
     root = Path(__file__).resolve().parents[2]
-    command = [compiler, *WARNINGS, f"-I{root / 'include'}", "-fsyntax-only", *map(str, words)]
+    command = [compiler, *WARNINGS, f"-I{root / 'include'}", INCLUDE_TESTS, "-fsyntax-only", *map(str, words)]
     step = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert step.returncode == 0, step.stderr
 
@@ -61,7 +62,7 @@ def test_it_does_what_it_says(
     said: str,
 ) -> None:
     path: Path = request.getfixturevalue(library)
-    program = compile_c(CONTAINERS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
+    program = compile_c(CONTAINERS, INCLUDE_TESTS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
     ended = plain([program])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
     wrong = plain([program, "wrong size"])
@@ -76,6 +77,6 @@ def test_it_is_clean_under_the_address_sanitizer(
 ) -> None:
     """hakmem under its own names, beside the sanitizer's malloc."""
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    program = compile_c(CONTAINERS, *flags, core_lib)
+    program = compile_c(CONTAINERS, INCLUDE_TESTS, *flags, core_lib)
     ended = plain([program])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "containers and std::pmr\n", "")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from modes import INCLUDE_TESTS
 from packages.test_cxx import compile_only, compiler
 
 __all__ = ["compiler"]
@@ -41,7 +42,7 @@ def test_it_does_what_it_says(
     request: pytest.FixtureRequest, compile_c: Callable, plain: Callable, standard: str, library: str
 ) -> None:
     path: Path = request.getfixturevalue(library)
-    program = compile_c(HEAPS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
+    program = compile_c(HEAPS, INCLUDE_TESTS, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
     ended = plain([program])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "heaps\n", "")
     wrong = plain([program, "wrong size"])

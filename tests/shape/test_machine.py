@@ -18,6 +18,18 @@ OURS = {
 M32 = ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
 
 
+def cmake(*words: str | Path) -> tuple[int, str]:
+    """Its status, and what it said as one line."""
+    done = subprocess.run(["cmake", *words], capture_output=True, text=True, check=False)
+    return done.returncode, " ".join(done.stderr.split())
+
+
+def judged(root: Path, other: dict[str, str]) -> tuple[int, str]:
+    """A machine that is ours but for what is `other`."""
+    settings = (f"-D{name}={value}" for name, value in (OURS | other).items())
+    return cmake(*settings, "-P", root / "cmake" / "machine.cmake")
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [
@@ -29,33 +41,20 @@ M32 = ["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"]
     ids=["ours", "system", "32-bit", "big-endian"],
 )
 def test_other_machines_are_refused(root: Path, other: dict[str, str], words: str) -> None:
-    settings = [f"-D{name}={value}" for name, value in (OURS | other).items()]
-    done = subprocess.run(
-        ["cmake", *settings, "-P", root / "cmake" / "machine.cmake"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode == 0) == (not words)
-    assert words in " ".join(done.stderr.split())
+    status, said = judged(root, other)
+    assert (status == 0) == (not words)
+    assert words in said
 
 
 @pytest.mark.parametrize("processor", ["x86_64", "aarch64", "arm64", "riscv64"])
 def test_what_is_not_tested_is_said(root: Path, processor: str) -> None:
-    settings = [f"-D{name}={value}" for name, value in (OURS | {"CMAKE_SYSTEM_PROCESSOR": processor}).items()]
-    words = ["cmake", *settings, "-P", root / "cmake" / "machine.cmake"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    is_warned = f"hakmem is tested on x86-64 and aarch64, not on {processor}" in " ".join(done.stderr.split())
-    assert is_warned == (processor == "riscv64"), done.stderr
+    status, said = judged(root, {"CMAKE_SYSTEM_PROCESSOR": processor})
+    assert status == 0, said
+    is_warned = f"hakmem is tested on x86-64 and aarch64, not on {processor}" in said
+    assert is_warned == (processor == "riscv64"), said
 
 
 def test_a_32_bit_compiler_is_refused(root: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", root, "-B", tmp_path, *M32],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "hakmem is for 64-bit little-endian processors" in " ".join(done.stderr.split())
+    status, said = cmake("-G", "Ninja", "-S", root, "-B", tmp_path, *M32)
+    assert status != 0
+    assert "hakmem is for 64-bit little-endian processors" in said

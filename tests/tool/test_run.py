@@ -133,10 +133,19 @@ def with_own_malloc(_: Path, compiled: Callable[..., Path]) -> Path:
     return compiled("own_malloc", "-rdynamic")
 
 
+def that_needs_no_library(folder: Path, _: Callable[..., Path]) -> Path:
+    """A loader is asked for, and finds nothing to load: libc.a instead of libc.so, and no symbols left."""
+    source, path = folder / "alone.c", folder / "alone"
+    source.write_text("void _start(void) { for (;;) { __builtin_trap(); } }\n")
+    subprocess.run(["gcc", "-nostdlib", "-fPIE", "-pie", "-s", source, "-o", path], check=True)
+    return path
+
+
 TRAPS = {
     setuid: ("setuid", "ignores LD_PRELOAD"),
     static: ("static", "linked statically"),
     static_pie: ("static", "linked statically"),
+    that_needs_no_library: ("no library", "is linked in"),
     of_musl: ("libc", "runs on musl"),
     of_another_machine: ("machine", "is built for aarch64"),
     script_of_a_static_shell: ("static", "linked statically"),
@@ -189,13 +198,36 @@ def test_deepbind_is_seen(
 def test_a_library_with_an_allocator_is_advice(
     tool: Tool, compiled: Callable[..., Path], tmp_path: Path
 ) -> None:
+    """Also where a link elsewhere starts the program, which looks for its library where it lies itself."""
     library = tmp_path / "libpool.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, PROGRAMS / "own_malloc.c"], check=True)
-    program = compiled("crowd", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}")
+    flags = ["-Wl,--no-as-needed", "-lpool", f"-L{tmp_path}", "-Wl,-rpath,$ORIGIN"]
+    program = tmp_path / "elsewhere" / "crowd"
+    program.parent.mkdir()
+    program.symlink_to(shutil.copy(compiled("crowd", *flags), tmp_path))
     (found,) = finding(tool, "bundled allocator", [program])
     assert found["verdict"] == "advice"
     assert "libpool.so bundles an allocator (mimalloc)" in found["found"]
     assert tool("run", program, "1").status == 0
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "musl-gcc"])
+def test_a_program_runs_once_and_not_to_be_examined(tool: Tool, tmp_path: Path, compiler: str) -> None:
+    """Which libraries it would have is asked of its loader; musl's has no way to ask the program."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"not installed: {compiler}")
+    source, program, runs = tmp_path / "runs.c", tmp_path / "runs", tmp_path / "said"
+    source.write_text(
+        "#include <stdio.h>\n"
+        f'int main(void) {{ FILE *f = fopen("{runs}", "a"); fputs("ran ", f); return fclose(f); }}\n'
+    )
+    subprocess.run([compiler, source, "-o", program], check=True)
+    runs.write_text("")
+    tool("doctor", "--", program)
+    assert runs.read_text() == ""
+    ran = tool("run", "--", program).status == 0  # musl's is refused where the library is for glibc
+    assert runs.read_text() == ("ran " if ran else "")
+    assert ran == (compiler == "gcc")
 
 
 def test_a_missing_library_is_named(tool: Tool) -> None:

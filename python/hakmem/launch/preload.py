@@ -88,7 +88,7 @@ def examine(words: Sequence[str], library: Path | None) -> Examined:
         scripts.append(program)
         program = resolve(interpreter)
     file = open_elf(program)
-    libraries = _libraries(program) if file is not None and not file.is_static else []
+    libraries = _libraries(program, file.interpreter) if file is not None and file.interpreter else []
     traps = list(_traps(program, file, library, libraries))
     return Examined(program, () if scripts else words, scripts, libraries, traps)
 
@@ -108,15 +108,15 @@ def _interpreter_of(path: Path) -> str | None:
     return None if b"\0" in head or head.startswith(b"\x7fELF") else SHELL
 
 
-def _libraries(program: Path) -> list[Path]:
-    """All libraries that the loader would map, as reported by the loader itself (as in ldd)."""
-    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | {
-        "LD_TRACE_LOADED_OBJECTS": "1"
-    }
+def _libraries(program: Path, loader: str) -> list[Path]:
+    """All libraries that the loader would map, as reported by the loader itself.
+
+    Glibc's also tells when the program is started with LD_TRACE_LOADED_OBJECTS; musl's would run it."""
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     try:
         step = subprocess.run(
-            [str(program.absolute())], env=environment, capture_output=True, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, timeout=LIBRARIES_TIMEOUT_S, check=False,
+            [loader, "--list", str(program.resolve())], env=environment, capture_output=True, text=True,
+            errors="replace", stdin=subprocess.DEVNULL, timeout=LIBRARIES_TIMEOUT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -143,6 +143,14 @@ def _traps(
             True,
             f"{program} is linked statically: no dynamic loader runs, so nothing can be preloaded",
             "link it with libhakmem.a, or dynamically",
+        )
+        return
+    if file.interpreter is not None and not file.dynamic["needed"] and not is_linked:
+        yield Trap(
+            "no library",
+            True,
+            f"{program} needs no library: if it calls malloc, that is linked in, and not a preloaded one",
+            "link it with the C library's libc.so (is it where the linker looks?), or with libhakmem.a",
         )
         return
     yield from _several(program, file if is_linked else None, library, libraries)

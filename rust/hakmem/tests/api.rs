@@ -35,15 +35,6 @@ fn stats_tell_what_is_there() {
     drop(blocks);
 }
 
-#[test]
-fn purge_gives_back() {
-    drop(vec![1u8; 64 << 20]);
-    hakmem::purge_old();
-    hakmem::purge();
-    let stats = hakmem::stats();
-    assert!(stats.totals.purged_bytes >= 64 << 20, "{:?}", stats.totals);
-}
-
 /// One in 64 bytes is nearly every block.
 #[test]
 fn profile_is_switched() {
