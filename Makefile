@@ -13,7 +13,7 @@ quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
@@ -51,7 +51,7 @@ wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (N
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
-run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
+run: release ## hakmem compiles itself, against glibc's malloc, about a minute; CMD='program ...' runs any program on it
 	@scripts/run
 
 test: tools-tests build $(VENV)/ready ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
@@ -90,7 +90,7 @@ bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
-fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo (SUITE=trixie, noble; QUICK=1; needs root)
+fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 30 minutes (SUITE=trixie, noble; QUICK=1: 5; needs root)
 	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/run
 
 install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
