@@ -219,7 +219,7 @@ COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as
       !operators_are_ours())
     return;
   struct block_description description = pointer_describe(block, entry, requested_bytes);
-  report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0},
+  report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
                 "the block of %zu bytes was made by %s", requested_bytes, names[made_by]);
 }
 

@@ -40,9 +40,10 @@ static void test_pointers(void **state) {
 
 static void test_any_misuse(void **state) {
   (void)state;
-  report_misuse(&(struct misuse){"foreign", "realloc", 0xabc, NULL, 0}, "not %s's", "libc");
+  report_misuse(&(struct misuse){"foreign", "realloc", 0xabc, NULL, 0, false}, "not %s's", "libc");
   assert_said("hakmem: foreign realloc of 0xabc: not libc's (class none)\n");
-  report_misuse(&(struct misuse){"mismatched", "delete", 0x1000, &tiny, 0}, "%zu bytes", (size_t)7);
+  report_misuse(&(struct misuse){"mismatched", "delete", 0x1000, &tiny, 0, false}, "%zu bytes",
+                (size_t)7);
   assert_said("hakmem: mismatched delete of 0x1000: 7 bytes (tiny class 7, of thread 42)\n");
 }
 
