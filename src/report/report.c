@@ -91,11 +91,9 @@ static void report_stack_here(const char *verb, uintptr_t from) {
   if (here.frame_count) report_stack(verb, &here);
 }
 
-/* The program may have put any bytes there: the line stays one. */
 static void append_heap(struct text *text, const char *name) {
   text_string(text, ", of heap \"");
-  for (; *name; name++)
-    text_char(text, *(const unsigned char *)name < ' ' || *name == 0x7F ? '?' : *name);
+  text_name(text, name);
   text_char(text, '"');
 }
 

@@ -67,6 +67,16 @@ static void test_writes(void **state) {
       " start of its block of 112 bytes (tiny class 7, of thread 42)\n");
 }
 
+static void test_any_name_of_a_heap(void **state) {
+  (void)state;
+  struct block_description block = tiny;
+  block.heap_name = "ses\nsions\xff \xc3\xa9";
+  report_double_free("free", 0x1000, &block);
+  assert_said(
+      "hakmem: double free of 0x1000: the block of 112 bytes is free already (tiny class 7, of heap"
+      " \"ses?sions? \xc3\xa9\")\n");
+}
+
 /* One line each, and the program goes on. */
 static void test_warnings(void **state) {
   (void)state;
@@ -123,6 +133,7 @@ int main(void) {
       cmocka_unit_test_setup(test_pointers, begin),
       cmocka_unit_test_setup(test_any_misuse, begin),
       cmocka_unit_test_setup(test_writes, begin),
+      cmocka_unit_test_setup(test_any_name_of_a_heap, begin),
       cmocka_unit_test_setup(test_warnings, begin),
       cmocka_unit_test_setup(test_ignored, begin),
       cmocka_unit_test_setup(test_a_stack_follows_where_it_may, begin),
