@@ -9,11 +9,11 @@ SITE_VENV := build/site-venv
 quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz soak bench \
-        lab site fresh install uninstall deb dist format lint clean tools-build tools-quick tools-lint tools-rust tools-test tools-kernels tools-fuzz \
+        lab site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
         tools-bench tools-deb tools-root tools-wheels tools-aarch64
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
@@ -38,9 +38,10 @@ tool: $(VENV)/ready ## the Python tool alone: build/venv/bin/hakmem
 tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-bench tools-deb tools-root tools-wheels tools-aarch64: tools-%:
 	@scripts/install-tools $*
 
-# A first look goes on without what only root could install: such a test says what it lacks.
-tools-quick:
-	@scripts/install-tools quick || echo "hakmem: going on without them" >&2
+# First of all, so that what is missing is named at once.  A first look goes on without what only root could install:
+# such a test says what it lacks.
+tools-tests:
+	@scripts/install-tools build $(if $(QUICK),--optional quick,test kernels)
 
 crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
 	@scripts/pack-crates
@@ -50,10 +51,10 @@ wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (N
 
 # The command reaches the script through the environment, untouched by make and the shell.
 run: export HAK_RUN_COMMAND := $(value CMD)
-run: release ## hakmem compiles itself, against glibc's malloc; CMD='program ...' runs any program on it
+run: release ## hakmem compiles itself, against glibc's malloc, about a minute; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: build $(VENV)/ready | $(if $(QUICK),tools-quick,tools-test tools-kernels) ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
+test: tools-tests build $(VENV)/ready ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
 test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
@@ -86,14 +87,13 @@ soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, m
 
 # What is missing and cannot be installed is left out, and named below the tables.
 bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
-	@for group in bench $(if $(filter new,$(PEERS)),peers); do \
-	    scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
+	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)
 	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
 
 lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
-fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo (SUITE=trixie, noble; QUICK=1; needs root)
+fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 30 minutes (SUITE=trixie, noble; QUICK=1: 5; needs root)
 	@SUITE=$(or $(SUITE),bookworm) QUICK=$(QUICK) tests/fresh/run
 
 install: release ## library, header files, man pages into PREFIX (/usr/local), below DESTDIR if that is set
@@ -114,7 +114,7 @@ deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and sym
 
 # What cannot be installed is named by scripts/dist, with the part that lacks it.
 dist: build $(VENV)/ready ## all that a release consists of, in build/dist: source, wheels, packages, crates, SBOM, sums (ARGS=--allow-missing)
-	@for group in wheels deb rust; do scripts/install-tools $$group || echo "hakmem: going on without them" >&2; done
+	@scripts/install-tools --optional wheels deb rust
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
 test-packages: build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)

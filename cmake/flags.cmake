@@ -14,6 +14,13 @@ endif()
 set(not_builtin malloc calloc realloc free aligned_alloc posix_memalign memalign)
 list(TRANSFORM not_builtin PREPEND "-fno-builtin-")
 
+# Ubuntu's compilers add checks that nobody asked for.  They would come before the fast paths, make a small process touch more
+# of the library than its first piece (cmake/first.ld), and call what is not there yet when a process starts.
+set(without_added_checks -fno-stack-protector -U_FORTIFY_SOURCE)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
+  list(APPEND without_added_checks -fno-stack-clash-protection -fcf-protection=none)
+endif()
+
 # With -z now the indirection through the PLT buys nothing.  x86-64's linker turns a call through the table of addresses that
 # stays inside the library into a direct one; aarch64's does not, and there most calls stay inside.
 set(without_plt -fno-plt)
@@ -27,6 +34,7 @@ target_compile_definitions(hakmem_flags INTERFACE _GNU_SOURCE HAK_DEBUG=$<BOOL:$
 target_compile_options(hakmem_flags INTERFACE
   ${warnings}
   ${not_builtin}
+  ${without_added_checks}
   -fvisibility=hidden
   -ftls-model=initial-exec        # one load finds the thread's heap; costs 8 bytes of static TLS
   -fno-semantic-interposition     # our own calls of our own exported functions stay direct

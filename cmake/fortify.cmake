@@ -13,8 +13,7 @@ target_link_libraries(hakmem_fortify PRIVATE hakmem_flags)
 # A loop that does memcpy's work must not become a call of memcpy; a call of memcpy must stay one.
 target_compile_options(hakmem_fortify PRIVATE
   -fno-builtin
-  $<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>
-  -U_FORTIFY_SOURCE)
+  $<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>)
 target_link_options(hakmem_fortify PRIVATE
   LINKER:--version-script=${fortify_script}
   LINKER:-z,now LINKER:-z,relro

@@ -34,6 +34,14 @@ CXX_SUFFIXES = {".cc", ".cpp", ".cxx"}
 Command = Sequence[str | Path]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _usual_signals() -> None:
+    """A shell starts background jobs with these ignored, and all programs of the tests would inherit that."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
 @dataclass(frozen=True)
 class Result:
     """How a program ended.  `returncode` is -N after death by signal N; `stats` holds one report for

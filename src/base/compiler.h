@@ -70,7 +70,7 @@
 
 /* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): of nearly every process
  * the first 64 KiB of the file are in memory.  RESIDENT is what such a process runs; the others' code goes
- * elsewhere: LONG_LIVED that of processes which live for seconds, unmarked what few processes run. */
+ * elsewhere: LONG_LIVED that of processes which have threads or live for seconds, unmarked what few processes run. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
 #define RESIDENT_IN_PART \

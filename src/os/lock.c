@@ -4,7 +4,7 @@
 
 THREAD_LOCAL uint32_t thread_number_if_known;
 
-RESIDENT NOINLINE uint32_t thread_number_ask(void) {
+LONG_LIVED NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 

@@ -139,7 +139,7 @@ uint32_t os_thread_id_of_libc(void) {
 }
 #endif
 
-RESIDENT uint32_t os_thread_id(void) {
+LONG_LIVED uint32_t os_thread_id(void) {
   uint32_t thread_id = os_is_confined() ? os_thread_id_of_libc() : 0;
   return thread_id ? thread_id : (uint32_t)syscall(SYS_gettid);
 }

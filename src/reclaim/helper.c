@@ -177,7 +177,7 @@ bool helper_stop(bool for_good) {
 
 /* The last one waits until it is gone: else what the program does at its exit would be done by the helper, as the last thread
  * of the process. */
-RESIDENT void helper_note_thread_end(void) {
+LONG_LIVED void helper_note_thread_end(void) {
   if (UNLIKELY(is_helper())) return;
   if (fetch_sub_seq(&program_threads, 1) == 1) /* seq: pairs with rest */
     helper_stop(false);

@@ -9,7 +9,7 @@
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
-RESIDENT static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
+LONG_LIVED static void take_over(struct slab *slab, struct owner *from, struct owner *owner) {
   ASSERT(latch_is_held(from) && !slab->is_listed);
   int64_t bytes = (int64_t)(slab->capacity - slab->free_local) * slab->block_bytes;
   bin_loses_slab(&from->bins[slab->class]);
@@ -257,7 +257,7 @@ RESIDENT static void change_state(struct owner *owner, enum owner_state state) {
   if (!owner_is_named(owner)) orphan_mask_add(classes_on_offer(owner));
 }
 
-RESIDENT void owner_park(struct owner *owner) {
+LONG_LIVED void owner_park(struct owner *owner) {
   change_state(owner, OWNER_PARKED);
   purge_want();
 }

@@ -23,7 +23,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
     orphan_mask_add(class_bit(class));
 }
 
-RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
+LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
   if (options.route_p) slab->edge_ns = os_now_ns(); /* ours to write: we hold `queued` */
   for (;;) {
     /* seq: pairs with slab_own and slab_try_release. */
@@ -40,7 +40,7 @@ RESIDENT void pending_enqueue(struct slab *slab, struct counters *counters) {
   }
 }
 
-RESIDENT void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
+LONG_LIVED void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
                                struct counters *counters) {
   /* seq: the bit before `queued` is read; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
@@ -69,7 +69,7 @@ RESIDENT struct slab *pending_next(struct owner *owner, unsigned class) {
   return slab;
 }
 
-RESIDENT void pending_put_back_all(struct slab *aside, struct owner *owner) {
+LONG_LIVED void pending_put_back_all(struct slab *aside, struct owner *owner) {
   for (struct slab *slab; (slab = aside);) {
     aside = load_relaxed(&slab->pending_next);
     struct bin *bin = &owner->bins[slab->class];
@@ -79,7 +79,7 @@ RESIDENT void pending_put_back_all(struct slab *aside, struct owner *owner) {
   }
 }
 
-RESIDENT bool pending_drain(struct slab *slab, struct owner *owner) {
+LONG_LIVED bool pending_drain(struct slab *slab, struct owner *owner) {
   if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued with us */
     pending_enqueue(slab, &owner->counters);
     return false;

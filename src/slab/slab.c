@@ -234,7 +234,7 @@ RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
   return collected;
 }
 
-RESIDENT unsigned slab_count_remote(const struct slab *slab) {
+LONG_LIVED unsigned slab_count_remote(const struct slab *slab) {
   unsigned blocks = 0;
   for (unsigned word = 0; word < slab->word_count; word++)
     blocks += count_bits(load_relaxed(&slab->remote[word]));

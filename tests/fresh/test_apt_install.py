@@ -1,6 +1,7 @@
-"""scripts/apt-install on a machine where apt's locks are held, as they are by the first boot's upgrades.
+"""scripts/apt-install where apt's locks are held, as they are by the first boot's upgrades, where only root
+installs packages, and where the sources do not have all of them.
 
-apt-get, sudo and id are stand-ins that say what the real ones say."""
+apt-get, apt-cache, sudo and id are stand-ins that say what the real ones say."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ def run(
     message: str = HELD[0],
     broken: str = "nothing",
     uid: int = 0,
+    packages: tuple[str, ...] = ("one", "two"),
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     tools = {
         "apt-get": APT_GET.format(held=held, message=message, broken=broken),
+        "apt-cache": '#!/bin/sh\n[ -n "${2##unknown*}" ] || exit 100\n',
         "id": f"#!/bin/sh\necho {uid}\n",
         "sudo": "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n",
         "tee": "#!/bin/sh\ncat >/dev/null\n",
@@ -45,7 +48,7 @@ def run(
         (folder / name).chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
     return subprocess.run(
-        [APT_INSTALL, "one", "two"],
+        [APT_INSTALL, *packages],
         cwd=folder,
         env={"PATH": path, "TMPDIR": str(folder), **environment},
         capture_output=True,
@@ -83,3 +86,56 @@ def test_without_root_the_packages_are_named(tmp_path: Path) -> None:
     done = run(tmp_path, uid=1000)
     assert done.returncode == 1 and not (tmp_path / "calls").exists()
     assert "sudo apt-get install one two" in done.stderr
+
+
+def test_what_the_sources_do_not_have_stops_no_other(tmp_path: Path) -> None:
+    done = run(tmp_path, packages=("one", "unknown-1", "two", "unknown-2"))
+    assert done.returncode == 1
+    assert (tmp_path / "calls").read_text().splitlines()[-1].endswith("--no-install-recommends one two")
+    assert done.stderr == "hakmem: apt's sources do not have unknown-1 unknown-2\n"
+
+
+def test_a_package_of_several_names(tmp_path: Path) -> None:
+    done = run(tmp_path, packages=("unknown-1|one|two", "three"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "calls").read_text().splitlines()[-1].endswith("--no-install-recommends one three")
+
+
+def test_a_package_of_several_unknown_names(tmp_path: Path) -> None:
+    done = run(tmp_path, packages=("unknown-1|unknown-2",))
+    assert done.returncode == 1 and "install" not in (tmp_path / "calls").read_text()
+    assert done.stderr == "hakmem: apt's sources do not have unknown-1\n"
+
+
+def only_these(folder: Path, *commands: str) -> str:
+    """A PATH of nothing else."""
+    (folder / "bin").mkdir()
+    for command in commands:
+        (folder / "bin" / command).symlink_to(f"/usr/bin/{command}")
+    return str(folder / "bin")
+
+
+PLAIN = ("sh", "mktemp", "rm", "paste", "tr")
+
+
+def run_bare(path: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [APT_INSTALL, "one|two", "three"], env={"PATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_system_without_apt(tmp_path: Path) -> None:
+    done = run_bare(only_these(tmp_path, *PLAIN, "id"))
+    assert done.returncode == 1
+    assert "there is no apt-get here" in done.stderr and done.stderr.endswith("    one three\n")
+
+
+def test_a_user_without_sudo(tmp_path: Path) -> None:
+    path = only_these(tmp_path, *PLAIN)
+    for name, text in {"id": "echo 1000", "apt-get": "exit 1"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    done = run_bare(path)
+    assert done.returncode == 1
+    assert "there is no sudo here" in done.stderr
+    assert "    su - -c 'apt-get install one three'\n" in done.stderr

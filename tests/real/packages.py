@@ -1,6 +1,6 @@
 """The programs under test: which Debian package brings them, and installing what is missing.
 
-`python -m real.packages` installs what is missing."""
+`python -m real.packages` installs what is missing, and says why something is missing still."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ APT_INSTALL = ROOT / "scripts" / "apt-install"
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package and the command, or the pattern of an absolute path, that shows it is there."""
+    """A Debian package, as scripts/apt-install takes it, and the command, or the pattern of an absolute path,
+    that shows it is there."""
 
     name: str
     brings: str
@@ -57,8 +58,7 @@ def install_now() -> str:
     missing = [package.name for package in listed() if not package.present()]
     if not missing:
         return ""
-    names = " ".join(missing)
-    print(f"\ntests/real: installing {names}", file=sys.__stderr__, flush=True)
+    print("\ntests/real: installing programs to run on hakmem", file=sys.__stderr__, flush=True)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     step = subprocess.run(
         [APT_INSTALL, *missing], env=environment, capture_output=True, text=True, check=False
@@ -67,4 +67,5 @@ def install_now() -> str:
 
 
 if __name__ == "__main__":
-    install_missing()
+    if why := install_missing():
+        print(f"{why}\nhakmem: their tests will be skipped", file=sys.stderr)

@@ -41,14 +41,6 @@ Command = Sequence[str | Path]
 collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _usual_signals() -> None:
-    """A shell starts background jobs with these ignored, and all programs of the tests would inherit that."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
-
-
 @dataclass(frozen=True)
 class Ended:
     """How the tool, or a program that it launched, ended."""

@@ -13,7 +13,7 @@ use std::thread;
 use crate::sources;
 
 /// Of cmake/flags.cmake, but for warnings (tests/packages/test_crate.py compares what the compilers are told).
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 16] = [
     "-fno-builtin-malloc",
     "-fno-builtin-calloc",
     "-fno-builtin-realloc",
@@ -21,6 +21,8 @@ const FLAGS: [&str; 14] = [
     "-fno-builtin-aligned_alloc",
     "-fno-builtin-posix_memalign",
     "-fno-builtin-memalign",
+    "-fno-stack-protector",
+    "-U_FORTIFY_SOURCE",
     "-fvisibility=hidden",
     "-ftls-model=initial-exec",
     "-fno-semantic-interposition",
@@ -29,6 +31,9 @@ const FLAGS: [&str; 14] = [
     "-ffunction-sections",
     "-fdata-sections",
 ];
+
+/// Of x86-64, beyond those.
+const FLAGS_X86_64: [&str; 2] = ["-fno-stack-clash-protection", "-fcf-protection=none"];
 
 pub fn build(tree: &Path, out: &Path) {
     refuse_lto();
@@ -75,6 +80,11 @@ fn settings(tree: &Path) -> cc::Build {
         .define("HAK_DEBUG", if is_debug { "1" } else { "0" });
     for flag in FLAGS {
         build.flag(flag);
+    }
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
+        for flag in FLAGS_X86_64 {
+            build.flag(flag);
+        }
     }
     build
 }
