@@ -63,8 +63,9 @@ HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
  * pointer ends the program with one line on standard error that begins "hakmem: ". */
 HAK_EXPORT void hak_free(void *block);
 
-/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with, or last resized to.  A size that
- * the block cannot have is reported as any misuse (HAKMEM_ON_MISUSE). */
+/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with, or last resized to.  Of a size that
+ * the block cannot have, the first is told of in a warning, and the block is freed all the same; in hardened mode each is reported as
+ * any misuse (HAKMEM_ON_MISUSE). */
 HAK_EXPORT void hak_free_sized(void *block, size_t size);
 HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);
 
@@ -94,7 +95,8 @@ HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
 /* ---- beyond the standard ------------------------------------------------------------------- */
 
-/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist. */
+/* The usable size that hak_malloc(size) would give; `size` itself when no such block can exist, and where a block may have no more than
+ * that: in hardened and in guard mode, and above 64 KiB beside HAKMEM_LIMIT_HARD. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* As hak_realloc, and every byte beyond the old *usable* size reads as zero.  To have all growth
@@ -201,8 +203,7 @@ struct hak_figures {
   char name[32];
 };
 /* Writes as many bytes of them as the caller's struct has (sizeof), so that later versions may add to it. */
-HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures,
-                                 size_t figures_bytes);
+HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes);
 
 /* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
  * number of its blocks, but in hardened mode and beside a heap profile, where each of them is looked at.  The heap may be used

@@ -7,7 +7,7 @@
  * std::allocator and std::pmr::new_delete_resource() give.  Include this header
  *  - to have a container's blocks from hakmem whatever `operator new` is, in a program that defines its own;
  *  - to free each block with its size and its alignment, which finds mistakes: a block that is freed with a size of
- *    another size class ends the program with one line (see hak_free_sized).
+ *    another size class is told of in one line (see hak_free_sized).
  *
  *     std::vector<int, hakmem::allocator<int>> numbers;
  *     std::pmr::vector<int> others(hakmem::resource());

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "heap/ask.h"
 #include "heap/lifecycle.h"
-#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
@@ -21,12 +20,14 @@
 
 void *hak_malloc(size_t size) { return heap_malloc(size); }
 
+static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_BYTES; }
+
 /* Zeroed to the end of the block, so that hak_rezalloc finds nothing but zeroes beyond what it was
  * told. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
   size_t bytes;
-  bool overflows = multiply_overflows(count, size, &bytes);
-  return family_calloc(1, overflows ? SIZE_MAX : hak_good_size(bytes), site);
+  if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
+  return family_calloc(1, may_exist(bytes) ? heap_block_bytes(bytes, 1) : bytes, site);
 }
 
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }
@@ -45,10 +46,7 @@ void *hak_aligned_calloc(size_t alignment, size_t count, size_t size) {
 }
 void *hak_malloc_site(size_t size, uint32_t site) { return family_malloc_site(size, site); }
 
-size_t hak_good_size(size_t size) {
-  if (size > REQUEST_MAX_BYTES - GRANULE_BYTES) return size;
-  return size > LARGE_MAX_BYTES ? big_good_bytes(size) : class_bytes(class_of_size(size));
-}
+size_t hak_good_size(size_t size) { return may_exist(size) ? heap_good_bytes(size, 1) : size; }
 
 void *hak_rezalloc(void *block, size_t size) {
   if (!block) return calloc_whole_block(1, size, SITE());
@@ -60,14 +58,7 @@ void *hak_rezalloc(void *block, size_t size) {
   return resized;
 }
 
-void *hak_expand(void *block, size_t size) {
-  if (!block || size > REQUEST_MAX_BYTES) return NULL;
-  size_t usable_bytes = family_usable_size(block);
-  bool fits = size <= usable_bytes;
-  bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
-  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
-  return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
-}
+void *hak_expand(void *block, size_t size) { return family_expand(block, size); }
 
 size_t hak_purge(bool force) {
   if (!library_ready()) return 0;

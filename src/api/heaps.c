@@ -14,7 +14,7 @@
 /* False, after a word, when it was destroyed. */
 static bool is_heap(const struct hak_heap *heap, const char *verb) {
   if (LIKELY(heap && !named_is(heap, NAMED_UNUSED))) return true;
-  report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0},
+  report_misuse(&(struct misuse){"invalid", verb, (uintptr_t)heap, NULL, 0, false},
                 heap ? "the heap was destroyed" : "no heap");
   errno = EINVAL;
   return false;

@@ -112,6 +112,15 @@ RESIDENT void *family_reallocarray(void *block, size_t count, size_t size, uint3
   return family_realloc(block, bytes, site);
 }
 
+void *family_expand(void *block, size_t size) {
+  if (!block || size > REQUEST_MAX_BYTES) return NULL;
+  size_t usable_bytes = family_usable_size(block);
+  bool fits = size <= usable_bytes;
+  bool are_ranges = usable_bytes > MID_MAX_BYTES && size > MID_MAX_BYTES;
+  if (fits && usable_bytes <= LARGE_MAX_BYTES) return block; /* less is not worth a change */
+  return (are_ranges && heap_resize(block, size)) || fits ? block : NULL;
+}
+
 /* ---- alignment ------------------------------------------------------------------------------------------ */
 
 RESIDENT void *family_aligned_alloc(size_t alignment, size_t size, uint32_t site) {

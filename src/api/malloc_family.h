@@ -12,6 +12,7 @@
 void *family_calloc(size_t count, size_t size, uint32_t site);
 void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site);
 size_t family_usable_size(const void *block);
+void *family_expand(void *block, size_t size); /* as hak_expand */
 void *family_malloc_site(size_t size, uint32_t site);
 
 /* The caller of the exported function that uses this. */

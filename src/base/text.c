@@ -23,6 +23,38 @@ void text_string(struct text *text, const char *string) {
   while (*string) text_char(text, *string++);
 }
 
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+unsigned utf8_bytes(const unsigned char *at) {
+  if (at[0] < 0x80) return 1;
+  unsigned count = at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : at[0] < 0xF5 ? 4 : 0;
+  unsigned lowest = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
+  unsigned highest = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
+  if (count && (at[1] < lowest || at[1] > highest)) return 0;
+  for (unsigned place = 2; place < count; place++)
+    if ((at[place] & 0xC0) != 0x80) return 0;
+  return count;
+}
+
+/* Of both sets: 0 to 31 and 127; 128 to 159, of two bytes. */
+static bool is_control(const unsigned char *at) {
+  return at[0] < ' ' || at[0] == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+}
+
+void text_name(struct text *text, const char *name) {
+  for (const unsigned char *at = (const unsigned char *)name; *at;) {
+    unsigned count = utf8_bytes(at);
+    if (!count || is_control(at)) {
+      text_char(text, '?');
+      at += count ? count : 1;
+      continue;
+    }
+    while (count--) text_char(text, (char)*at++);
+  }
+}
+
+/* ---- formats ------------------------------------------------------------------------------------------------- */
+
 struct conversion {
   bool is_left, is_hex, is_wide;
   unsigned width;

@@ -22,6 +22,11 @@ struct text {
 void text_init(struct text *text, char *buffer, size_t capacity_bytes);
 void text_char(struct text *text, char character);
 void text_string(struct text *text, const char *string);
+/* The bytes of the UTF-8 sequence that begins there; 0: none does (RFC 3629, section 4). */
+unsigned utf8_bytes(const unsigned char *at);
+/* What the program calls something: any bytes, which stay on one line and steer no terminal.  "?" for each control character, and
+ * each byte that is no UTF-8. */
+void text_name(struct text *text, const char *name);
 /* As printf, of whose conversions there are %s, %u, %zu, %#zx and %%, with a width ("%8zu", "%-8s"). */
 TAKES_FORMAT(2, 3) void text_format(struct text *text, const char *format, ...);
 TAKES_FORMAT(2, 0)

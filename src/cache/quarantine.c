@@ -35,7 +35,7 @@ static ATOMIC(uintptr_t) *outgoing(struct quarantine *quarantine) {
 void quarantine_fail_untouched(uintptr_t block, unsigned class) {
   size_t block_bytes = class_block_bytes[class], offset = wipe_find_written(block, block_bytes);
   struct block_description description = slab_describe(slab_of_block(block), block);
-  report_misuse(&(struct misuse){"write after", "free", block, &description, 0},
+  report_misuse(&(struct misuse){"write after", "free", block, &description, 0, false},
                 "the free block of %zu bytes was written to at offset %zu", block_bytes, offset);
   wipe_block(block, block_bytes); /* as all free blocks are */
 }

@@ -81,7 +81,7 @@ static bool is_of_another_hakmem(uintptr_t address) {
 void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
   if (!is_in_window(address)) {
-    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0}, "%s",
+    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0, false}, "%s",
                   is_of_another_hakmem(address)
                       ? "a block of another hakmem in this process (hakmem doctor PID names both)"
                       : "neither hakmem's nor libc's");

@@ -219,7 +219,7 @@ COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as
       !operators_are_ours())
     return;
   struct block_description description = pointer_describe(block, entry, requested_bytes);
-  report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0},
+  report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
                 "the block of %zu bytes was made by %s", requested_bytes, names[made_by]);
 }
 
@@ -311,11 +311,12 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
   return true;
 }
 
-static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
-  if (!is_block(block, entry, "free")) return;
+static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
+                       const char *verb) {
+  if (!is_block(block, entry, verb)) return;
   recording_remove(block, (void *)block);
-  check_freed(block, entry, maker, "free");
-  checked_range_free(heap, block);
+  check_freed(block, entry, maker, verb);
+  checked_range_free(heap, block, entry);
 }
 
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker) {
@@ -323,7 +324,13 @@ void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker
   if (is_in_slab(entry))
     free_in_slab(heap, block, entry, maker);
   else
-    free_range(heap, block, entry, maker);
+    free_range(heap, block, entry, maker, "free");
+  if (LIKELY(heap != NULL)) heap_leave(heap);
+}
+
+void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb) {
+  if (LIKELY(heap != NULL)) heap_enter(heap);
+  free_range(heap, block, entry, MADE_BY_MALLOC, verb);
   if (LIKELY(heap != NULL)) heap_leave(heap);
 }
 

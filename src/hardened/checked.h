@@ -35,6 +35,9 @@ bool checked_end(struct heap *heap, uintptr_t block, uint32_t entry, const char 
 bool checked_end_silently(uintptr_t block, uint32_t entry);
 /* Frees what is a block by its map entry, as what was made by `maker`; `heap` may be NULL. */
 void checked_free(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker);
+/* The same of a range that a named heap has let go of: `entry` is the one that it had while it was the heap's, so that what is
+ * said of it names that heap.  `verb` as above. */
+void checked_free_range(struct heap *heap, uintptr_t block, uint32_t entry, const char *verb);
 /* The same of a block of a slab; false, and nothing done, when it is none by its map entry, or the thread is new. */
 bool checked_free_ready(struct heap *heap, uintptr_t block, enum maker maker);
 /* Whether a live block begins at an address inside the window (reported when not; `verb` is what the program tried), and

@@ -7,6 +7,7 @@
 #include "guard/pointer.h"
 #include "guard/trailer.h"
 #include "large/big.h"
+#include "named/named_heap.h"
 #include "report/report.h"
 
 /* A page before the block at least. */
@@ -77,11 +78,11 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   return (void *)block;
 }
 
-static void check_front(uintptr_t block) {
+static void check_front(uintptr_t block, uint32_t entry) {
   uintptr_t written = trailer_find_written(first_page(block), block);
   if (LIKELY(written == block)) return;
-  struct block_description description = pointer_describe(
-      block, owner_map_entry(block), checked_range_capacity(block) - TRAILER_BYTES);
+  struct block_description description =
+      named_describe(block, entry, checked_range_capacity(block) - TRAILER_BYTES);
   report_write_beside(block, written, &description);
 }
 
@@ -94,10 +95,10 @@ static void empty(size_t granule, uintptr_t block) {
   if (UNLIKELY(!info->is_closed)) memset((void *)first, 0, end_of_range(granule) - first);
 }
 
-void checked_range_free(struct heap *heap, uintptr_t block) {
+void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
   size_t granule = granule_of(block);
   struct counters *counters = heap_counters(heap);
-  check_front(block);
+  check_front(block, entry);
   if (!big_note_freed(granule, counters)) {
     pointer_fail("free", block); /* another thread was faster */
     return;

@@ -14,8 +14,8 @@
 
 /* A block, or NULL. */
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
-/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL. */
-void checked_range_free(struct heap *heap, uintptr_t block);
+/* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL, `entry` says whose it was. */
+void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry);
 /* Bytes from the block's start to the end of its trailer. */
 size_t checked_range_capacity(uintptr_t block);
 

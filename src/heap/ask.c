@@ -1,11 +1,13 @@
 #include "heap/ask.h"
 
+#include "config/limits.h"
 #include "config/options.h"
 #include "guard/guarded.h"
 #include "guard/nothing.h"
 #include "guard/pointer.h"
 #include "hardened/checked.h"
 #include "large/big.h"
+#include "large/large.h"
 #include "profile/sampled_slabs.h"
 #include "slab/slab.h"
 
@@ -37,13 +39,25 @@ size_t heap_range_made_bytes(uintptr_t block, uint32_t entry) {
   return map_entry_is_big(entry) ? big_usable_bytes(block) : class_bytes(entry & MAP_CLASS_MASK);
 }
 
-/* The program may have what a hard limit counts. */
+size_t heap_block_bytes(size_t size, size_t alignment) {
+  return large_is_big(size, alignment) ? big_good_bytes(size)
+                                       : class_bytes(class_of_aligned(size, alignment));
+}
+
+size_t heap_good_bytes(size_t size, size_t alignment) {
+  size_t bytes = heap_block_bytes(size, alignment);
+  bool is_cut = options.harden || options.guard || (limits.hard_bytes && bytes > MID_MAX_BYTES);
+  return is_cut ? size : bytes;
+}
+
+/* The program may have what a hard limit counts, and never more than once all of it is counted: for a resize that fails then. */
 static size_t range_usable_bytes(uintptr_t block, uint32_t entry) {
   const struct range_info *info = range_info(granule_of(block));
-  if (UNLIKELY(info->uncounted))
-    return ((size_t)info->granules << GRANULE_SHIFT) - range_uncounted_bytes(info) -
-           info->colour_bytes;
-  return heap_range_made_bytes(block, entry);
+  size_t made_bytes = heap_range_made_bytes(block, entry);
+  if (LIKELY(!info->uncounted)) return made_bytes;
+  size_t counted_bytes =
+      ((size_t)info->granules << GRANULE_SHIFT) - range_uncounted_bytes(info) - info->colour_bytes;
+  return counted_bytes < made_bytes ? counted_bytes : made_bytes;
 }
 
 NOINLINE static enum block_kind ask_sampled(uintptr_t address, uint32_t entry, const char *verb,

@@ -36,6 +36,12 @@ INLINE bool heap_shrinks_in_place(size_t size, size_t usable_bytes) {
   return size <= usable_bytes && (size >= least || usable_bytes <= SMALL_BLOCK_BYTES);
 }
 
+/* What a block has that is made for this size and alignment, both possible; in hardened and in guard mode the program may
+ * use less of it, and of a Large or Big one where there is a hard limit. */
+size_t heap_block_bytes(size_t size, size_t alignment);
+/* What it may use in any case: the same, or `size` in those. */
+size_t heap_good_bytes(size_t size, size_t alignment);
+
 /* What a Large or Big block was made for, whether a hard limit counts all of it or not. */
 size_t heap_range_made_bytes(uintptr_t block, uint32_t entry);
 

@@ -63,10 +63,11 @@ static bool is_allowed_at_all(const struct hak_heap *named, size_t bytes) {
   return !limit || big_good_bytes(bytes) <= limit;
 }
 
-static void free_range(uintptr_t block) {
+/* It is nobody's; its entry was that of the heap that it has been in, if any. */
+static void free_range(uintptr_t block, uint32_t entry, const char *verb) {
   struct heap *heap = heap_of_this_thread();
   if (UNLIKELY(options.harden)) {
-    checked_free(heap, block, MAP_ENTRY_BIG_LIVE, MADE_BY_MALLOC);
+    checked_free_range(heap, block, entry, verb);
     return;
   }
   sampling_note_freed_range(block);
@@ -82,7 +83,7 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range) {
   named_leave(named);
   if (is_added) return TAKEN_BEYOND;
   if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
-  free_range(range);
+  free_range(range, MAP_ENTRY_BIG_LIVE, "free");
   return REFUSED;
 }
 
@@ -207,13 +208,18 @@ NOINLINE static bool end_checked(void *block, uint32_t entry) {
   return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, "free");
 }
 
+/* The profile forgets it; in hardened mode it has done so. */
 static bool free_one(struct hak_heap *named, void *block, uint32_t entry) {
   if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
-    if (UNLIKELY(options.harden) && !end_checked(block, entry)) return false;
+    if (UNLIKELY(options.harden)) {
+      if (!end_checked(block, entry)) return false;
+    } else if (UNLIKELY(load_relaxed(&profile_state.live_samples))) {
+      recording_remove((uintptr_t)block, block);
+    }
     return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
   }
   bool is_live = named_ranges_remove(named, (uintptr_t)block);
-  if (is_live) free_range((uintptr_t)block);
+  if (is_live) free_range((uintptr_t)block, entry, "free");
   return is_live;
 }
 
@@ -258,7 +264,8 @@ static void free_slabs(struct hak_heap *named, const char *verb) {
 
 void heap_named_free_all(struct hak_heap *named, const char *verb) {
   free_slabs(named, verb);
-  for (uintptr_t block; (block = remove_any_range(named));) free_range(block);
+  for (uintptr_t block; (block = remove_any_range(named));)
+    free_range(block, named_range_entry(named), verb);
   purge_want();
   reclaim_when_due(heap_of_thread);
 }

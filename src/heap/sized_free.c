@@ -7,16 +7,20 @@
 #include "named/named_heap.h"
 #include "report/report.h"
 
-/* What a block of this size and alignment has, if it was made for just them. */
-static size_t usable_bytes_for(size_t size, size_t alignment) {
-  bool is_big = size > LARGE_MAX_BYTES || alignment > LARGE_MAX_BYTES;
-  return is_big ? big_good_bytes(size) : class_bytes(class_of_aligned(size, alignment));
-}
-
 static void fail_size(uintptr_t address, size_t size, size_t usable_bytes) {
   struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
-  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0},
+  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, false},
                 "said to have %zu bytes, a block of %zu", size, usable_bytes);
+}
+
+/* The block is known without its size, and real programs live with such a delete: the first is told of. */
+static void warn_size(uintptr_t address, size_t size, size_t usable_bytes) {
+  static ATOMIC(bool) is_told;
+  if (exchange_acquire(&is_told, true)) return; /* it orders nothing: who comes second is silent */
+  struct block_description block = named_describe(address, owner_map_entry(address), usable_bytes);
+  report_misuse(&(struct misuse){"mismatched", "free", address, &block, 0, true},
+                "said to have %zu bytes, a block of %zu; freed as that, later ones without a word",
+                size, usable_bytes);
 }
 
 /* The checked path knows what was asked for.  A guarded block knows what it was made for. */
@@ -30,7 +34,7 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
   if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))
     usable_bytes = heap_range_made_bytes((uintptr_t)block, entry);
-  return usable_bytes == usable_bytes_for(size, alignment) ||
+  return usable_bytes == heap_block_bytes(size, alignment) ||
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
@@ -41,7 +45,7 @@ static void free_checked(void *block, size_t size, size_t alignment, bool is_exa
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
   if (UNLIKELY(kind >= BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
-    fail_size((uintptr_t)block, size, usable_bytes);
+    (options.harden ? fail_size : warn_size)((uintptr_t)block, size, usable_bytes);
   if (UNLIKELY(options.harden))
     heap_free_the_long_way(block, maker);
   else

@@ -4,10 +4,6 @@
 #include "large/big.h"
 #include "large/resize.h"
 
-static uint32_t entry_of(const struct hak_heap *heap) {
-  return heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED_RANGE;
-}
-
 static uint64_t bytes_of(size_t granule) { return size_of_granules(range_info(granule)->granules); }
 
 static void add_bytes(struct hak_heap *heap, int64_t bytes, int64_t blocks) {
@@ -37,7 +33,8 @@ LONG_LIVED bool named_ranges_add(struct hak_heap *heap, uintptr_t block) {
   size_t granule = granule_of(block);
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
   /* A thread that frees the block that was here before may be at it; orders nothing else.  Pairs with big_note_freed. */
-  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, entry_of(heap))) return false;
+  if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, named_range_entry(heap)))
+    return false;
   link(heap, granule);
   add_bytes(heap, (int64_t)bytes_of(granule), 1);
   return true;
@@ -51,7 +48,7 @@ static void take_out(struct hak_heap *heap, size_t granule) {
 
 /* Under the latch it stays what it is. */
 static bool is_block_of(const struct hak_heap *heap, uintptr_t block) {
-  return range_block_begins_at(block) && owner_map_entry(block) == entry_of(heap);
+  return range_block_begins_at(block) && owner_map_entry(block) == named_range_entry(heap);
 }
 
 /* Of a heap that was cut off by a fork the range is left in a list that nobody will walk. */

@@ -4,6 +4,11 @@
 
 #include "named/named_heap.h"
 
+/* Of the heap's ranges in the owner map. */
+INLINE uint32_t named_range_entry(const struct hak_heap *heap) {
+  return heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED_RANGE;
+}
+
 /* Makes a live Big block the heap's; false when it is none any more.  Under the latch. */
 bool named_ranges_add(struct hak_heap *heap, uintptr_t block);
 

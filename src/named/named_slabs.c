@@ -2,8 +2,6 @@
 
 #include "cache/supply.h"
 #include "pool/purge.h"
-#include "profile/profile.h"
-#include "profile/recording.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
@@ -58,8 +56,6 @@ LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct coun
     return false;
   }
   bool is_edge = true;
-  if (UNLIKELY(load_relaxed(&profile_state.live_samples)))
-    recording_remove((uintptr_t)block, block);
   if (LIKELY(named_is(heap, NAMED_IN_USE) && latch_try(&heap->owner))) {
     owner_note_work(&heap->owner);
     is_edge = give(heap, slab, index);

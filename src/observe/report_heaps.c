@@ -3,7 +3,7 @@
 #include "cache/heap.h"
 #include "named/named_heap.h"
 
-enum { HEAPS_SHOWN = 20, SIGN_BYTES_MAX = 4 };
+enum { HEAPS_SHOWN = 20, NAME_COLUMN = HEAP_NAME_BYTES - 1 };
 
 _Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
@@ -33,17 +33,6 @@ static const char *kind_of(const struct hak_heap *heap) {
   return named_is(heap, NAMED_OF_THREAD) ? "thread" : "program";
 }
 
-/* The bytes of the UTF-8 sequence that begins there; 0: none does (RFC 3629, section 4). */
-static unsigned utf8_bytes(const unsigned char *at) {
-  unsigned count = at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : at[0] < 0xF5 ? 4 : 0;
-  unsigned lowest = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
-  unsigned highest = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
-  if (count && (at[1] < lowest || at[1] > highest)) return 0;
-  for (unsigned place = 2; place < count; place++)
-    if ((at[place] & 0xC0) != 0x80) return 0;
-  return count;
-}
-
 /* ---- as text ------------------------------------------------------------------------------------------- */
 
 /* Sorts into those with most live bytes; how many these are now. */
@@ -56,22 +45,16 @@ static unsigned add_largest(const struct hak_heap *largest[], unsigned count,
   return count < HEAPS_SHOWN ? count + 1 : HEAPS_SHOWN;
 }
 
-/* The program may have put any bytes there. */
-static void keep_to_a_line(char *name) {
-  for (unsigned char *at = (unsigned char *)name; *at;) {
-    unsigned count = *at < 0x80 ? 1 : utf8_bytes(at);
-    if (!count || *at < ' ' || *at == 0x7F) *at = '?';
-    at += count ? count : 1;
-  }
-}
-
 static void text_heap(struct text *text, const struct hak_heap *heap) {
   struct hak_figures figures;
   heap_figures_take(heap, &figures);
-  keep_to_a_line(figures.name);
-  text_format(text, "  %-31s%20zu%14zu%14zu%14zu%14zu%10zu  %s\n", figures.name, figures.tag,
-              figures.live_bytes, figures.live_blocks, figures.peak_bytes, figures.limit_bytes,
-              figures.refusals, kind_of(heap));
+  text_string(text, "  ");
+  size_t begin = text->wanted_bytes;
+  text_name(text, figures.name);
+  while (text->wanted_bytes - begin < NAME_COLUMN) text_char(text, ' ');
+  text_format(text, "%20zu%14zu%14zu%14zu%14zu%10zu  %s\n", figures.tag, figures.live_bytes,
+              figures.live_blocks, figures.peak_bytes, figures.limit_bytes, figures.refusals,
+              kind_of(heap));
 }
 
 void report_heaps_as_text(struct text *text) {
@@ -104,7 +87,7 @@ static void json_string(struct text *text, const char *string) {
   const unsigned char *at = (const unsigned char *)string;
   text_char(text, '"');
   while (*at) {
-    unsigned count = *at < 0x80 ? 1 : utf8_bytes(at);
+    unsigned count = utf8_bytes(at);
     if (!count)
       text_string(text, "\\ufffd");
     else if (*at < ' ' || *at == '"' || *at == '\\' || *at == 0x7F)

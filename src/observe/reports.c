@@ -87,8 +87,8 @@ static bool is_idle_beside_another(void) {
            counters[COUNT_big_allocs]);
 }
 
-static void report_stats(const char *how) {
-  if (!how[0] || scan_equals(how, "0")) return;
+COLD static void report_stats(const char *how) {
+  if (scan_equals(how, "0")) return;
   if (is_idle_beside_another())
     report_line(
         "no report: another malloc serves process %u, and nobody asked this hakmem for a block",
@@ -109,7 +109,7 @@ static void report_stats(const char *how) {
 }
 
 RESIDENT void reports_at_exit(void) {
-  report_stats(options.stats);
+  if (options.stats[0]) report_stats(options.stats); /* in few processes */
   if (options.shared_pool_lock_stats)
     report_to_descriptor(report_pool_acquisitions, exit_descriptor);
 }

@@ -91,11 +91,9 @@ static void report_stack_here(const char *verb, uintptr_t from) {
   if (here.frame_count) report_stack(verb, &here);
 }
 
-/* The program may have put any bytes there: the line stays one. */
 static void append_heap(struct text *text, const char *name) {
   text_string(text, ", of heap \"");
-  for (; *name; name++)
-    text_char(text, *(const unsigned char *)name < ' ' || *name == 0x7F ? '?' : *name);
+  text_name(text, name);
   text_char(text, '"');
 }
 
@@ -117,23 +115,24 @@ void report_misuse(const struct misuse *misuse, const char *what, ...) {
   va_list arguments;
   if (misuse_action == MISUSE_IGNORE) return;
   struct text *text = report_begin(&line);
-  text_format(text, "%s %s of %#zx: ", misuse->kind, misuse->verb, misuse->address);
+  text_format(text, "%s%s %s of %#zx: ", misuse->is_harmless ? "warning: " : "", misuse->kind,
+              misuse->verb, misuse->address);
   va_start(arguments, what);
   text_format_list(text, what, arguments);
   va_end(arguments);
   append_class(text, misuse->block);
   report_end(&line);
   report_stack_here(misuse->verb, misuse->caller);
-  if (misuse_action == MISUSE_ABORT) os_abort();
+  if (misuse_action == MISUSE_ABORT && !misuse->is_harmless) os_abort();
 }
 
 void report_invalid_pointer(const char *verb, uintptr_t address) {
-  report_misuse(&(struct misuse){"invalid", verb, address, NULL, 0}, "no block lives there");
+  report_misuse(&(struct misuse){"invalid", verb, address, NULL, 0, false}, "no block lives there");
 }
 
 void report_double_free(const char *verb, uintptr_t address,
                         const struct block_description *block) {
-  report_misuse(&(struct misuse){"double", verb, address, block, 0},
+  report_misuse(&(struct misuse){"double", verb, address, block, 0, false},
                 "the block of %zu bytes is free already", block->block_bytes);
 }
 
@@ -141,13 +140,13 @@ void report_no_block(const char *verb, uintptr_t address, const struct block_des
   if (address == block->base)
     report_double_free(verb, address, block);
   else
-    report_misuse(&(struct misuse){"misaligned", verb, address, block, 0},
+    report_misuse(&(struct misuse){"misaligned", verb, address, block, 0, false},
                   "inside the block of %zu bytes at %#zx", block->block_bytes, block->base);
 }
 
 void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                      const struct block_description *block) {
-  report_misuse(&(struct misuse){"overflow seen at", verb, address, block, 0},
+  report_misuse(&(struct misuse){"overflow seen at", verb, address, block, 0, false},
                 "written past its %zu bytes, %s offset %zu", block->block_bytes,
                 is_exact ? "first at" : "somewhere after", offset);
 }
@@ -155,7 +154,7 @@ void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is
 void report_write_beside(uintptr_t freed, uintptr_t written,
                          const struct block_description *block) {
   bool is_before = written < freed;
-  report_misuse(&(struct misuse){"stray write seen at", "free", freed, block, 0},
+  report_misuse(&(struct misuse){"stray write seen at", "free", freed, block, 0, false},
                 "free memory was written to, %zu bytes %s its block of %zu bytes",
                 is_before ? freed - written : written - freed,
                 is_before ? "before" : "after the start of", block->block_bytes);

@@ -59,9 +59,10 @@ struct misuse {
   uintptr_t address;
   const struct block_description *block; /* NULL: none that is known */
   uintptr_t caller;                      /* where the call stack begins; 0: here */
+  bool is_harmless;                      /* a warning: the program goes on */
 };
 
-/* "<kind> <verb> of <address>: <what> (<class of the block>)" */
+/* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)" */
 COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const char *what, ...);
 
 /* Those that are found in several places. */

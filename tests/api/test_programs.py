@@ -17,8 +17,8 @@ HERE = Path(__file__).resolve().parent
 PRINTING = {"malloc_info", "malloc_stats", "hak_stats_print", "hak_stats_json", "churn"}
 # An hour: memory that the program asks about must not age away meanwhile.
 ENVIRONMENT = {"hak_purge": {"HAKMEM_DECAY_MS": "3600000"}, "malloc_trim": {"HAKMEM_DECAY_MS": "3600000"}}
-# Debian 12's libc lacks what these call, so they cannot be linked without hakmem.
-NEEDS_LIBRARY = {"free_sized"}
+# The C library lacks what these call (Debian 12's the first), so they cannot be linked without hakmem.
+NEEDS_LIBRARY = {"free_sized", "jemalloc_calls"}
 
 CASES = [
     (program.stem, mode)

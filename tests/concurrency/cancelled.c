@@ -13,6 +13,7 @@
 #include <threads.h>
 
 #include "api/access.h" /* of src */
+#include "api/jemalloc_calls.h"
 #include "api/sizes.h"
 #include "concurrency/threads.h"
 #include "hakmem/hakmem.h"
@@ -119,6 +120,7 @@ MAKER(hak_memalign, hak_memalign(ALIGNMENT, size))
 MAKER(hak_valloc, hak_valloc(size))
 MAKER(hak_pvalloc, hak_pvalloc(size))
 MAKER(hak_malloc_site, hak_malloc_site(size, (uint32_t)i))
+MAKER(mallocx, mallocx(size, LG_64 | ZERO))
 MAKER(_Znwm, _Znwm(size))
 MAKER(_Znam, _Znam(size))
 MAKER(_ZnwmRKSt9nothrow_t, _ZnwmRKSt9nothrow_t(size, &nothrow))
@@ -138,8 +140,12 @@ TAKER(hak_realloc, free(hak_realloc(blocks[i], size * 3)))
 TAKER(hak_reallocarray, free(hak_reallocarray(blocks[i], 3, size)))
 TAKER(hak_rezalloc, free(hak_rezalloc(blocks[i], size * 3)))
 TAKER(hak_expand, (hak_expand(blocks[i], size * 2), free(blocks[i])))
+TAKER(rallocx, dallocx(rallocx(blocks[i], size * 3, 0), 0))
+TAKER(xallocx, (xallocx(blocks[i], size * 2, size, 0), free(blocks[i])))
 
 TAKER(free, free(blocks[i]))
+TAKER(dallocx, dallocx(blocks[i], 0))
+TAKER(sdallocx, sdallocx(blocks[i], size, 0))
 TAKER(cfree, cfree(blocks[i]))
 TAKER(free_sized, free_sized(blocks[i], size))
 TAKER(free_aligned_sized, free_aligned_sized(blocks[i], 16, size))
@@ -168,6 +174,8 @@ ASKER(malloc_object_size, malloc_object_size(blocks[i]))
 ASKER(malloc_object_size_fast, malloc_object_size_fast(blocks[i]))
 ASKER(hak_owns, hak_owns(blocks[i]))
 ASKER(hak_good_size, hak_good_size(i))
+ASKER(nallocx, nallocx(i, 0))
+ASKER(sallocx, sallocx(blocks[i], 0))
 ASKER(hak_version, hak_version())
 ASKER(malloc_trim, malloc_trim(0))
 ASKER(hak_purge, hak_purge(i % 2))
@@ -279,6 +287,13 @@ static const struct entry {
     ENTRY(memalign),
     ENTRY(valloc),
     ENTRY(pvalloc),
+    ENTRY(mallocx),
+    ENTRY(rallocx),
+    ENTRY(xallocx),
+    ENTRY(sallocx),
+    ENTRY(dallocx),
+    ENTRY(sdallocx),
+    ENTRY(nallocx),
     ENTRY(malloc_usable_size),
     ENTRY(malloc_object_size),
     ENTRY(malloc_object_size_fast),

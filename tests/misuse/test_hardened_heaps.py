@@ -31,8 +31,8 @@ WAYS = {
     "free_all": "hak_heap_free_all",
     "destroy": "hak_heap_destroy",
 }
-SIZES = ("8", "100", "5000", "32760")  # without slack, and with
-OWNER = r' \((?:tiny|mid) class \d+, of heap "mine"\)'
+SIZES = ("8", "100", "5000", "32760", "100000")  # without slack, and with; the last one's are ranges
+OWNER = r' \((?:tiny|mid|big) class \d+, of heap "mine"\)'
 
 
 def overflow(run_program: Run, way: str, size: str, byte: str, env: dict[str, str]) -> Result:
@@ -67,6 +67,14 @@ def test_it_is_told_once_and_the_program_goes_on(way: str, run_program: Run) -> 
     result = overflow(run_program, way, "100", "65", env)
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("overflow seen at") == 1, result.stderr
+
+
+def test_a_stray_write_before_a_range_is_found(run_program: Run) -> None:
+    program, env = HERE.parent / "hardened" / "stray_write.c", {"HAKMEM_HARDEN": "1"}
+    result = run_program(program, "linked", args=["100000", "-1", "mine"], env=env, stats=False)
+    assert result.returncode == -signal.SIGABRT, result.stderr
+    found = rf"hakmem: stray write seen at free of 0x[0-9a-f]+: free memory was written to, .*{OWNER}\n"
+    assert re.match(found, result.stderr), result.stderr
 
 
 def test_nothing_is_known_by_default(run_program: Run) -> None:

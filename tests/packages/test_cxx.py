@@ -66,8 +66,10 @@ def test_it_does_what_it_says(
     ended = plain([program])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
     wrong = plain([program, "wrong size"])
-    assert wrong.returncode == -6
-    assert re.match(r"hakmem: mismatched free of \S+: said to have 1000 bytes, a block of 112 ", wrong.stderr)
+    assert wrong.returncode == 0
+    assert re.match(
+        r"hakmem: warning: mismatched free of \S+: said to have 1000 bytes, a block of 112;", wrong.stderr
+    )
 
 
 def test_it_is_clean_under_the_address_sanitizer(

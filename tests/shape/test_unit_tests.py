@@ -26,6 +26,7 @@ ELSEWHERE = {
             "api/heaps.c",
             "api/object_size.c",
             "api/override.c",
+            "api/override_jemalloc.c",
             "heap/sized_free.c",
         ],
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],

@@ -5,6 +5,7 @@
 `stepper(command)`       a program of programs/ that goes on step by step, on hakmem unless told otherwise
 `on_hakmem(command)`     any other program on hakmem, ended with the test
 `compiled(name, *flags)` a program of programs/
+`with_heaps(count)`      a program that has made heaps of its own, and so many more
 `sites`                  a program with a site that keeps what it allocates, and one that frees it
 `busy`, `run`            a program that allocates all the time, and a short recording of it
 `program(name)`          a program under test, or a skip that says why it is missing (from tests/real)
@@ -154,6 +155,22 @@ def stepper(lib: Path) -> Iterator[Callable[..., Stepper]]:
     yield start
     for one in started:
         one.end()
+
+
+@pytest.fixture
+def with_heaps(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path
+) -> Callable[..., Stepper]:
+    """with_heaps(count=0, step="made", **variables): programs/heaps.c at this step."""
+    program = compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}")
+
+    def start(count: int = 0, step: str = "made", **variables: str) -> Stepper:
+        started = stepper([program, count], "begun", preload=False, HAKMEM_HELPER_THREAD="0", **variables)
+        if step != "begun":
+            started.go_on(step)
+        return started
+
+    return start
 
 
 @pytest.fixture

@@ -34,19 +34,6 @@ ODD_NAME, ODD_TEXT = (
 MODES: dict[str, dict[str, str]] = {"plain": {}, "hardened": {"HAKMEM_HARDEN": "1"}}
 
 
-@pytest.fixture
-def made(compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path) -> Callable[..., Stepper]:
-    """made(count, **variables): the program, with its heaps and so many more."""
-    program = compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}")
-
-    def start(count: int = 0, **variables: str) -> Stepper:
-        started = stepper([program, count], "begun", preload=False, HAKMEM_HELPER_THREAD="0", **variables)
-        started.go_on("made")
-        return started
-
-    return start
-
-
 def told(program: Stepper) -> list[str]:
     """The addresses that it tells."""
     program.go_on()
@@ -79,8 +66,8 @@ def check_figures(heaps: dict[str, NamedHeapFigures], pid: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_figures_are_exact_and_all_blocks_are_counted(made: Callable[..., Stepper], mode: str) -> None:
-    program = made(**MODES[mode])
+def test_figures_are_exact_and_all_blocks_are_counted(with_heaps: Callable[..., Stepper], mode: str) -> None:
+    program = with_heaps(**MODES[mode])
     target = open_process(program.pid)
     full, quick = take(target), take(target, "counters")
     for snapshot in (full, quick):
@@ -105,15 +92,15 @@ def test_a_stripped_static_program(
     check_figures(heaps_of(take(open_process(program.pid))), program.pid)
 
 
-def test_a_library_without_heaps_is_read_as_before(made: Callable[..., Stepper]) -> None:
-    target = open_process(made().pid)
+def test_a_library_without_heaps_is_read_as_before(with_heaps: Callable[..., Stepper]) -> None:
+    target = open_process(with_heaps().pid)
     del target.schema.roots["named_heaps"]
     assert take(target).heaps == []
     assert take(target, "counters").heaps == []
 
 
-def test_counters_do_not_fall_with_a_heap(made: Callable[..., Stepper]) -> None:
-    program = made()
+def test_counters_do_not_fall_with_a_heap(with_heaps: Callable[..., Stepper]) -> None:
+    program = with_heaps()
     target = open_process(program.pid)
     before = take(target)
     told(program)
@@ -127,8 +114,8 @@ def test_counters_do_not_fall_with_a_heap(made: Callable[..., Stepper]) -> None:
 # ---- as text -------------------------------------------------------------------------------------------
 
 
-def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, made: Callable[..., Stepper]) -> None:
-    program = made(20)
+def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+    program = with_heaps(20)
     text = tool.inside("stat", program.pid).stdout
     assert "“cache”" in text
     assert ODD_TEXT in text
@@ -142,8 +129,8 @@ def test_stat_shows_the_largest_and_counts_the_rest(tool: Tool, made: Callable[.
     assert "more heap" not in everything
 
 
-def test_why_says_which_heap_holds_what(tool: Tool, made: Callable[..., Stepper]) -> None:
-    program = made()
+def test_why_says_which_heap_holds_what(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+    program = with_heaps()
     answer = json.loads(tool.inside("why", program.pid, "--json").stdout)
     live = CACHE_BYTES / (CACHE_BYTES + MIB)
     cache, odd = answer["heaps"][:2]
@@ -157,8 +144,8 @@ def test_why_says_which_heap_holds_what(tool: Tool, made: Callable[..., Stepper]
     assert f"Heap {ODD_TEXT} holds 1.00 MiB, 100 % of its limit of 1.00 MiB; 3 requests refused." in text
 
 
-def test_what_says_which_heap_a_block_is_in(tool: Tool, made: Callable[..., Stepper]) -> None:
-    program = made()
+def test_what_says_which_heap_a_block_is_in(tool: Tool, with_heaps: Callable[..., Stepper]) -> None:
+    program = with_heaps()
     live, freed, big, of_thread = told(program)
     cache = {"number": 1, "name": "cache", "tag": 7}
     for address, state in ((live, "live"), (freed, "free"), (big, "live")):
@@ -172,17 +159,19 @@ def test_what_says_which_heap_a_block_is_in(tool: Tool, made: Callable[..., Step
     assert "heap 1 “main loop”, thread" in tool.inside("what", program.pid, of_thread).stdout
 
 
-def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(tool: Tool, made: Callable[..., Stepper]) -> None:
+def test_leaks_finds_blocks_of_heaps_that_nothing_points_to(
+    tool: Tool, with_heaps: Callable[..., Stepper]
+) -> None:
     """heaps.c forgets those of the heap with a limit, and keeps the other ones'."""
-    program = made()
+    program = with_heaps()
     answer = json.loads(tool.inside("leaks", program.pid, "--no-profile", "--freeze", "--json").stdout)
     assert 250 <= answer["definite"]["blocks"] <= 260
     assert answer["definite"]["bytes"] <= MIB + 4096
 
 
 @needs_gcore
-def test_a_core_has_them_too(tool: Tool, made: Callable[..., Stepper], tmp_path: Path) -> None:
-    program = made()
+def test_a_core_has_them_too(tool: Tool, with_heaps: Callable[..., Stepper], tmp_path: Path) -> None:
+    program = with_heaps()
     stat = json.loads(tool.inside("stat", program.pid, "--json").stdout)
     core = dumped(program.pid, tmp_path)
     found = json.loads(tool.inside("core", core, "--json").stdout)
@@ -289,8 +278,8 @@ def test_what_series_have_counted_is_bounded() -> None:
     assert len(counted.totals) == SERIES_KEPT_MAX
 
 
-def test_series_of_a_process(made: Callable[..., Stepper], monkeypatch: pytest.MonkeyPatch) -> None:
-    program = made(30)
+def test_series_of_a_process(with_heaps: Callable[..., Stepper], monkeypatch: pytest.MonkeyPatch) -> None:
+    program = with_heaps(30)
     targets = [open_process(program.pid)]
     monkeypatch.setattr(Fleet, "targets", lambda _self: targets)
     command = Path(f"/proc/{program.pid}/comm").read_text().strip()
@@ -308,8 +297,8 @@ def test_series_of_a_process(made: Callable[..., Stepper], monkeypatch: pytest.M
         assert refused[ODD_NAME] == 3
 
 
-def test_recordings_are_bounded(made: Callable[..., Stepper], tool: Tool, tmp_path: Path) -> None:
-    target = open_process(made(40).pid)
+def test_recordings_are_bounded(with_heaps: Callable[..., Stepper], tool: Tool, tmp_path: Path) -> None:
+    target = open_process(with_heaps(40).pid)
     recording, path = Recording.of(target, 1.0), tmp_path / "run.json"
     recording.samples = [take(target), take(target)]
     recording.write(path)

@@ -53,17 +53,10 @@ def test_any_name_is_valid_json(
 
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_the_report_at_exit_says_what_the_tool_says(
-    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path, tmp_path: Path, form: str
+    with_heaps: Callable[..., Stepper], tmp_path: Path, form: str
 ) -> None:
     report = tmp_path / "report"
-    program = stepper(
-        [compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}"), 30],
-        "begun",
-        preload=False,
-        HAKMEM_HELPER_THREAD="0",
-        HAKMEM_STATS=f"{form}:{report}",
-    )
-    program.go_on("made")
+    program = with_heaps(30, HAKMEM_STATS=f"{form}:{report}")
     seen = [heap for heap in take(open_process(program.pid)).heaps if heap.kind == "program"]
     told(program)
     program.go_on("again")

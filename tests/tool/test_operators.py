@@ -156,23 +156,14 @@ def is_ready(address: str) -> bool:
         return False
 
 
-@pytest.fixture
-def heaps(compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path) -> Stepper:
-    """A process that has heaps of its own, one of them at its limit."""
-    program = compiled("heaps", lib, f"-Wl,-rpath,{lib.parent}")
-    started = stepper([program], "begun", preload=False)
-    started.go_on("made")
-    return started
-
-
 @long_test
 def test_a_real_prometheus_answers_every_query(
     limited_sites: subprocess.Popen[str],
-    heaps: Stepper,
+    with_heaps: Callable[..., Stepper],
     program: Callable[[str], Path],
     tmp_path: Path,
 ) -> None:
-    port, own = free_port(), free_port()
+    heaps, port, own = with_heaps(), free_port(), free_port()  # one of them at its limit
     config = tmp_path / "prometheus.yml"
     config.write_text(SCRAPES.format(alerts=ALERTS, port=port))
     words = [

@@ -17,8 +17,9 @@ from hakmem.profile import watch as watch_module
 from hakmem.profile.session import is_on
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import open_process
-from hakmem.views.top import TABS, TopApp
+from hakmem.views.top import TopApp
 from hakmem.views.top_sites import SITES
+from hakmem.views.top_tables import TABLES
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 from tool.leases import ends_by_itself
@@ -29,7 +30,7 @@ __all__ = ["terminal"]
 
 KEEPS = "keeps (sites.c:"
 UNNAMED = re.compile(r"sites\S*\+0x")
-TAB = str(TABS.index(SITES) + 1)
+TAB = str(TABLES.index(SITES) + 1)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@
 #include "fake/os_fake.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
+#include "report/report.h"
 
 static inline struct snapshot look(void) {
   struct snapshot snapshot;
@@ -23,6 +24,22 @@ static inline uint64_t counted(enum counter which) { return look().counters[whic
 static inline void start_library(void) {
   hak_free(hak_malloc(1));
   hak_purge(true);
+}
+
+/* Before it starts. */
+static inline void be_hardened(uint64_t level) {
+  static char setting[] = "HAKMEM_HARDEN=0";
+  static char *environment[] = {setting, NULL};
+  setting[sizeof setting - 2] = (char)('0' + level);
+  os_fake.environment = environment;
+}
+
+/* A misuse is one line then, without the stack. */
+static inline void start_hardened(uint64_t level) {
+  be_hardened(level);
+  start_library();
+  REQUIRE(options.harden == level);
+  misuse_may_walk = NULL;
 }
 
 static inline void *must_malloc(size_t size) {

@@ -8,16 +8,6 @@
 #include "observe/report_glibc.h"
 #include "slab/slab.h"
 
-static void start_hardened(uint64_t level) {
-  static char level_text[] = "HAKMEM_HARDEN=0";
-  static char *environment[] = {level_text, NULL};
-  level_text[sizeof level_text - 2] = (char)('0' + level);
-  os_fake.environment = environment;
-  start_library();
-  REQUIRE(options.harden == level);
-  misuse_may_walk = NULL; /* the line alone */
-}
-
 static int no_magazine_holds_a_block(const void *unused) {
   (void)unused;
   start_hardened(1);

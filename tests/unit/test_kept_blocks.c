@@ -9,9 +9,7 @@ enum { BLOCKS = 3000 };
 static void *blocks[BLOCKS];
 
 static void start(bool is_hardened) {
-  static char harden[] = "HAKMEM_HARDEN=1";
-  static char *environment[] = {harden, NULL};
-  if (is_hardened) os_fake.environment = environment;
+  if (is_hardened) be_hardened(1);
   start_library();
   switch_on(PERIOD);
 }

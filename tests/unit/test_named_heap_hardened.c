@@ -10,18 +10,9 @@
 
 enum { MANY = 3000, SIZE = 100 };
 
-static bool (*may_walk)(void);
-
-static hak_heap *start_hardened(uint64_t level) {
-  static char level_text[] = "HAKMEM_HARDEN=0";
-  static char *environment[] = {level_text, NULL};
-  level_text[sizeof level_text - 2] = (char)('0' + level);
-  os_fake.environment = environment;
+static hak_heap *start(uint64_t level) {
   os_fake.is_multi_threaded = true;
-  start_library();
-  REQUIRE(options.harden == level);
-  may_walk = misuse_may_walk;
-  misuse_may_walk = NULL; /* the line alone */
+  start_hardened(level);
   return hak_heap_new("mine");
 }
 
@@ -46,7 +37,7 @@ static size_t block_bytes_of(const char *block) {
 /* The owner's latch is another's: the block is looked at all the same. */
 static int remote_free(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *whole = take(heap, SIZE);
   block[SIZE] = 0;
   named_enter(heap);
@@ -58,7 +49,7 @@ static int remote_free(const void *unused) {
 /* All that a wiped block has is zeros, too, and yet it lives. */
 static int zeros_over_all(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(2);
+  hak_heap *heap = start(2);
   char *block = take(heap, SIZE);
   memset(block, 0, block_bytes_of(block));
   hak_heap_free_all(heap);
@@ -68,7 +59,7 @@ static int zeros_over_all(const void *unused) {
 /* Each is gone after a word, and what is taken next is untouched. */
 static int several_at_once(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   for (unsigned index = 0; index < MANY; index++)
     take(heap, SIZE)[SIZE] = (char)(index % 1000 == 0);
   for (unsigned round = 0; round < 2; round++) {
@@ -100,7 +91,7 @@ static void free_halfway(char *block, bool is_wiped) {
 }
 
 static int freed_beside(const void *is_wiped) {
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   block[SIZE] = 1; /* whose is not ours to say */
   free_halfway(block, is_wiped);
@@ -110,7 +101,7 @@ static int freed_beside(const void *is_wiped) {
 
 static int asked_beside(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   free_halfway(block, true);
   return (int)hak_malloc_usable_size(block);
@@ -118,7 +109,7 @@ static int asked_beside(const void *unused) {
 
 /* The first has let the slab go, and the block is a thread's by now, who keeps it. */
 static int freed_too_late(const void *goes_on) {
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   char *block = take(heap, SIZE);
   uint32_t entry = owner_map_entry((uintptr_t)block);
   hak_free(block);
@@ -154,7 +145,7 @@ static int looked_at(const void *unused) {
   enum { LOOKED_AT = 5 };
   uintptr_t blocks[LOOKED_AT];
   (void)unused;
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   take(heap, SIZE);
   for (unsigned index = 0; index < LOOKED_AT; index++) blocks[index] = (uintptr_t)take(heap, SIZE);
   for (unsigned index = 0; index < LOOKED_AT; index++) hak_free((void *)blocks[index]);
@@ -175,12 +166,14 @@ static int looked_at(const void *unused) {
 /* Who has a heap's latch names no frames: a thread that loads a library, for which that waits, may wait for the heap. */
 static int no_stack_under_the_latch(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(1), *other = hak_heap_new("other");
-  REQUIRE(heap && other && may_walk());
+  be_hardened(1);
+  start_library();
+  hak_heap *heap = hak_heap_new("mine"), *other = hak_heap_new("other");
+  REQUIRE(heap && other && misuse_may_walk());
   named_enter(heap);
-  REQUIRE(!may_walk());
+  REQUIRE(!misuse_may_walk());
   named_leave(heap);
-  REQUIRE(may_walk());
+  REQUIRE(misuse_may_walk());
   return 0;
 }
 
@@ -191,7 +184,7 @@ static int no_stack_under_the_latch(const void *unused) {
 static int left_by_a_fork(const void *unused) {
   char *blocks[4];
   (void)unused;
-  hak_heap *heap = start_hardened(2);
+  hak_heap *heap = start(2);
   for (unsigned index = 0; index < 4; index++) blocks[index] = memset(take(heap, SIZE), 'A', SIZE);
   free_halfway(blocks[0], false);
   free_halfway(blocks[2], true);
@@ -206,7 +199,7 @@ static int left_by_a_fork(const void *unused) {
 /* Another thread had the latch: what it was taking is nobody's, what lives is freed one by one, and checked. */
 static int cut_off(const void *unused) {
   (void)unused;
-  hak_heap *heap = start_hardened(1);
+  hak_heap *heap = start(1);
   char *block = take(heap, SIZE), *other = take(heap, SIZE);
   store_relaxed(&heap->owner.latch, 12345); /* a thread that is not here */
   named_after_fork();

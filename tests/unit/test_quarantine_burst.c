@@ -6,21 +6,13 @@
 
 enum { BLOCK_BYTES = 100, BLOCKS = 600000, FEW = 300, LATER = 1000 };
 
-static void start_hardened(void) {
-  static char level[] = "HAKMEM_HARDEN=1";
-  static char *environment[] = {level, NULL};
-  os_fake.environment = environment;
-  os_fake.is_multi_threaded = false;
-  start_library();
-  REQUIRE(options.harden == 1);
-}
-
 static uint32_t waiting(void) { return load_relaxed(&heap_of_thread->quarantine->block_count); }
 
 static int keep_what_waits(const void *unused) {
   static void *blocks[BLOCKS];
   (void)unused;
-  start_hardened();
+  os_fake.is_multi_threaded = false;
+  start_hardened(1);
   for (unsigned index = 0; index < BLOCKS; index++) blocks[index] = must_malloc(BLOCK_BYTES);
   uint32_t least = UINT32_MAX;
   for (unsigned index = 0; index < BLOCKS; index++) {

@@ -40,9 +40,10 @@ static void test_pointers(void **state) {
 
 static void test_any_misuse(void **state) {
   (void)state;
-  report_misuse(&(struct misuse){"foreign", "realloc", 0xabc, NULL, 0}, "not %s's", "libc");
+  report_misuse(&(struct misuse){"foreign", "realloc", 0xabc, NULL, 0, false}, "not %s's", "libc");
   assert_said("hakmem: foreign realloc of 0xabc: not libc's (class none)\n");
-  report_misuse(&(struct misuse){"mismatched", "delete", 0x1000, &tiny, 0}, "%zu bytes", (size_t)7);
+  report_misuse(&(struct misuse){"mismatched", "delete", 0x1000, &tiny, 0, false}, "%zu bytes",
+                (size_t)7);
   assert_said("hakmem: mismatched delete of 0x1000: 7 bytes (tiny class 7, of thread 42)\n");
 }
 
@@ -64,6 +65,16 @@ static void test_writes(void **state) {
   assert_said(
       "hakmem: stray write seen at free of 0x1000: free memory was written to, 120 bytes after the"
       " start of its block of 112 bytes (tiny class 7, of thread 42)\n");
+}
+
+static void test_any_name_of_a_heap(void **state) {
+  (void)state;
+  struct block_description block = tiny;
+  block.heap_name = "ses\nsions\xff \xc3\xa9";
+  report_double_free("free", 0x1000, &block);
+  assert_said(
+      "hakmem: double free of 0x1000: the block of 112 bytes is free already (tiny class 7, of heap"
+      " \"ses?sions? \xc3\xa9\")\n");
 }
 
 /* One line each, and the program goes on. */
@@ -122,6 +133,7 @@ int main(void) {
       cmocka_unit_test_setup(test_pointers, begin),
       cmocka_unit_test_setup(test_any_misuse, begin),
       cmocka_unit_test_setup(test_writes, begin),
+      cmocka_unit_test_setup(test_any_name_of_a_heap, begin),
       cmocka_unit_test_setup(test_warnings, begin),
       cmocka_unit_test_setup(test_ignored, begin),
       cmocka_unit_test_setup(test_a_stack_follows_where_it_may, begin),

@@ -210,9 +210,7 @@ static int threads_end(const void *unused) {
 /* Hardened mode keeps samples in the table alone. */
 static int hardened(const void *unused) {
   (void)unused;
-  static char *environment[] = {"HAKMEM_HARDEN=1", NULL};
-  os_fake.environment = environment;
-  start_library();
+  start_hardened(1);
   switch_on(256);
   hak_free(must_malloc(100));
   for (unsigned index = 0; index < KEPT; index++) kept[index] = must_malloc(index % 5000);

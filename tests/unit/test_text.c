@@ -40,6 +40,24 @@ static void test_format(void **state) {
   assert_text("it has 4294967295 of 18446744073709551615 at 0x10f, 0x0");
 }
 
+static void test_names(void **state) {
+  static const char *const names[][2] = {
+      {"a b\"c\\", "a b\"c\\"},
+      {"tab\tnew\nline\x1b[2J\x7f", "tab?new?line?[2J?"},
+      {"caf\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80"},
+      {"\xc2\x9b\x32J\xc2\xa0", "?2J\xc2\xa0"}, /* a control character of two bytes; none */
+      {"\xff\x80z", "??z"},
+      {"\xc0\x80\xed\xa0\x80", "?????"},
+      {"cut\xe2\x82", "cut??"},
+      {"", ""},
+  };
+  for (unsigned which = 0; which < sizeof names / sizeof names[0]; which++) {
+    begin(state);
+    text_name(&text, names[which][0]);
+    assert_text(names[which][1]);
+  }
+}
+
 static void test_what_does_not_fit_is_counted(void **state) {
   (void)state;
   text_init(&text, buffer, 4);
@@ -83,6 +101,7 @@ int main(void) {
       cmocka_unit_test_setup(test_numbers, begin),
       cmocka_unit_test_setup(test_columns, begin),
       cmocka_unit_test_setup(test_format, begin),
+      cmocka_unit_test_setup(test_names, begin),
       cmocka_unit_test_setup(test_what_does_not_fit_is_counted, begin),
       cmocka_unit_test_setup(test_no_room_at_all, begin),
       cmocka_unit_test_setup(test_a_sink_gets_everything_in_order, begin),

@@ -10,6 +10,8 @@ from hakmem.base.sizes import bytes_text, counted, share_text
 NEAR_SHARE = 0.9  # of a limit: from here on it is reported unasked
 HEAPS_SHOWN = 10
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
+REST, REST_NAME = 0, "other heaps"  # no heap has this number
+Series = tuple[str, str, str]  # name, tag, kind
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,46 @@ class NamedHeapFigures:
         return self.kind != "thread"
 
     @property
+    def series(self) -> Series:
+        """Over time those of one name, tag and kind are one: heaps come and go, and take each other's
+        record."""
+        return self.name, str(self.tag), self.kind
+
+    @property
+    def is_rest(self) -> bool:
+        """Several heaps as one (`few_heaps`)."""
+        return self.number == REST
+
+    @property
     def is_near_limit(self) -> bool:
         return self.limit_bytes is not None and self.live_bytes > NEAR_SHARE * self.limit_bytes
+
+    def counted_since(self, before: NamedHeapFigures | None) -> tuple[int, int]:
+        """Refusals and allocations since the record had these figures.  A heap may have ended meanwhile, and
+        this one have taken its record: then all that it has counted."""
+        now = self.refusals, self.allocated_blocks or 0
+        if before is None or now[1] < (before.allocated_blocks or 0):
+            return now
+        return max(0, now[0] - before.refusals), now[1] - (before.allocated_blocks or 0)
+
+
+def few_heaps(heaps: Sequence[NamedHeapFigures], count: int) -> list[NamedHeapFigures]:
+    """The first ones, and all others as one: `count` at most."""
+    kept, rest = heaps[: count - 1], heaps[count - 1 :]
+    if len(rest) <= 1:
+        return list(heaps)
+    others = NamedHeapFigures(
+        number=REST,
+        name=f"{len(rest)} {REST_NAME}",
+        tag=0,
+        kind="program",
+        thread_id=0,
+        live_bytes=sum(heap.live_bytes for heap in rest),
+        live_blocks=sum(heap.live_blocks or 0 for heap in rest),
+        refusals=sum(heap.refusals for heap in rest),
+        allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
+    )
+    return [*kept, others]
 
 
 # ---- as text -------------------------------------------------------------------------------------------
@@ -69,6 +109,11 @@ def _limit_note(heap: NamedHeapFigures) -> str:
 def heap_text(heap: NamedHeapFigures) -> str:
     """“cache” (tag 7)"""
     return quoted(heap.name) + (f" (tag {heap.tag})" if heap.tag else "")
+
+
+def label(heap: NamedHeapFigures) -> str:
+    """In a table or a legend."""
+    return heap.name if heap.is_rest else quoted(heap.name)
 
 
 def quoted(name: str) -> str:

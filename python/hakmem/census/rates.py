@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hakmem.census.figures import ClassFigures, Snapshot
 
@@ -43,6 +43,7 @@ class Rates:
     minor_faults_per_s: float
     major_faults_per_s: float
     cpu_share: float  # of one core
+    heaps: dict[int, float] = field(default_factory=dict)  # blocks per second that each made one gave out
 
     @property
     def slow_paths_per_s(self) -> float:
@@ -78,6 +79,7 @@ def between(before: Snapshot, after: Snapshot) -> Rates:
         minor_faults_per_s=minor / seconds,
         major_faults_per_s=major / seconds,
         cpu_share=cpu_s / seconds,
+        heaps=heap_rates(before, after, seconds),
     )
 
 
@@ -93,6 +95,16 @@ def class_rates(before: ClassFigures | None, after: ClassFigures, seconds: float
         live_blocks=after.live_blocks,
         cached_blocks=after.cached_blocks,
     )
+
+
+def heap_rates(before: Snapshot, after: Snapshot, seconds: float) -> dict[int, float]:
+    """Blocks per second that each heap that the program has made gave out, by its number."""
+    old = {heap.number: heap for heap in before.heaps}
+    return {
+        heap.number: heap.counted_since(old.get(heap.number))[1] / seconds
+        for heap in after.heaps
+        if heap.is_made
+    }
 
 
 def grown(before: float, after: float) -> float:

@@ -32,15 +32,18 @@ ROWS_SHOWN = 20
 @click.option("--once", is_flag=True, help="Print the rates over one interval as plain tables, and exit.")
 def command(pid: int | None, interval_s: float, once: bool) -> None:
     """Watch process PID live: rates by size class, RSS, caches, remote frees, slow paths, faults, threads,
-    sites of a heap profile.
+    sites of a heap profile, the program's own heaps.
 
-    Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-6 or Tab switch
+    Without PID, choose among the hakmem processes of this machine, the largest first. Keys: 1-7 or Tab switch
     tables, Left and Right scroll them, s sorts by the next column, r reverses the order, p pauses, + and -
     change the interval, b chooses another process, q quits. Without a terminal, or on a dumb one, --once is
     implied.
 
     Table 6 shows which call sites hold the memory, if a heap profile is on. There o switches one on, without
     stopping the process, and off again; it is also switched off when you leave top. z counts growth from now.
+
+    Table 7 is there if the program has made heaps, or named those of its threads (hak_heap_new,
+    hak_heap_set_name): what each of them holds, its limit, and how many blocks a second it gives out.
 
     \b
     Examples:
@@ -97,11 +100,11 @@ def choices(fleet: Fleet) -> list[Target]:
 
 
 def print_once(target: Target, interval_s: float) -> None:
-    """The gauges and two tables, over one interval."""
+    """The gauges and two tables, over one interval; a third one if there are heaps."""
     from rich.markup import escape
 
     from hakmem.views.screen import console, one_line, table
-    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, Watch
+    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, HEAPS, Watch
 
     watch = Watch(target)
     moment = watch.poll()
@@ -111,7 +114,7 @@ def print_once(target: Target, interval_s: float) -> None:
     out = console()
     out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
     out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
-    for view in (CLASSES, COUNTERS):
+    for view in (CLASSES, COUNTERS, *([HEAPS] if moment.snapshot.heaps else [])):
         rows = view.sorted_rows(moment, target.schema.counter_meta)
         out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))
         if rows[ROWS_SHOWN:]:

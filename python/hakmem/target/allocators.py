@@ -36,7 +36,7 @@ BUNDLED = (
     ("mi_malloc", "mimalloc"),
     ("je_malloc", "jemalloc"),
     ("_rjem_malloc", "jemalloc"),
-    ("mallocx", "jemalloc"),
+    ("mallctl", "jemalloc"),  # hakmem has mallocx as well
     ("tc_malloc", "tcmalloc"),
     ("scalable_malloc", "tbbmalloc"),
     ("rpmalloc", "rpmalloc"),

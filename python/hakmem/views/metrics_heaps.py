@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hakmem.census.figures import Snapshot
-from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.census.heap_figures import NamedHeapFigures, Series
 from hakmem.target.target import Target
 from hakmem.views.metrics_families import PROCESS_LABELS, Families
 
@@ -28,7 +28,6 @@ HEAPS_SHOWN = 20  # of each row
 SERIES_KEPT_MAX = 1000  # of one process, with what they have counted
 HEAP_LABELS = (*PROCESS_LABELS, "heap", "tag", "kind")
 OTHERS = ("(others)", "", "")
-Series = tuple[str, str, str]  # name, tag, kind
 Row = tuple[str, ...]
 
 HELP = {
@@ -43,29 +42,22 @@ HELP = {
 }
 
 
-def series_of(heap: NamedHeapFigures) -> Series:
-    return heap.name, str(heap.tag), heap.kind
-
-
 @dataclass
 class _Counted:
     """Of one process: what each of its heaps had counted, and what each series has."""
 
     target: Target
-    before: dict[int, tuple[int, int]] = field(default_factory=dict)  # refusals and allocations, by number
+    before: dict[int, NamedHeapFigures] = field(default_factory=dict)  # by number
     totals: dict[Series, tuple[int, int]] = field(default_factory=dict)  # the last one exported comes last
 
     def grow(self, series: Series, heaps: Iterable[NamedHeapFigures]) -> tuple[int, int]:
         """What the series has counted, with what its heaps have counted since they were read last."""
         refusals, allocations = self.totals.pop(series, (0, 0))
         for heap in heaps:
-            now = heap.refusals, heap.allocated_blocks or 0
-            before = self.before.get(heap.number, (0, 0))
-            if now[1] < before[1]:  # the record is another heap's now
-                before = 0, 0
-            self.before[heap.number] = now
-            refusals += max(0, now[0] - before[0])
-            allocations += now[1] - before[1]
+            refused, allocated = heap.counted_since(self.before.get(heap.number))
+            self.before[heap.number] = heap
+            refusals += refused
+            allocations += allocated
         self.totals[series] = refusals, allocations
         for one in [*self.totals][: max(0, len(self.totals) - SERIES_KEPT_MAX)]:
             del self.totals[one]
@@ -88,7 +80,7 @@ class HeapMetrics:
         for target, snapshot in snapshots:
             of_row = sizes.setdefault(rows[target.pid], Counter())
             for heap in snapshot.heaps:
-                of_row[series_of(heap)] += heap.live_bytes
+                of_row[heap.series] += heap.live_bytes
         self._shown = {
             row: set() if row == others else set(largest(of_row, self._heaps_shown))
             for row, of_row in sizes.items()
@@ -105,8 +97,7 @@ class HeapMetrics:
         shown = self._shown.get(row, set())
         by_series: dict[Series, list[NamedHeapFigures]] = {}
         for heap in snapshot.heaps:
-            series = series_of(heap)
-            by_series.setdefault(series if series in shown else OTHERS, []).append(heap)
+            by_series.setdefault(heap.series if heap.series in shown else OTHERS, []).append(heap)
         counted = self._counted.setdefault(target.pid, _Counted(target))
         for series, heaps in by_series.items():
             add_series(families, heaps, (*labels, *series))

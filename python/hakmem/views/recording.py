@@ -33,7 +33,7 @@ from hakmem.base.signals import Stopped, stoppable
 from hakmem.base.sizes import counted
 from hakmem.base.validity import check, fits
 from hakmem.census.figures import Snapshot, ThreadFigures
-from hakmem.census.heap_figures import NamedHeapFigures
+from hakmem.census.heap_figures import few_heaps
 from hakmem.census.snapshot import take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.target import Target
@@ -44,7 +44,7 @@ FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
 WALK_SHARE_MAX = 0.1
 THREADS_KEPT = 64
 HEAPS_KEPT = 20
-OTHERS_NAME, OTHER_HEAPS_NAME = "other threads", "other heaps"
+OTHERS_NAME = "other threads"
 LINE_BYTES_MAX = 1 << 30
 HEADER_NAMES = ("pid", "command", "version", "every_s", "began_s")
 
@@ -220,26 +220,7 @@ def what_is_wrong(error: Exception) -> str:
 def bounded(sample: Snapshot) -> Snapshot:
     """The threads that cache most and the heaps that hold most, with one row for all others: this bounds the
     file size."""
-    return with_few_heaps(with_few_threads(sample))
-
-
-def with_few_heaps(sample: Snapshot) -> Snapshot:
-    """Of those that the program has made or named."""
-    kept, rest = sample.heaps[: HEAPS_KEPT - 1], sample.heaps[HEAPS_KEPT - 1 :]
-    if len(rest) <= 1:
-        return sample
-    others = NamedHeapFigures(
-        number=0,
-        name=f"{len(rest)} {OTHER_HEAPS_NAME}",
-        tag=0,
-        kind="program",
-        thread_id=0,
-        live_bytes=sum(heap.live_bytes for heap in rest),
-        live_blocks=sum(heap.live_blocks or 0 for heap in rest),
-        refusals=sum(heap.refusals for heap in rest),
-        allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
-    )
-    return replace(sample, heaps=[*kept, others])
+    return replace(with_few_threads(sample), heaps=few_heaps(sample.heaps, HEAPS_KEPT))
 
 
 def with_few_threads(sample: Snapshot) -> Snapshot:

@@ -14,6 +14,7 @@ from hakmem.census.rates import OS_CALL_NAMES, Rates, between
 from hakmem.views.charts import Chart, Series
 from hakmem.views.page import Tile, rendered
 from hakmem.views.recording import Recording
+from hakmem.views.report_heaps import heap_charts
 from hakmem.views.report_sites import SitesOverTime
 
 CLASSES_SHOWN = 8
@@ -72,7 +73,8 @@ def render(recording: Recording) -> str:
     """The page as text."""
     timeline = Timeline(recording)
     sites = SitesOverTime(recording.sites, timeline.samples[0].monotonic_s, timeline.seconds)
-    charts = [memory_chart(timeline), *sites.charts(), *all_charts(timeline)]
+    heaps = heap_charts(timeline.times_s, timeline.samples)
+    charts = [memory_chart(timeline), *heaps, *sites.charts(), *all_charts(timeline)]
     return rendered(
         "report.html.j2",
         {chart.key: chart.data for chart in charts},

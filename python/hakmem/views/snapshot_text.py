@@ -10,14 +10,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hakmem.base.sizes import bytes_text, count_text, counted, share_text
+from hakmem.base.sizes import bytes_text, count_text, counted
 from hakmem.census.figures import TIERS, ClassFigures, Snapshot, ThreadFigures
-from hakmem.census.heap_figures import HEAPS_SHOWN, NamedHeapFigures, limits_of_heaps, quoted
+from hakmem.census.heap_figures import HEAPS_SHOWN, limits_of_heaps
 from hakmem.census.limits import LimitFigures, limit_notes, limit_rows
 from hakmem.census.options import WHERE
 from hakmem.census.snapshot import Target, take
 from hakmem.layout.schema import FieldMeta
 from hakmem.target.process import ProcessFigures
+from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
 from hakmem.views.screen import console, one_line, print_json, progress_bar, table
 
 THREADS_SHOWN = 20
@@ -160,32 +161,14 @@ def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
     it keeps blocks for reuse."""
     heaps = snapshot.heaps
     shown = heaps if everything else heaps[:HEAPS_SHOWN]
-    columns = ["<heap", "tag", "live", "share", "blocks", "peak", "limit", "used", "refused", "<of"]
-    rows = (_heap_row(heap, snapshot.memory.live_bytes) for heap in shown)
+    rows = ([cell.text for cell in heap_row(heap, snapshot.memory.live_bytes)] for heap in shown)
     title = "Heaps of the program: live bytes, and their share of all"
-    parts: list[RenderableType] = [table(title, columns, rows)]
+    parts: list[RenderableType] = [table(title, HEAP_COLUMNS, rows)]
     if rest := heaps[len(shown) :]:
         live = bytes_text(sum(heap.live_bytes for heap in rest))
         parts.append(Text(f"… and {counted(len(rest), 'more heap')} with {live} (--all shows them)", "dim"))
     parts += [Text(note, "yellow") for note in limits_of_heaps(heaps)]
     return Group(*parts)
-
-
-def _heap_row(heap: NamedHeapFigures, whole_bytes: int) -> tuple[str, ...]:
-    limit = heap.limit_bytes
-    who = {"program": "", "thread": f"thread {heap.thread_id or '–'}"}
-    return (
-        quoted(heap.name),
-        str(heap.tag) if heap.tag else "",
-        bytes_text(heap.live_bytes),
-        share_text(heap.live_bytes, whole_bytes),
-        "–" if heap.live_blocks is None else count_text(heap.live_blocks),
-        "–" if heap.peak_bytes is None else bytes_text(heap.peak_bytes),
-        bytes_text(limit) if limit else "",
-        share_text(heap.live_bytes, limit) if limit else "",
-        count_text(heap.refusals) if heap.refusals else "",
-        who.get(heap.kind, heap.kind),
-    )
 
 
 # ---- tiers, classes, threads -------------------------------------------------------------------------

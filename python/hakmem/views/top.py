@@ -22,15 +22,15 @@ from hakmem.base.sizes import counted
 from hakmem.target.target import Target
 from hakmem.views.screen import one_line
 from hakmem.views.top_panel import SitesPanel
-from hakmem.views.top_parts import COMMAND_SHOWN, KEYS, STYLE, ChooseProcess, GaugeTile, flowed
+from hakmem.views.top_parts import COMMAND_SHOWN, STYLE, ChooseProcess, GaugeTile, flowed, keys
 from hakmem.views.top_sites import SITES, Sites
-from hakmem.views.watching import GAUGES, VIEWS, Moment, Watch
+from hakmem.views.top_tables import TABLES, Tables
+from hakmem.views.watching import GAUGES, Moment, Watch
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
 INTERVAL_STEP = 2.0
 GAUGE_COLUMNS, GAUGE_LINES = 15, 3  # "remote frees", and a gap
 SITES_EVERY_S = 0.2  # whether it is time for a reading
-TABS = (*VIEWS, SITES)
 
 ListTargets = Callable[[], Sequence[Target]]
 
@@ -49,7 +49,7 @@ class TopApp(App[None]):
         Binding("right", "scroll(1)", "Scroll a wide table", priority=True),
         Binding("left", "scroll(-1)", "Scroll back", priority=True),
         Binding("b", "choose", "Choose another process"),
-        *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(TABS)),
+        *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(TABLES)),
         Binding("s", "sort", "Sort by next column"),
         Binding("r", "reverse", "Reverse"),
         Binding("p,space", "pause", "Pause"),
@@ -70,9 +70,7 @@ class TopApp(App[None]):
         self.loop: asyncio.AbstractEventLoop | None = None
         self.interval_s = interval_s
         self.watch_: Watch | None = None
-        self.view_number = 0
-        self.sort_columns = [view.sorted_by for view in TABS]
-        self.is_reversed = [False for _ in TABS]
+        self.tables = Tables()
         self.is_paused = self.is_polling = False
         self.sites: Sites | None = None
         self.ended_why: str | None = None
@@ -131,7 +129,8 @@ class TopApp(App[None]):
         self.sites = Sites(target)
         self.main.query_one(SitesPanel).follow(self.sites)
         self.main.query_one("#ended").remove_class("shown")
-        self.main.query_one(DataTable).clear()
+        self.tables.follow()
+        self.show_table_of_choice()
         self.show_head()
         self.tick()
 
@@ -173,6 +172,8 @@ class TopApp(App[None]):
         if moment is None:
             self.set_timer(min(self.interval_s, 0.3), self.tick)  # the first rates follow soon
             return
+        if self.tables.notice(moment):
+            self.show_names()
         self.show_all()
 
     def end(self, watch: Watch, why: str) -> None:
@@ -193,18 +194,14 @@ class TopApp(App[None]):
 
     # ---- the profile ----
 
-    @property
-    def is_at_sites(self) -> bool:
-        return TABS[self.view_number] is SITES
-
     def tick_sites(self) -> None:
         """The profile is read while its table is shown."""
-        if self.is_at_sites and not self.ended_why and not self.is_closing:
+        if self.tables.is_at_sites and not self.ended_why and not self.is_closing:
             self.main.query_one(SitesPanel).tick(self.interval_s, self.is_paused)
 
     def on_sites_panel_changed(self) -> None:
         """New figures, or names."""
-        if self.is_at_sites and not self.is_closing:
+        if self.tables.is_at_sites and not self.is_closing:
             self.show_table()
 
     def leave_sites(self) -> None:
@@ -278,47 +275,28 @@ class TopApp(App[None]):
         self.show_names()
         table = self.main.query_one(DataTable)
         table.clear(columns=True)
-        for place, name in enumerate(TABS[self.view_number].columns):
-            mark = (
-                ("▲" if self.is_reversed[self.view_number] else "▼")
-                if place == self.sort_columns[self.view_number]
-                else ""
-            )
-            table.add_column(
-                Text(name.removeprefix("<") + mark, justify="left" if name.startswith("<") else "right")
-            )
+        for head in self.tables.heads():
+            table.add_column(head)
 
     def show_names(self) -> None:
         """The names of views and keys, on as many lines as needed."""
         width = self.size.width - 2
-        names = [
-            Text(f" {number + 1} {view.name} ", style="reverse" if number == self.view_number else "dim")
-            for number, view in enumerate(TABS)
-        ]
-        self.main.query_one("#views", Static).update(flowed(names, " ", width))
-        self.main.query_one("#keys", Static).update(flowed([Text(key) for key in KEYS], " · ", width))
+        self.main.query_one("#views", Static).update(flowed(self.tables.names(), " ", width))
+        self.main.query_one("#keys", Static).update(flowed(keys(len(self.tables.all)), " · ", width))
 
     def show_table(self) -> None:
         """The rows of the last moment; the scroll position stays."""
         if self.watch_ is None or not self.watch_.history:
             return
-        number, table = self.view_number, self.main.query_one(DataTable)
-        view, place = TABS[number], (table.scroll_target_x, table.scroll_target_y)
-        cursor = table.cursor_row
-        rows = view.sorted_rows(
-            replace(self.watch_.history[-1], sites=self.sites.shown if self.sites is not None else None),
-            self.watch_.target.schema.counter_meta,
-            self.sort_columns[number],
-            not self.is_reversed[number],
+        table = self.main.query_one(DataTable)
+        place, cursor = (table.scroll_target_x, table.scroll_target_y), table.cursor_row
+        sites = self.sites.shown if self.sites is not None else None
+        rows = self.tables.rows(
+            replace(self.watch_.history[-1], sites=sites), self.watch_.target.schema.counter_meta
         )
         table.clear()
         for row in rows:
-            table.add_row(
-                *(
-                    Text(cell, justify="left" if name.startswith("<") else "right")
-                    for cell, name in zip(row, view.columns, strict=True)
-                )
-            )
+            table.add_row(*row)
         table.move_cursor(row=min(cursor, max(0, len(rows) - 1)), scroll=False)
         table.scroll_to(*place, animate=False)
 
@@ -326,14 +304,18 @@ class TopApp(App[None]):
 
     def action_view(self, number: int) -> None:
         """Shows another table."""
-        self.view_number = number
+        self.tables.show(number)
+        self.show_table_of_choice()
+
+    def show_table_of_choice(self) -> None:
+        """With its columns, and what stands above it."""
         self.show_views()
-        self.main.query_one(SitesPanel).set_class(self.is_at_sites, "shown")
+        self.main.query_one(SitesPanel).set_class(self.tables.is_at_sites, "shown")
         self.show_table()
 
     def action_next_view(self, step: int) -> None:
         """Shows the next or previous table."""
-        self.action_view((self.view_number + step) % len(TABS))
+        self.action_view((self.tables.number + step) % len(self.tables.all))
 
     def action_scroll(self, step: int) -> None:
         """Scrolls sideways; the first column stays."""
@@ -364,14 +346,13 @@ class TopApp(App[None]):
 
     def action_sort(self) -> None:
         """Sorts by the next column."""
-        columns = len(TABS[self.view_number].columns)
-        self.sort_columns[self.view_number] = (self.sort_columns[self.view_number] + 1) % columns
-        self.action_view(self.view_number)
+        self.tables.sort_by_next()
+        self.show_table_of_choice()
 
     def action_reverse(self) -> None:
         """Smallest first, or largest first again."""
-        self.is_reversed[self.view_number] = not self.is_reversed[self.view_number]
-        self.action_view(self.view_number)
+        self.tables.reverse()
+        self.show_table_of_choice()
 
     def action_pause(self) -> None:
         """Pauses or resumes."""
@@ -387,12 +368,12 @@ class TopApp(App[None]):
 
     def action_profile(self) -> None:
         """Switches the heap profile on or off; from another table, shows that of sites first."""
-        if not self.is_at_sites:
-            self.action_view(TABS.index(SITES))
+        if not self.tables.is_at_sites:
+            self.action_view(TABLES.index(SITES))
             return
         self.main.query_one(SitesPanel).turn()
 
     def action_count_from_now(self) -> None:
         """Counts the growth of sites from now on."""
-        if self.is_at_sites:
+        if self.tables.is_at_sites:
             self.main.query_one(SitesPanel).count_from_now()

@@ -19,18 +19,6 @@ from hakmem.views.screen import one_line
 from hakmem.views.watching import HISTORY, Gauge, Moment
 
 COMMAND_SHOWN = 70
-KEYS = (
-    "q quit",
-    "b processes",
-    "Tab 1-6 tables",
-    "← → scroll",
-    "s sort",
-    "r reverse",
-    "p pause",
-    "+ - interval",
-    "o profile",
-    "z growth from now",
-)
 STYLE = """
 #head { height: auto; padding: 0 1; background: $panel; }
 #gauges { layout: grid; grid-gutter: 0 2; height: 4; padding: 0 1; }
@@ -66,6 +54,23 @@ class GaugeTile(Static):
             return
         text.append(f"\n{self.gauge.text(values[-1])}", style="bold not dim")
         self.update(text.append(f"\n{sparkline(values, width)}", style="cyan not dim"))
+
+
+def keys(tables: int) -> list[Text]:
+    """What keys do, with so many tables."""
+    words = (
+        "q quit",
+        "b processes",
+        f"Tab 1-{tables} tables",
+        "← → scroll",
+        "s sort",
+        "r reverse",
+        "p pause",
+        "+ - interval",
+        "o profile",
+        "z growth from now",
+    )
+    return [Text(word) for word in words]
 
 
 def flowed(pieces: Sequence[Text], between: str, width: int) -> Text:

@@ -14,6 +14,7 @@ from hakmem.profile.difference import Change, Difference, difference
 from hakmem.profile.model import Profile
 from hakmem.profile.watch import SiteWatch
 from hakmem.target.target import Target
+from hakmem.views.cells import Cell, Row, number, size
 from hakmem.views.profile_text import (
     BEFORE_TEXT,
     UNSAMPLED_TEXT,
@@ -23,7 +24,7 @@ from hakmem.views.profile_text import (
     span_text,
 )
 from hakmem.views.screen import one_line
-from hakmem.views.watching import Cell, Moment, Row, View, number, size
+from hakmem.views.watching import Moment, View
 
 ROWS_MAX = 200
 SITE_COLUMNS_MAX = 60

@@ -8,16 +8,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hakmem.base.sizes import bytes_text, count_text, share_text
+from hakmem.base.sizes import bytes_text, share_text
 from hakmem.census.figures import ClassFigures, Snapshot
+from hakmem.census.heap_figures import few_heaps
 from hakmem.census.rates import OS_CALL_NAMES, Rates, between
 from hakmem.layout.schema import FieldMeta
 from hakmem.profile.difference import Difference
 from hakmem.target.target import Target
+from hakmem.views.cells import Cell, Row, number, rate, rate_text, size
+from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
 from hakmem.views.recording import Pace
 
 HISTORY = 60
 NS_PER_MS = 1e6
+HEAP_ROWS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,6 @@ class Gauge:
     text: Callable[[float], str]
 
 
-def rate_text(value: float) -> str:
-    """A rate per second."""
-    return f"{count_text(round(value, 1))}/s"
-
-
 def rss(moment: Moment) -> float:
     """Resident bytes."""
     return moment.snapshot.process.rss_bytes if moment.snapshot.process else 0
@@ -107,17 +106,6 @@ GAUGES = (
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The text of a cell, and its sort key."""
-
-    text: str
-    key: float | str
-
-
-Row = list[Cell]
-
-
-@dataclass(frozen=True)
 class View:
     """One table: its columns ("<name" is text), its rows, its initial sort column."""
 
@@ -133,21 +121,6 @@ class View:
         place = self.sorted_by if column is None else column
         rows = sorted(self.rows(moment, meta), key=lambda row: row[place].key, reverse=reverse)
         return [[cell.text for cell in row] for row in rows]
-
-
-def number(value: float | None, text: Callable[[float], str] = count_text) -> Cell:
-    """A cell of a figure; "–" if it is unknown (yet)."""
-    return Cell("–", -1.0) if value is None else Cell(text(value), value)
-
-
-def size(value: float | None) -> Cell:
-    """A cell of bytes."""
-    return number(value, bytes_text)
-
-
-def rate(value: float) -> Cell:
-    """A cell of a rate."""
-    return Cell(rate_text(value) if value else "·", value)
 
 
 def class_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
@@ -253,6 +226,20 @@ def memory_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
     ]
 
 
+def heap_rows(moment: Moment, _meta: dict[str, FieldMeta]) -> list[Row]:
+    """Those that the program has made or named: the largest, and all others as one."""
+    whole_bytes, rates = moment.snapshot.memory.live_bytes, dict(moment.rates.heaps)
+    shown = few_heaps(moment.snapshot.heaps, HEAP_ROWS_MAX)
+    if shown and shown[-1].is_rest:
+        kept = {heap.number for heap in shown}
+        rates[shown[-1].number] = sum(value for number, value in rates.items() if number not in kept)
+    rows = []
+    for heap in shown:
+        *figures, of = heap_row(heap, whole_bytes)
+        rows.append([*figures, rate(rates[heap.number]) if heap.number in rates else number(None), of])
+    return rows
+
+
 CLASSES = View(
     "classes",
     (
@@ -290,4 +277,5 @@ THREADS = View(
 COUNTERS = View("slow paths", ("<counter", "rate", "total", "<meaning"), counter_rows, 1)
 SYSTEM = View("system", ("<call", "rate", "total", "time", "total time"), os_rows, 1)
 MEMORY = View("memory", ("<part", "bytes, resident or not", "share"), memory_rows, 1)
-VIEWS = (CLASSES, THREADS, COUNTERS, SYSTEM, MEMORY)
+HEAPS = View("heaps", (*HEAP_COLUMNS[:-1], "allocated", HEAP_COLUMNS[-1]), heap_rows, 2)
+VIEWS = (CLASSES, THREADS, COUNTERS, SYSTEM, MEMORY)  # of every process; HEAPS: of one that has any

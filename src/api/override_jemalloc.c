@@ -1,0 +1,104 @@
+/* override_jemalloc.c: the calls that jemalloc adds to malloc, for programs that are linked with it.
+ *
+ * When this library is preloaded, such a program's malloc comes here: a block of it that reached jemalloc's sdallocx, or one of
+ * mallocx's that reached free, would end the program.  (Valkey frees so; nallocx and sdallocx are tcmalloc's as well.)
+ * What jemalloc says of itself (mallctl, malloc_stats_print) stays its own: it tells of a heap that holds next to nothing.  So a
+ * program that looks for all of jemalloc's names to find out whether it runs on it does not find them here. */
+#include <string.h>
+
+#include "api/malloc_family.h"
+#include "heap/ask.h"
+#include "heap/sized_free.h"
+#include "large/big.h"
+
+/* In `flags`: the alignment's logarithm, and whether the block is zeroed.  Which arena and which thread cache, above these, means
+ * nothing here. */
+enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };
+
+static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
+
+/* To its end, so that what rallocx zeroes when it grows is all of the growth. */
+static void *allocate(size_t size, int flags, uint32_t site) {
+  if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site);
+  struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
+  void *block = opaque_pointer(heap_allocate(&allocation));
+  if (block && !allocation.is_zero) big_clear((uintptr_t)block, family_usable_size(block));
+  return block;
+}
+
+static void clear_growth(void *block, size_t kept_bytes, int flags) {
+  size_t usable_bytes = family_usable_size(block);
+  if ((flags & ZERO) && usable_bytes > kept_bytes)
+    big_clear((uintptr_t)block + kept_bytes, usable_bytes - kept_bytes);
+}
+
+/* ---- malloc and realloc ------------------------------------------------------------------------------------------- */
+
+void *mallocx(size_t size, int flags);
+EXPORT void *mallocx(size_t size, int flags) { return allocate(size, flags, SITE()); }
+
+/* realloc knows no alignment. */
+static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
+                            uint32_t site) {
+  bool is_much_less = size < usable_bytes / 2;
+  if (!is_much_less && (uintptr_t)block % alignment_of(flags) == 0 && family_expand(block, size))
+    return block;
+  void *moved = allocate(size, flags & LG_ALIGNMENT_MASK, site);
+  if (!moved) return NULL;
+  memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
+  heap_free(block);
+  return moved;
+}
+
+/* Of 0 bytes it is not defined; it does not free. */
+void *rallocx(void *block, size_t size, int flags);
+EXPORT void *rallocx(void *block, size_t size, int flags) {
+  uint32_t site = SITE();
+  if (!block) return allocate(size, flags, site);
+  if (!size) size = 1;
+  size_t usable_bytes = family_usable_size(block);
+  void *resized = flags & LG_ALIGNMENT_MASK ? resize_aligned(block, size, usable_bytes, flags, site)
+                                            : family_realloc(block, size, site);
+  if (resized) clear_growth(resized, usable_bytes, flags);
+  return resized;
+}
+
+/* In place, to `size` and `extra` bytes, or at least `size`, or not at all.  Returns the usable size. */
+size_t xallocx(void *block, size_t size, size_t extra, int flags);
+EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags) {
+  size_t usable_bytes = family_usable_size(block), most;
+  if (add_overflows(size, extra, &most) || !family_expand(block, most)) (void)family_expand(block, size);
+  clear_growth(block, usable_bytes, flags);
+  return family_usable_size(block);
+}
+
+/* ---- free and questions ------------------------------------------------------------------------------------------- */
+
+void dallocx(void *block, int flags);
+EXPORT void dallocx(void *block, int flags) {
+  (void)flags;
+  heap_free(block);
+}
+
+/* The size is what was asked for, or what sallocx or nallocx says, or between. */
+void sdallocx(void *block, size_t size, int flags);
+EXPORT void sdallocx(void *block, size_t size, int flags) {
+  if (LIKELY(!(flags & LG_ALIGNMENT_MASK)))
+    heap_free_sized_or(block, size, heap_free_sized_slow);
+  else
+    heap_free_sized_loosely(block, size, alignment_of(flags), MADE_BY_MALLOC);
+}
+
+size_t sallocx(const void *block, int flags);
+EXPORT size_t sallocx(const void *block, int flags) {
+  (void)flags;
+  return family_usable_size(block);
+}
+
+/* 0: there is no such block. */
+size_t nallocx(size_t size, int flags);
+EXPORT size_t nallocx(size_t size, int flags) {
+  size_t alignment = alignment_of(flags);
+  bool is_possible = size <= REQUEST_MAX_BYTES && alignment <= REQUEST_MAX_BYTES / 2;
+  return is_possible ? heap_good_bytes(size, alignment) : 0;
+}

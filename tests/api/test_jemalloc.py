@@ -1,0 +1,44 @@
+"""jemalloc's own calls in each way to run (jemalloc_calls.c); without options: test_programs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from modes import INCLUDE_TESTS, assert_clean
+
+if TYPE_CHECKING:
+    from conftest import Result
+
+PROGRAM = Path(__file__).resolve().parent / "jemalloc_calls.c"
+GUARD_ALL = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_SLOTS": "4096"}
+
+Run = Callable[..., "Result"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"HAKMEM_HARDEN": "1"},
+        {"HAKMEM_HARDEN": "2"},
+        GUARD_ALL,
+        {"HAKMEM_LIMIT_HARD": "1G"},
+        {"HAKMEM_PROFILE": "64"},
+    ],
+    ids=lambda options: next(iter(options)).removeprefix("HAKMEM_").lower(),
+)
+@pytest.mark.parametrize("mode", ["linked", "linked-debug"])
+def test_options(mode: str, options: dict[str, str], run_program: Run) -> None:
+    assert_clean(run_program(PROGRAM, mode, env=options, timeout=120))
+
+
+@pytest.mark.parametrize("which", ["lib", "debug_lib"])
+def test_a_program_that_is_linked_with_jemalloc(
+    which: str, compile_c: Callable[..., Path], preload: Run, request: pytest.FixtureRequest
+) -> None:
+    """Its malloc is hakmem's when that is preloaded, so its sdallocx has to be, too, as in valkey."""
+    program = compile_c(PROGRAM, INCLUDE_TESTS, "-Wl,--no-as-needed", "-ljemalloc")
+    library = request.getfixturevalue(which)
+    assert_clean(preload([program], library=library))
