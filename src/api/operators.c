@@ -6,9 +6,9 @@
 
 struct other_operators other_operators;
 
-/* As everybody finds it, and ours (override_cxx.c). */
-void _ZdlPv(void *block);
-HIDDEN void hak_delete(void *block);
+/* As everybody finds it, and ours (override_cxx.c), which is left out where hakmem does not replace malloc. */
+extern void _ZdlPv(void *block) WEAK;
+extern void hak_delete(void *block) WEAK HIDDEN;
 
 COLD static void look_at_all(void) {
   *(void **)&other_operators.new_plain = os_symbol_of_another("_Znwm");
@@ -22,5 +22,5 @@ COLD static void look_at_all(void) {
 
 /* One symbol, which the dynamic linker has found: a program that has any operators of its own has that one. */
 RESIDENT void operators_look(void) {
-  if (UNLIKELY(&_ZdlPv != &hak_delete)) look_at_all();
+  if (UNLIKELY(&_ZdlPv != &hak_delete) && &hak_delete) look_at_all();
 }

@@ -113,7 +113,8 @@ INLINE struct heap *heap_of_owner(struct owner *owner) {
 }
 
 /* The law of all that a heap keeps in front of its slabs: magazines as magazine.h says, whose capacities add up to what is
- * counted, armed only while the heap says so, as it does while it uses another; and a remote-free buffer that holds what it says.  Debug builds check it at each end of a slow path. */
+ * counted, armed only while the heap says so, as it does while it uses another; and a remote-free buffer that holds what it
+ * says.  Debug builds check it at each end of a slow path. */
 bool heap_is_valid(const struct heap *heap);
 
 INLINE bool heap_is_entered(const struct heap *heap) { return load_relaxed(&heap->is_busy); }

@@ -18,9 +18,9 @@ import pytest
 from hakmem.profile.model import Frame, Mapping, Profile, Rate
 from profiles.worlds import Load, counts_of, drawn, profile_of
 from real.conftest import program, why_missing
-from tool.conftest import _usual_signals, tool
+from tool.conftest import tool
 
-__all__ = ["_usual_signals", "program", "tool", "why_missing"]
+__all__ = ["program", "tool", "why_missing"]
 
 # Without a package index `make` leaves the tool out, and says so.
 collect_ignore_glob = [] if importlib.util.find_spec("hakmem") else ["test_*.py"]
