@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from modes import INCLUDE_TESTS, assert_clean
+from modes import assert_clean
 
 if TYPE_CHECKING:
     from conftest import Result
@@ -32,13 +32,3 @@ Run = Callable[..., "Result"]
 @pytest.mark.parametrize("mode", ["linked", "linked-debug"])
 def test_options(mode: str, options: dict[str, str], run_program: Run) -> None:
     assert_clean(run_program(PROGRAM, mode, env=options, timeout=120))
-
-
-@pytest.mark.parametrize("which", ["lib", "debug_lib"])
-def test_a_program_that_is_linked_with_jemalloc(
-    which: str, compile_c: Callable[..., Path], preload: Run, request: pytest.FixtureRequest
-) -> None:
-    """Its malloc is hakmem's when that is preloaded, so its sdallocx has to be, too, as in valkey."""
-    program = compile_c(PROGRAM, INCLUDE_TESTS, "-Wl,--no-as-needed", "-ljemalloc")
-    library = request.getfixturevalue(which)
-    assert_clean(preload([program], library=library))

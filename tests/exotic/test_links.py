@@ -58,6 +58,16 @@ def test_preload_goes_before_another_malloc_in_a_library(
     assert result.stats[0]["counters"]["foreign_frees"] == 0
 
 
+@pytest.mark.parametrize("which", ["lib", "debug_lib"])
+def test_jemallocs_own_calls_are_preloaded_too(
+    which: str, compile_c: Compile, preload: Run, request: pytest.FixtureRequest
+) -> None:
+    """Its malloc is hakmem's when that is preloaded, so its sdallocx has to be, too, as in valkey."""
+    program = compile_c(TESTS / "api" / "jemalloc_calls.c", INCLUDE_TESTS, "-Wl,--no-as-needed", "-ljemalloc")
+    library = request.getfixturevalue(which)
+    assert_clean(preload([program], library=library))
+
+
 def test_another_malloc_within_the_program_goes_first(compile_c: Compile, preload: Run) -> None:
     """The program comes before all libraries, preloaded ones too: jemalloc serves, hakmem does not."""
     program = compile_c(FUZZ, INCLUDE_TESTS, *JEMALLOC)

@@ -1,6 +1,6 @@
 # postgresql
 chmod 777 .
-export PGDATA=$WORK/d
+export PGDATA=$WORK/d PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 S="setpriv --reuid=postgres --regid=postgres --clear-groups"
 $S env HOME=/tmp $ON initdb -D $WORK/d >/dev/null || exit 3
 $S $ON postgres -D $WORK/d -k $WORK -c listen_addresses= -c max_parallel_workers_per_gather=4 -c jit=on -c jit_above_cost=10 2>log &
