@@ -12,7 +12,9 @@ extern void hak_delete(void *block) WEAK HIDDEN;
 
 COLD static void look_at_all(void) {
   *(void **)&other_operators.new_plain = os_symbol_of_another("_Znwm");
+  *(void **)&other_operators.new_array = os_symbol_of_another("_Znam");
   *(void **)&other_operators.new_aligned = os_symbol_of_another("_ZnwmSt11align_val_t");
+  *(void **)&other_operators.new_array_aligned = os_symbol_of_another("_ZnamSt11align_val_t");
   *(void **)&other_operators.delete_plain = os_symbol_of_another("_ZdlPv");
   *(void **)&other_operators.delete_array = os_symbol_of_another("_ZdaPv");
   *(void **)&other_operators.delete_aligned = os_symbol_of_another("_ZdlPvSt11align_val_t");

@@ -10,7 +10,9 @@
 /* Another's, or NULL: ours are found. */
 struct other_operators {
   void *(*new_plain)(size_t size);
+  void *(*new_array)(size_t size);
   void *(*new_aligned)(size_t size, size_t alignment);
+  void *(*new_array_aligned)(size_t size, size_t alignment);
   void (*delete_plain)(void *block);
   void (*delete_array)(void *block);
   void (*delete_aligned)(void *block, size_t alignment);

@@ -100,7 +100,29 @@ INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
 }
 
-/* A fully static program cannot reach that form: there a throwing handler's exception passes. */
+/* A program's own plain form, or that of an array, which serves this request, too; with an alignment or without. */
+struct plain_form {
+  void *(*plain)(size_t);
+  void *(*aligned)(size_t, size_t);
+};
+static struct plain_form others_form(const struct request *request) {
+  bool is_array = request->maker == MADE_BY_NEW_ARRAY;
+  struct plain_form form = {0};
+  if (request->alignment)
+    form.aligned = is_array ? other_operators.new_array_aligned : other_operators.new_aligned;
+  else
+    form.plain = is_array ? other_operators.new_array : other_operators.new_plain;
+  return form;
+}
+
+/* Without the C++ library's nothrow form, as in a fully static program: an exception passes. */
+COLD static void *retry_plainly(const struct request *request) {
+  struct plain_form others = others_form(request);
+  if (others.plain) return others.plain(request->size);
+  return others.aligned ? others.aligned(request->size, request->alignment)
+                        : retry_with_handler(request);
+}
+
 COLD static void *retry_or_null(const struct request *request, const void *nothrow,
                                 const char *form) {
   union {
@@ -108,15 +130,15 @@ COLD static void *retry_or_null(const struct request *request, const void *nothr
     void *(*plain)(size_t, const void *);
     void *(*aligned)(size_t, size_t, const void *);
   } next = {os_next_symbol(form)};
-  if (!next.symbol) return retry_with_handler(request);
+  if (!next.symbol) return retry_plainly(request);
   return request->alignment ? next.aligned(request->size, request->alignment, nothrow)
                             : next.plain(request->size, nothrow);
 }
 
 /* Where another's plain form serves, the C++ library's nothrow form calls that. */
 static void *new_or_null(const struct request *request, const void *nothrow, const char *form) {
-  bool is_others =
-      request->alignment ? other_operators.new_aligned != NULL : other_operators.new_plain != NULL;
+  struct plain_form others = others_form(request);
+  bool is_others = others.plain || others.aligned;
   void *block = UNLIKELY(is_others) ? NULL : allocate_once(request);
   return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow, form);
 }
