@@ -42,17 +42,18 @@ RESIDENT void *os_next_symbol(const char *name) {
   return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
-void *os_symbol_of_another(const char *name) {
-  KEEP_ERRNO();
-  if (os_is_in_program()) return NULL;
-  void *first = &dlsym ? dlsym(RTLD_DEFAULT, name) : NULL;
-  return os_is_in_library((uintptr_t)first) ? NULL : first;
+static void *first_symbol(const char *name) {
+  return &dlsym ? dlsym(RTLD_DEFAULT, name) : NULL;
 }
 
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
-  uintptr_t first = &dlsym ? (uintptr_t)dlsym(RTLD_DEFAULT, name) : 0;
-  return os_is_in_program() || os_is_in_library(first);
+  return os_is_in_program() || os_is_in_library((uintptr_t)first_symbol(name));
+}
+
+void *os_symbol_of_another(const char *name) {
+  KEEP_ERRNO();
+  return os_symbol_is_ours(name) ? NULL : first_symbol(name);
 }
 
 const struct os_libc_malloc *os_libc_malloc(void) {
