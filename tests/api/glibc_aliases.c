@@ -3,17 +3,10 @@
 #include <stdlib.h>
 
 #include "api/check.h"
+#include "api/entry_names.h"
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "hakmem/hakmem.h"
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-void *__libc_valloc(size_t size);
-void *__libc_pvalloc(size_t size);
-void __libc_free(void *block);
 
 int main(void) {
   for (size_t i = 0; i < TIER_SIZES; i++) {

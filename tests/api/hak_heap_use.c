@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "api/check.h"
+#include "api/entry_names.h"
+#include "api/jemalloc_calls.h"
 #include "api/sizes.h"
 #include "api/stamp.h"
 #include "concurrency/threads.h"
@@ -53,18 +55,6 @@ enum { ALIGNMENT = 64, READY = 40, END_BYTES = 64 << 10, NOTHING = -1 };
   }
 #include "../../src/api/malloc_family.def"
 
-void *_Znwm(size_t size);
-void *_Znam(size_t size);
-void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
-void *_ZnamRKSt9nothrow_t(size_t size, const void *nothrow);
-void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
-void *_ZnamSt11align_val_t(size_t size, size_t alignment);
-void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *nothrow);
-void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *nothrow);
-void _ZdlPv(void *block);
-void _ZdaPv(void *block);
-void *mallocx(size_t size, int flags);
-void *rallocx(void *block, size_t size, int flags);
 #pragma weak mallocx
 #pragma weak rallocx
 #pragma weak _Znwm
@@ -86,7 +76,7 @@ TAKE(malloc, malloc(size))
 TAKE(hak_malloc, hak_malloc(size))
 TAKE(hak_malloc_site, hak_malloc_site(size, 7))
 TAKE(mallocx, mallocx(size, 0))
-TAKE(mallocx_zero_aligned, mallocx(size, 0x40 | 6)) /* MALLOCX_ZERO | MALLOCX_LG_ALIGN(6) */
+TAKE(mallocx_zero_aligned, mallocx(size, ZERO | LG_64))
 TAKE(calloc, calloc(count, size))
 TAKE(hak_calloc, hak_calloc(count, size))
 TAKE(hak_aligned_calloc, hak_aligned_calloc(alignment, count, size))
@@ -101,13 +91,6 @@ TAKE(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, &n
 TAKE(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, &nothrow))
 
 #ifdef __GLIBC__
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-void *__libc_valloc(size_t size);
-void *__libc_pvalloc(size_t size);
-int __posix_memalign(void **out, size_t alignment, size_t size);
 #pragma weak __posix_memalign
 TAKE(__libc_malloc, __libc_malloc(size))
 TAKE(__libc_calloc, __libc_calloc(count, size))
@@ -219,7 +202,7 @@ static char *resize(char *block, size_t size, unsigned way) {
          : way == 1 ? hak_realloc(block, size)
          : way == 2 ? hak_rezalloc(block, size)
          : way == 3 ? reallocarray(block, 1, size)
-                    : rallocx(block, size, 12);
+                    : rallocx(block, size, LG_PAGE);
 }
 
 /* Of one heap, while another is in use. */

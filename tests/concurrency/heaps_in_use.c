@@ -5,35 +5,13 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "api/random.h"
-#include "api/stamp.h"
-#include "concurrency/threads.h"
-#include "hakmem/hakmem.h"
+#include "concurrency/heap_places.h"
 
 enum { THREADS = 4, HEAPS = 3, PLACES = 256, OWN_BLOCKS = 40, CHILD_LIMIT_S = 30 };
-
-struct place {
-  pthread_mutex_t mutex;
-  char *block;
-  size_t size;
-  uint64_t seed;
-  hak_heap *heap; /* NULL: a thread's */
-};
 
 static struct place places[PLACES];
 static hak_heap *heaps[HEAPS];
 static size_t rounds, forks;
-
-static size_t draw_size(uint64_t *random) {
-  static const size_t most[] = {64, 64, 1024, 1024, 1024, 5000, 40000, 300000};
-  return 1 + random_below(random, most[random_below(random, COUNT_OF(most))]);
-}
-
-static void check(const struct place *place) {
-  CHECK_MSG(stamp_holds(place->block, place->size, place->seed), "a block of %zu bytes",
-            place->size);
-  CHECK(hak_heap_of(place->block) == place->heap);
-}
 
 static char *take(size_t size, unsigned way) {
   return way == 0 ? malloc(size) : way == 1 ? calloc(1, size) : hak_aligned_alloc(32, size);
@@ -44,21 +22,17 @@ static void visit(struct place *place, hak_heap *heap, uint64_t *random) {
   CHECK(pthread_mutex_lock(&place->mutex) == 0);
   if (!place->block) {
     place->heap = heap;
-    place->size = draw_size(random);
+    place->size = place_draw_size(random);
     place->seed = random_next(random);
     place->block = take(place->size, (unsigned)random_below(random, 3));
     CHECK(place->block != NULL);
     stamp_write(place->block, place->size, place->seed);
   } else if (random_below(random, 3) == 0) {
-    check(place);
-    size_t size = draw_size(random), kept = size < place->size ? size : place->size;
-    place->block = realloc(place->block, size);
-    CHECK(place->block != NULL && stamp_holds(place->block, kept, place->seed));
-    place->size = size;
-    stamp_write(place->block, size, place->seed);
-    check(place);
+    place_check(place);
+    place_resize(place, place_draw_size(random));
+    place_check(place);
   } else {
-    check(place);
+    place_check(place);
     free(place->block);
     place->block = NULL;
   }
@@ -69,7 +43,7 @@ static void use_an_own_heap(uint64_t *random) {
   hak_heap *heap = hak_heap_new("own"), *before;
   CHECK(heap != NULL && hak_heap_use(heap, &before));
   for (size_t i = 0; i < OWN_BLOCKS; i++) {
-    char *volatile block = malloc(draw_size(random));
+    char *volatile block = malloc(place_draw_size(random));
     CHECK(block != NULL && hak_heap_of(block) == heap);
     if (i % 4 == 0) free(block);
   }
@@ -105,7 +79,7 @@ static void live_in_child(hak_heap *used) {
   hak_heap *before;
   alarm(CHILD_LIMIT_S);
   for (size_t i = 0; i < 200; i++) {
-    char *volatile block = malloc(draw_size(&random));
+    char *volatile block = malloc(place_draw_size(&random));
     CHECK(block != NULL && hak_heap_of(block) == used);
     if (i % 3) free(block);
   }
@@ -145,7 +119,7 @@ static void check_figures(void) {
   uint64_t live[HEAPS] = {0};
   for (size_t i = 0; i < PLACES; i++) {
     if (!places[i].block) continue;
-    check(&places[i]);
+    place_check(&places[i]);
     for (size_t heap = 0; heap < HEAPS; heap++) live[heap] += places[i].heap == heaps[heap];
   }
   for (size_t heap = 0; heap < HEAPS; heap++) {

@@ -2,54 +2,28 @@
  * makes, empties and destroys heaps of its own meanwhile.  No block is two things at once, and the figures come out even. */
 #include <stdlib.h>
 
-#include "api/random.h"
-#include "api/stamp.h"
-#include "concurrency/threads.h"
-#include "hakmem/hakmem.h"
+#include "concurrency/heap_places.h"
 
 enum { THREADS = 4, HEAPS = 3, PLACES = 256, OWN_BLOCKS = 60 };
-
-struct place {
-  pthread_mutex_t mutex;
-  char *block;
-  size_t size;
-  uint64_t seed;
-  hak_heap *heap;
-};
 
 static struct place places[PLACES];
 static hak_heap *heaps[HEAPS];
 static size_t rounds;
 
-static size_t draw_size(uint64_t *random) {
-  static const size_t most[] = {64, 64, 1024, 1024, 1024, 5000, 40000, 300000};
-  return 1 + random_below(random, most[random_below(random, COUNT_OF(most))]);
-}
-
-static void check(const struct place *place) {
-  CHECK_MSG(stamp_holds(place->block, place->size, place->seed), "a block of %zu bytes",
-            place->size);
-  CHECK(hak_heap_of(place->block) == place->heap);
-}
-
 static void visit(struct place *place, uint64_t *random) {
   CHECK(pthread_mutex_lock(&place->mutex) == 0);
   if (!place->block) {
     place->heap = heaps[random_below(random, HEAPS)];
-    place->size = draw_size(random);
+    place->size = place_draw_size(random);
     place->seed = random_next(random);
     place->block = hak_heap_malloc(place->heap, place->size);
     CHECK(place->block != NULL);
     stamp_write(place->block, place->size, place->seed);
   } else if (random_below(random, 4) == 0) {
-    check(place);
-    size_t size = draw_size(random), kept = size < place->size ? size : place->size;
-    place->block = realloc(place->block, size);
-    CHECK(place->block != NULL && stamp_holds(place->block, kept, place->seed));
-    place->size = size;
-    stamp_write(place->block, size, place->seed);
+    place_check(place);
+    place_resize(place, place_draw_size(random));
   } else {
-    check(place);
+    place_check(place);
     free(place->block);
     place->block = NULL;
   }
@@ -62,7 +36,7 @@ static void use_an_own_heap(uint64_t *random) {
   char *blocks[OWN_BLOCKS];
   CHECK(heap != NULL);
   for (size_t i = 0; i < OWN_BLOCKS; i++) {
-    size_t size = draw_size(random);
+    size_t size = place_draw_size(random);
     blocks[i] = hak_heap_malloc(heap, size);
     CHECK(blocks[i] != NULL);
     stamp_write(blocks[i], size, i);
@@ -88,7 +62,7 @@ static void check_figures(void) {
   uint64_t live[HEAPS] = {0}, least[HEAPS] = {0};
   for (size_t i = 0; i < PLACES; i++) {
     if (!places[i].block) continue;
-    check(&places[i]);
+    place_check(&places[i]);
     for (size_t heap = 0; heap < HEAPS; heap++)
       if (places[i].heap == heaps[heap]) {
         live[heap]++;
