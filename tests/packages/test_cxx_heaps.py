@@ -13,6 +13,7 @@ from packages.test_cxx import compile_only, compiler
 __all__ = ["compiler"]
 
 HEAPS = Path(__file__).with_name("heaps.cc")
+IN_USE = Path(__file__).with_name("heap_in_use.cc")
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "C.md"
 # Uses everything, throws nothing.
 WITHOUT_EXCEPTIONS = """
@@ -24,17 +25,29 @@ int main() {
   return resource.is_equal(same) && heap.figures().live_blocks ? 1 : 0;
 }
 """
+IN_USE_WITHOUT_EXCEPTIONS = """
+#include <hakmem/hakmem.hpp>
+int main() {
+  hakmem::heap heap("h");
+  hakmem::heap_in_use use(heap), other(nullptr);
+  return 0;
+}
+"""
 
 
+@pytest.mark.parametrize("program", [HEAPS, IN_USE], ids=lambda path: path.stem)
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
-def test_it_compiles_without_a_warning(compiler: str, standard: str) -> None:
-    compile_only(compiler, f"-std={standard}", HEAPS)
+def test_it_compiles_without_a_warning(compiler: str, standard: str, program: Path) -> None:
+    compile_only(compiler, f"-std={standard}", program)
 
 
-def test_it_compiles_without_exceptions_and_type_information(compiler: str) -> None:
-    compile_only(
-        compiler, "-std=c++17", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-", text=WITHOUT_EXCEPTIONS
-    )
+@pytest.mark.parametrize(
+    ("standard", "text"),
+    [("c++17", WITHOUT_EXCEPTIONS), ("c++11", IN_USE_WITHOUT_EXCEPTIONS)],
+    ids=["heaps", "in use"],
+)
+def test_it_compiles_without_exceptions_and_type_information(compiler: str, standard: str, text: str) -> None:
+    compile_only(compiler, f"-std={standard}", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-", text=text)
 
 
 @pytest.mark.parametrize(("standard", "library"), [("c++11", "lib"), ("c++20", "static_lib")])

@@ -1,4 +1,4 @@
-"""hakmem::heap_in_use; the examples about heaps in use of docs/guides/C.md, as they are there."""
+"""hakmem::heap_in_use, and the examples of docs/guides/C.md; that it compiles: test_cxx_heaps.py."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from packages.test_cxx import compile_only, compiler
-from packages.test_cxx_heaps import GUIDE
-
-__all__ = ["compiler"]
-
-PROGRAM = Path(__file__).with_name("heap_in_use.cc")
-WITHOUT_EXCEPTIONS = """
-#include <hakmem/hakmem.hpp>
-int main() {
-  hakmem::heap heap("h");
-  hakmem::heap_in_use use(heap), other(nullptr);
-  return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("standard", ["c++11", "c++20"])
-def test_it_compiles_without_a_warning(compiler: str, standard: str) -> None:
-    compile_only(compiler, f"-std={standard}", PROGRAM)
-
-
-def test_it_compiles_without_exceptions_and_type_information(compiler: str) -> None:
-    compile_only(
-        compiler, "-std=c++11", "-fno-exceptions", "-fno-rtti", "-x", "c++", "-", text=WITHOUT_EXCEPTIONS
-    )
+from packages.test_cxx_heaps import GUIDE, IN_USE
 
 
 @pytest.mark.parametrize(("standard", "library"), [("c++11", "lib"), ("c++20", "static_lib")])
@@ -39,7 +15,7 @@ def test_it_does_what_it_says(
     request: pytest.FixtureRequest, compile_c: Callable, plain: Callable, standard: str, library: str
 ) -> None:
     path: Path = request.getfixturevalue(library)
-    program = compile_c(PROGRAM, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
+    program = compile_c(IN_USE, f"-std={standard}", path, f"-Wl,-rpath,{path.parent}")
     for harden in ("0", "1"):
         ended = plain([program], env={"HAKMEM_HARDEN": harden})
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "uses\n", "")
