@@ -10,10 +10,15 @@ quietly = output=$$($(1) 2>&1) || { printf '%s\n' "$$output"; exit 1; }
 
 .PHONY: help build release debug tool wheel crate run test test-aarch64 test-compilers test-kernels test-musl test-packages test-programs test-wheels fuzz soak bench \
         lab site fresh install uninstall deb dist format lint clean tools-build tools-lint tools-rust tools-test tools-tests tools-kernels tools-fuzz \
-        tools-bench tools-deb tools-root tools-wheels tools-aarch64
+        tools-bench tools-deb tools-root tools-wheels tools-aarch64 plain-path
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Before what writes names of files into LD_PRELOAD or packages, which cannot carry all of them.
+plain-path:
+	@case "$${PWD}" in *[[:space:]:$$]*) echo "hakmem: $${PWD}: this needs a folder without space, colon or dollar sign in its path; clone hakmem" \
+	    "into another one (make, make run and make install work here)" >&2; exit 2;; esac
 
 build: release debug tool ## libhakmem.so, libhakmem.a in build/, debug variants in build/debug/, the tool in build/venv/bin/hakmem
 
@@ -43,10 +48,10 @@ tools-build tools-lint tools-rust tools-test tools-kernels tools-fuzz tools-benc
 tools-tests:
 	@scripts/install-tools build $(if $(QUICK),--optional quick,test kernels)
 
-crate: | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
+crate: plain-path | tools-rust ## the Rust crates hakmem-sys and hakmem, packed: build/dist/*.crate
 	@scripts/pack-crates
 
-wheel: release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (NAME=all: for every platform, and the source distribution)
+wheel: plain-path release $(VENV)/ready ## what `pip install hakmem` gets, in build/dist (NAME=all: for every platform, and the source distribution)
 	@$(VENV)/bin/python scripts/wheel $(NAME)
 
 # The command reaches the script through the environment, untouched by make and the shell.
@@ -54,31 +59,31 @@ run: export HAK_RUN_COMMAND := $(value CMD)
 run: release ## hakmem compiles itself, against glibc's malloc, about a minute; CMD='program ...' runs any program on it
 	@scripts/run
 
-test: tools-tests build $(VENV)/ready ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
+test: plain-path tools-tests build $(VENV)/ready ## all tests, 15 to 25 minutes (QUICK=1: a first look, 3; ARGS='tests/api -k name': some)
 	@QUICK=$(QUICK) $(VENV)/bin/python scripts/test $(ARGS)
 
-test-kernels: build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
+test-kernels: plain-path build $(VENV)/ready | tools-test tools-kernels ## the tests' programs on Debian's kernels, oldest to newest (ONLY=regex)
 	@KERNELS=all $(VENV)/bin/python -m pytest -q tests/kernels $(ARGS)
 
-test-compilers: build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
+test-compilers: plain-path build $(VENV)/ready | tools-test tools-root ## gcc 13 to 16, clang 15 to 22: warnings, unit tests, programs, the fast paths' instructions (an hour; needs root)
 	@COMPILERS=all $(VENV)/bin/python -m pytest -q -s tests/compilers $(ARGS)
 
-test-musl: build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.2 to 1.2.6; Node and cmake as built for Alpine, preloaded
+test-musl: plain-path build $(VENV)/ready | tools-test tools-wheels ## the wheel for musllinux and its archive on musl 1.2.2 to 1.2.6; Node and cmake as built for Alpine, preloaded
 	@MUSL=all $(VENV)/bin/python -m pytest -q tests/musl $(ARGS)
 
-test-aarch64: build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
+test-aarch64: plain-path build $(VENV)/ready | tools-test tools-aarch64 ## unit tests and the tests' programs on aarch64, emulated, with pages of 4, 16 and 64 KiB (ONLY=4|16|64)
 	@scripts/test-aarch64 "$(ONLY)" $(ARGS)
 
-test-programs: build $(VENV)/ready | tools-test tools-root ## 64 programs of Debian 13, preloaded, in four modes, beside their run without (an hour, 10 GB; needs root)
+test-programs: plain-path build $(VENV)/ready | tools-test tools-root ## 64 programs of Debian 13, preloaded, in four modes, beside their run without (an hour, 10 GB; needs root)
 	@PROGRAMS=all $(VENV)/bin/python -m pytest -q tests/programs $(ARGS)
 
-test-wheels: build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
+test-wheels: plain-path build $(VENV)/ready | tools-test tools-wheels ## wheels of every platform, installed and run; the tests' programs on other versions of glibc
 	@WHEELS=all GLIBCS=all $(VENV)/bin/python -m pytest -q tests/wheels $(ARGS)
 
-fuzz: | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
+fuzz: plain-path | tools-build tools-fuzz ## calls in random order, and the options, on libFuzzer (FUZZ_SECONDS=60 for each target)
 	@scripts/fuzz
 
-soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input; a million samples and switches
+soak: plain-path build $(VENV)/ready | tools-test ## mixed loads with every assertion on, memory must not grow (SOAK_MINUTES=30); the tool on any input; a million samples and switches
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} $(VENV)/bin/python -m pytest -q -s tests/soak
 	@FUZZ_TOOL_SECONDS=$${FUZZ_TOOL_SECONDS:-120} $(VENV)/bin/python -m pytest -q tests/tool/test_fuzz.py tests/tool/test_fuzz_files.py \
 	    tests/tool/test_what.py -k "fuzz or middle or damaged"
@@ -86,11 +91,11 @@ soak: build $(VENV)/ready | tools-test ## mixed loads with every assertion on, m
 	    tests/profiles/test_bias.py tests/profiles/test_coverage.py tests/switch/test_storm.py
 
 # What is missing and cannot be installed is left out, and named below the tables.
-bench: release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
+bench: plain-path release $(VENV)/ready ## benchmarks against the peers, 28 minutes (QUICK=1: 3; PEERS=new: today's versions; ARGS='...')
 	@scripts/install-tools --optional bench $(if $(filter new,$(PEERS)),peers)
 	@QUICK=$(QUICK) PEERS=$(PEERS) $(VENV)/bin/python bench/run $(ARGS)
 
-lab: release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
+lab: plain-path release $(VENV)/ready | tools-bench ## the experiments that failed, again: table, chart and page (QUICK=1, ARGS='...')
 	@QUICK=$(QUICK) $(VENV)/bin/python lab/run $(ARGS)
 
 fresh: | tools-root ## `make run` and `make test` in a new, bare root, by a user with sudo, 30 minutes (SUITE=trixie, noble; QUICK=1: 5; needs root)
@@ -106,18 +111,18 @@ uninstall: ## removes what `make install` put into PREFIX
 $(SITE_VENV)/ready: scripts/site/requirements.txt | tools-build
 	@scripts/make-venv $(SITE_VENV) $<
 
-site: $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
+site: plain-path $(SITE_VENV)/ready ## the documentation as a site, its links checked: build/site/index.html
 	@scripts/make-site $(SITE_VENV) build/site
 
-deb: build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
+deb: plain-path build $(VENV)/ready | tools-deb ## Debian packages of library, tool and symbols: build/deb/*.deb, checked by lintian
 	@scripts/deb
 
 # What cannot be installed is named by scripts/dist, with the part that lacks it.
-dist: build $(VENV)/ready ## all that a release consists of, in build/dist: source, wheels, packages, crates, SBOM, sums (ARGS=--allow-missing)
+dist: plain-path build $(VENV)/ready ## all that a release consists of, in build/dist: source, wheels, packages, crates, SBOM, sums (ARGS=--allow-missing)
 	@scripts/install-tools --optional wheels deb rust
 	@$(VENV)/bin/python scripts/dist $(ARGS)
 
-test-packages: build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
+test-packages: plain-path build deb | tools-test tools-root tools-rust tools-wheels ## what users install, in all its forms, the packages in a new Debian 12 root (25 minutes)
 	@$(call quietly,cmake --build --preset debug --target hakmem_core) # of the header file for C++ under sanitizers
 	@PACKAGES=all $(VENV)/bin/python -m pytest -q tests/packages tests/tool/test_operators.py $(ARGS)
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# The tool's, from its sources: `make run` comes before the tool.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
+from hakmem.launch.preloadable import preloadable
 
 Report = dict[str, Any]
 
@@ -23,7 +28,7 @@ def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 def preload_environment(lib: Path, stats: str = "", base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a program that runs on `lib`; `stats` is the value of HAKMEM_STATS."""
     environment = clean_environment(base)
-    environment["LD_PRELOAD"] = str(lib)
+    environment["LD_PRELOAD"] = str(preloadable(lib))
     if stats:
         environment["HAKMEM_STATS"] = stats
     return environment

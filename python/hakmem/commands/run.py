@@ -355,9 +355,11 @@ def hardened(library: Path, level: int) -> list[Path]:
 
 def preload_list(libraries: list[Path], present: str) -> str:
     """hakmem first, then the libraries of LD_PRELOAD, without other versions of hakmem (libhakmem.so.0)."""
+    from hakmem.launch.preloadable import preloadable
+
     ours = {_stem(path) for path in libraries}
     others = [name for name in present.replace(":", " ").split() if _stem(Path(name)) not in ours]
-    return ":".join([*map(str, libraries), *others])
+    return ":".join([*(str(preloadable(path)) for path in libraries), *others])
 
 
 def _stem(path: Path) -> str:

@@ -19,6 +19,7 @@ from hakmem.doctor.findings import Finding, Verdict, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, GO_SYMBOL, runtime_finding, runtime_of
 from hakmem.launch.preload import Examined, Trap, examine
+from hakmem.launch.preloadable import preloadable
 from hakmem.target.access import SCOPE_ADVICE, has_yama, ptrace_scope
 from hakmem.target.cgroup import Limits, cgroup_limits
 from hakmem.target.elf import open_elf
@@ -210,9 +211,13 @@ def check_library() -> Finding:
         library = find_library()
     except HakmemError as error:
         return problem("library", "libhakmem.so is missing", str(error))
+    try:
+        preloaded = preloadable(library)
+    except HakmemError as error:
+        return problem("library", "its path cannot be in LD_PRELOAD", str(error))
     step = subprocess.run(
         ["/bin/true"],
-        env={"LD_PRELOAD": str(library)},
+        env={"LD_PRELOAD": str(preloaded)},
         capture_output=True,
         text=True,
         timeout=LOADER_TIMEOUT_S,

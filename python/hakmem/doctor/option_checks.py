@@ -15,6 +15,7 @@ from pathlib import Path
 from hakmem.base.errors import DEBUG_VARIABLE, HakmemError
 from hakmem.census.options import PREFIX
 from hakmem.doctor.findings import Finding, advice, ok, problem
+from hakmem.launch.preloadable import preloadable
 from hakmem.target.library import VARIABLE, find_library
 
 NAME = "options"
@@ -77,7 +78,7 @@ def ask(library: Path, variables: Mapping[str, str]) -> str:
     """The library's standard error."""
     step = subprocess.run(
         [PROGRAM],
-        env={"LD_PRELOAD": str(library), **variables},
+        env={"LD_PRELOAD": str(preloadable(library)), **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ then.  The others are reported by `hakmem doctor`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -26,6 +27,7 @@ SHEBANG_BYTES = 256
 SCRIPTS_DEEP = 4  # the kernel's own limit
 LIBRARIES_TIMEOUT_S = 10
 SEVERAL = "several hakmems"  # the trap's name, and doctor's of a process
+LISTED = re.compile(r"\s*(/.*) \(0x[0-9a-f]+\)$")  # the path may hold spaces
 C_LIBRARIES = ("libc.so", "libc-", "ld-linux", "ld-musl", "ld-", "libc.musl")
 
 
@@ -120,8 +122,8 @@ def _libraries(program: Path, loader: str) -> list[Path]:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return []
-    words = (line.rpartition("=> ")[2].split() for line in step.stdout.splitlines())
-    return [Path(line[0]) for line in words if line and line[0].startswith("/")]
+    found = (LISTED.match(line.rpartition("=> ")[2]) for line in step.stdout.splitlines())
+    return [Path(path[1]) for path in found if path]
 
 
 # ---- the traps ---------------------------------------------------------------------------------------
