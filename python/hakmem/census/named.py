@@ -28,6 +28,7 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
             peak_bytes=int(records["peak_bytes"][row]),
             limit_bytes=int(records["limit_bytes"][row]) or None,
             refusals=int(records["refusals"][row]),
+            threads=None if named.users is None else int(named.users[row]),
             allocated_blocks=int(records["allocated_blocks"][row]),
         )
         if not named.is_of_thread[row]
