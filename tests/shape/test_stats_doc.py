@@ -41,4 +41,4 @@ def test_names_carry_their_units(generator: ModuleType) -> None:
 def test_figures_of_heaps_are_those_of_the_tool(generator: ModuleType) -> None:
     known = {field.name for field in fields(NamedHeapFigures)}
     told = set(re.findall(r"^\| `(\w+)`", generator.HEAPS, re.MULTILINE))
-    assert told == known - {"number", "name", "tag", "kind", "thread_id"}
+    assert told == known - {"number", "name", "tag", "kind", "thread_id", "serial"}

@@ -1,15 +1,18 @@
-"""How many threads use a heap (hak_heap_use), in all that shows its figures."""
+"""How many threads use a heap (hak_heap_use), in all that shows its figures; and a heap that has the record
+of one that ended."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hakmem.census.heap_figures import few_heaps
+from hakmem.census.rates import heap_rates
 from hakmem.census.snapshot import open_process, take
 from hakmem.target.fleet import Fleet
 from hakmem.views.heap_rows import HEAP_COLUMNS, heap_row
@@ -19,7 +22,7 @@ from hakmem.views.report_heaps import heap_charts
 from tool.conftest import Stepper, Tool
 from tool.test_heaps import Machine, heap, heaps_of
 
-USERS, BLOCKS = 3, 10  # of programs/heaps_in_use.c
+USERS, BLOCKS, MORE_BLOCKS = 3, 10, 25  # of programs/heaps_in_use.c
 
 
 @pytest.fixture
@@ -85,9 +88,10 @@ def test_the_librarys_own_reports_tell_them(in_use: Callable[..., Stepper], tmp_
 def test_a_library_that_does_not_count_them_is_read(in_use: Callable[..., Stepper]) -> None:
     program = in_use()
     target = open_process(program.pid)
-    del target.schema.records["named_heap"].fields["users"]
+    for name in ("users", "serial"):
+        del target.schema.records["named_heap"].fields[name]
     tenant = heaps_of(take(target))["tenant"]
-    assert (tenant.live_blocks, tenant.threads) == (BLOCKS, None)
+    assert (tenant.live_blocks, tenant.threads, tenant.serial) == (BLOCKS, None, 0)
 
 
 def test_recordings_and_their_page_have_them(in_use: Callable[..., Stepper], tmp_path: Path) -> None:
@@ -104,7 +108,36 @@ def test_recordings_and_their_page_have_them(in_use: Callable[..., Stepper], tmp
     assert [(one.name, [*one.values]) for one in used.series] == [("“tenant”", [USERS, 0])]
 
 
+# ---- a record that is used again -----------------------------------------------------------------------
+
+
+def test_a_heap_that_has_anothers_record_counts_from_zero(in_use: Callable[..., Stepper]) -> None:
+    """Also when it has counted more than the one before."""
+    program = in_use()
+    target = open_process(program.pid)
+    program.go_on("left")
+    before = take(target)
+    program.go_on("again")
+    after = take(target)
+    old, new = heaps_of(before)["tenant"], heaps_of(after)["tenant"]
+    assert (old.number, old.allocated_blocks) == (new.number, BLOCKS)
+    assert new.allocated_blocks == MORE_BLOCKS
+    assert old.serial < new.serial
+    rates = heap_rates(before, replace(after, monotonic_s=before.monotonic_s + 1), 1.0)
+    assert rates[new.number] == MORE_BLOCKS
+    assert rates[heaps_of(after)["quiet"].number] == 0
+
+
 # ---- without a process -----------------------------------------------------------------------------------
+
+
+def test_a_series_counts_on_with_a_heap_that_has_anothers_record() -> None:
+    machine = Machine()
+    machine.scrape(heap("a", serial=1, allocated_blocks=100, refusals=5))
+    found = machine.scrape(heap("a", serial=2, allocated_blocks=150, refusals=7))
+    assert (found["allocations"], found["refusals"]) == ({"a": 250}, {"a": 12})
+    found = machine.scrape(heap("a", serial=2, allocated_blocks=151, refusals=7))
+    assert (found["allocations"], found["refusals"]) == ({"a": 251}, {"a": 12})
 
 
 def test_threads_of_one_series_add_up() -> None:

@@ -34,6 +34,7 @@ class NamedHeapFigures:
     refusals: int = 0  # requests that the limit has refused
     allocated_blocks: int | None = None  # so far
     threads: int | None = None  # whose malloc gives its blocks now (hak_heap_use)
+    serial: int = 0  # tells it from others that have its number after it; 0: not known
 
     @property
     def is_made(self) -> bool:
@@ -59,7 +60,7 @@ class NamedHeapFigures:
         """Refusals and allocations since the record had these figures.  A heap may have ended meanwhile, and
         this one have taken its record: then all that it has counted."""
         now = self.refusals, self.allocated_blocks or 0
-        if before is None or now[1] < (before.allocated_blocks or 0):
+        if before is None or before.serial != self.serial or now[1] < (before.allocated_blocks or 0):
             return now
         return max(0, now[0] - before.refusals), now[1] - (before.allocated_blocks or 0)
 

@@ -38,7 +38,8 @@ class NamedHeaps:
     is_of_thread: NDArray[np.bool_]
     is_cut_off: NDArray[np.bool_]  # in a forked child: another thread was changing it
     thread_numbers: NDArray[np.int64]  # of the threads' heaps that have a name here; 0: made by the program
-    users: NDArray[np.int64] | None  # threads whose malloc gives their blocks; None: not known
+    users: NDArray[np.int64] | None = None  # threads whose malloc gives their blocks; None: not known
+    serials: NDArray[np.int64] | None = None  # which of all heaps so far; None: not known
 
     def __len__(self) -> int:
         return len(self.records)
@@ -85,7 +86,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         nothing = np.zeros(0, bool)
         records = np.empty(0, [("owner", [("number", "u4")]), ("name", "u1", (1,))])
         return NamedHeaps(
-            records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64), None
+            records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64)
         )
     link = schema.offset(RECORD, "next_of_all")
     addresses = np.array(linked(memory, schema.root(ROOT), link), np.uint64)
@@ -101,6 +102,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         records["state"] == schema.constant("named_cut_off"),
         _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
         _users(schema, records),
+        records["serial"].astype(np.int64) if schema.has(RECORD, "serial") else None,
     )
 
 
