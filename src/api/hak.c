@@ -25,15 +25,11 @@ static bool may_exist(size_t size) { return size <= REQUEST_MAX_BYTES - GRANULE_
 /* Zeroed to the end of the block, so that hak_rezalloc finds nothing but zeroes beyond what it was
  * told. */
 static void *calloc_whole_block(size_t count, size_t size, uint32_t site) {
-  size_t bytes;
-  if (multiply_overflows(count, size, &bytes)) bytes = SIZE_MAX; /* refused there */
-  size_t block_bytes = may_exist(bytes) ? heap_block_bytes(bytes, 1) : bytes;
-  char *block = family_calloc(1, block_bytes, site);
-  if (!block || block_bytes <= MID_MAX_BYTES) return block;
-  size_t usable_bytes = family_usable_size(block); /* more, in the heap that is in use */
-  if (usable_bytes > block_bytes)
-    big_clear((uintptr_t)block + block_bytes, usable_bytes - block_bytes);
-  return block;
+  struct allocation allocation = {.alignment = 1, .site = site};
+  if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;
+  if (allocation.size <= MID_MAX_BYTES)
+    return family_calloc(1, heap_block_bytes(allocation.size, 1), site);
+  return family_zeroed(heap_allocate(&allocation), &allocation);
 }
 
 void *hak_calloc(size_t count, size_t size) { return calloc_whole_block(count, size, SITE()); }

@@ -9,7 +9,6 @@
 #include "heap/in_named.h"
 #include "heap/lifecycle.h"
 #include "heap/use.h"
-#include "large/big.h"
 #include "observe/report_heaps.h"
 #include "report/report.h"
 
@@ -113,13 +112,10 @@ void *hak_heap_malloc(hak_heap *heap, size_t size) {
   return allocate(heap, "hak_heap_malloc", &allocation);
 }
 
-/* Zeroed to its end, as hak_calloc's. */
 void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size) {
   struct allocation allocation = {.alignment = 1, .site = SITE()};
   if (multiply_overflows(count, size, &allocation.size)) allocation.size = SIZE_MAX;
-  void *block = opaque_pointer(allocate(heap, "hak_heap_calloc", &allocation));
-  if (block && !allocation.is_zero) big_clear((uintptr_t)block, family_usable_size(block));
-  return block;
+  return family_zeroed(allocate(heap, "hak_heap_calloc", &allocation), &allocation);
 }
 
 void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size) {

@@ -41,6 +41,12 @@ RESIDENT void *family_calloc(size_t count, size_t size, uint32_t site) {
   return block;
 }
 
+void *family_zeroed(void *block, const struct allocation *allocation) {
+  block = opaque_pointer(block);
+  if (block && !allocation->is_zero) big_clear((uintptr_t)block, family_usable_size(block));
+  return block;
+}
+
 /* ---- realloc ------------------------------------------------------------------------------------------ */
 
 static bool is_range(size_t size) { return size > MID_MAX_BYTES; }

@@ -11,6 +11,8 @@
 #include "api/malloc_family.def"
 void *family_calloc(size_t count, size_t size, uint32_t site);
 void *family_aligned_calloc(size_t alignment, size_t bytes, uint32_t site);
+/* A block, or NULL, zeroed to its end: what grows later, and is zeroed beyond its usable size then, is zero throughout. */
+void *family_zeroed(void *block, const struct allocation *allocation);
 size_t family_usable_size(const void *block);
 void *family_expand(void *block, size_t size); /* as hak_expand */
 void *family_malloc_site(size_t size, uint32_t site);

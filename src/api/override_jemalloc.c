@@ -18,13 +18,11 @@ enum { LG_ALIGNMENT_MASK = 0x3f, ZERO = 0x40 };
 
 static size_t alignment_of(int flags) { return (size_t)1 << (flags & LG_ALIGNMENT_MASK); }
 
-/* To its end, so that what rallocx zeroes when it grows is all of the growth. */
+/* Zeroed to its end, so that what rallocx zeroes when it grows is all of the growth. */
 static void *allocate(size_t size, int flags, uint32_t site) {
   if (!(flags & ZERO)) return heap_aligned(alignment_of(flags), size, site);
   struct allocation allocation = {.size = size, .alignment = alignment_of(flags), .site = site};
-  void *block = opaque_pointer(heap_allocate(&allocation));
-  if (block && !allocation.is_zero) big_clear((uintptr_t)block, family_usable_size(block));
-  return block;
+  return family_zeroed(heap_allocate(&allocation), &allocation);
 }
 
 static void clear_growth(void *block, size_t kept_bytes, int flags) {

@@ -188,7 +188,7 @@ static bool cover(size_t first, size_t end) {
 /* Under an address-space limit the maps themselves count: a window of four times the limit leaves
  * room for fragmentation while its maps take 1/4096 of the limit. */
 static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
-  uint64_t limit = os_address_space_limit();
+  uint64_t limit = os_limit(OS_LIMIT_ADDRESS_SPACE);
   if (limit < wanted_bytes / 4) wanted_bytes = limit * 4;
   if (wanted_bytes < WINDOW_MIN_BYTES) wanted_bytes = WINDOW_MIN_BYTES;
   return round_up(wanted_bytes, WINDOW_MIN_BYTES);

@@ -14,6 +14,7 @@
 enum { FIRST_ROW_BITS = 6, ROWS = 12 };
 static ATOMIC(ATOMIC(struct hak_heap *) *) rows[ROWS];
 static uint32_t numbers; /* given so far; under the lock */
+static uint64_t serials; /* likewise */
 
 ATOMIC(struct hak_heap *) all_named_heaps;
 static struct lock heaps_lock = {.rank = LOCK_RANK_NAMED};
@@ -91,6 +92,7 @@ static void forget_figures(struct hak_heap *heap) {
 LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name) {
   lock_take(&heaps_lock, &stray_counters);
   struct hak_heap *heap = make_record();
+  if (heap) heap->serial = ++serials;
   lock_give(&heaps_lock);
   if (!heap) return NULL;
   forget_figures(heap);

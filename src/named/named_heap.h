@@ -50,6 +50,7 @@ struct hak_heap {
   ATOMIC(uint32_t) state; /* enum named_state */
   ATOMIC(uint32_t) users; /* threads whose malloc gives its blocks; NAMED_CLOSED */
   ATOMIC(uint64_t) tag;   /* the program's */
+  uint64_t serial;        /* of the heap that has the record now: no other has it; for readers */
   char name[HEAP_NAME_BYTES];
   ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
   ATOMIC(struct hak_heap *) successor; /* of NAMED_CUT_OFF; NULL until it is needed */

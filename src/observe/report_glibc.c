@@ -9,6 +9,7 @@
 #include "observe/reports.h"
 #include "observe/snapshot.h"
 #include "pool/range.h"
+#include "slab/slab.h"
 
 /* ---- blocks of slabs -------------------------------------------------------------------------------------- */
 
@@ -75,13 +76,6 @@ static void add_quarantine(struct blocks *found, const struct heap *heap) {
   }
 }
 
-static unsigned remote_blocks(const struct slab *slab) {
-  unsigned blocks = 0;
-  for (unsigned word = 0; word < slab->word_count; word++)
-    blocks += count_bits(load_relaxed(&slab->remote[word]));
-  return blocks;
-}
-
 /* A copy made while the slab changed hands may be no slab: nothing that is read of it may lead astray. */
 static bool is_plausible(const struct slab *copy, const struct slab *slab) {
   bool is_inline = copy->remote == slab->inline_remote;
@@ -95,7 +89,7 @@ static unsigned add_slab(struct blocks *found, const struct slab_chunk *chunk, u
   if (load_relaxed(&chunk->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
   peek(&slab, &chunk->slabs[slot], sizeof slab);
   if (!is_plausible(&slab, &chunk->slabs[slot])) return slot + 1;
-  unsigned blocks = slab.free_local + remote_blocks(&slab);
+  unsigned blocks = slab.free_local + slab_count_remote(&slab);
   found->in_slabs += blocks;
   if (blocks < slab.capacity)
     found->out_bytes += (uint64_t)(slab.capacity - blocks) * slab.block_bytes;

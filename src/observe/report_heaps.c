@@ -33,6 +33,12 @@ static const char *kind_of(const struct hak_heap *heap) {
   return named_is(heap, NAMED_OF_THREAD) ? "thread" : "program";
 }
 
+/* Those whose malloc gives its blocks. */
+static uint32_t threads_of(const struct hak_heap *heap) {
+  uint32_t users = load_relaxed(&heap->users);
+  return users == NAMED_CLOSED ? 0 : users;
+}
+
 /* ---- as text ------------------------------------------------------------------------------------------- */
 
 /* Sorts into those with most live bytes; how many these are now. */
@@ -52,9 +58,9 @@ static void text_heap(struct text *text, const struct hak_heap *heap) {
   size_t begin = text->wanted_bytes;
   text_name(text, figures.name);
   while (text->wanted_bytes - begin < NAME_COLUMN) text_char(text, ' ');
-  text_format(text, "%20zu%14zu%14zu%14zu%14zu%10zu  %s\n", figures.tag, figures.live_bytes,
+  text_format(text, "%20zu%14zu%14zu%14zu%14zu%10zu%9u  %s\n", figures.tag, figures.live_bytes,
               figures.live_blocks, figures.peak_bytes, figures.limit_bytes, figures.refusals,
-              kind_of(heap));
+              threads_of(heap), kind_of(heap));
 }
 
 void report_heaps_as_text(struct text *text) {
@@ -67,8 +73,8 @@ void report_heaps_as_text(struct text *text) {
     all++;
   }
   if (!all) return;
-  text_format(text, "heaps\n  %-31s%20s%14s%14s%14s%14s%10s  %s\n", "name", "tag", "live_bytes",
-              "live_blocks", "peak_bytes", "limit_bytes", "refusals", "of");
+  text_format(text, "heaps\n  %-31s%20s%14s%14s%14s%14s%10s%9s  %s\n", "name", "tag", "live_bytes",
+              "live_blocks", "peak_bytes", "limit_bytes", "refusals", "threads", "of");
   for (unsigned place = 0; place < count; place++) text_heap(text, largest[place]);
   if (all > count) text_format(text, "  and %zu more\n", all - count);
 }
@@ -108,7 +114,8 @@ static void json_heap(struct text *text, const struct hak_heap *heap) {
               kind_of(heap), figures.tag, figures.live_bytes, figures.live_blocks);
   text_format(text, ",\"peak_bytes\":%zu,\"limit_bytes\":%zu,\"refusals\":%zu", figures.peak_bytes,
               figures.limit_bytes, figures.refusals);
-  text_format(text, ",\"allocated_blocks\":%zu}", figures.allocations);
+  text_format(text, ",\"threads\":%u,\"allocated_blocks\":%zu}", threads_of(heap),
+              figures.allocations);
 }
 
 void report_heaps_as_json(struct text *text) {

@@ -64,10 +64,10 @@ void *os_reserve_closed(size_t bytes);
 
 /* ---- process and machine ---------------------------------------------------------------------- */
 
-/* The address-space limit in bytes, UINT64_MAX when there is none. */
-uint64_t os_address_space_limit(void);
-/* The limit of what can be written and is the process' own, in bytes; UINT64_MAX when there is none or it is not known. */
-uint64_t os_data_limit(void);
+/* Of the address space; of what can be written there and is the process' own. */
+enum os_limit { OS_LIMIT_ADDRESS_SPACE, OS_LIMIT_DATA };
+/* In bytes; UINT64_MAX when there is none or it is not known. */
+uint64_t os_limit(enum os_limit which);
 /* True when the kernel refuses to overcommit: then unused mappings are given back, not kept.  Read once,
  * at the first call. */
 bool os_overcommit_is_strict(void);

@@ -69,7 +69,8 @@ bool feasible_after_giving_back(const struct heap *heap, const struct allocation
   if (!hard_limit_may_allow(allocation, out_of_reach)) return false;
   size_t needed = needed_bytes(allocation);
   if (needed <= LARGE_MAX_BYTES) return true;
-  if (needed > os_data_limit()) return false; /* closed pages may not count there: what is in reach tells too little */
+  if (needed > os_limit(OS_LIMIT_DATA))
+    return false; /* closed pages may not count there: what is in reach tells too little */
   uint64_t reach = bytes_within_reach(out_of_reach);
   return needed <= reach || os_could_map(round_up(needed - reach, os_page_bytes()));
 }

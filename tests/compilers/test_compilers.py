@@ -1,8 +1,8 @@
 """The library as other compilers make it: no warning, the unit tests of its debug build pass, programs run on
 it, and its fast paths have about as many instructions as gcc 12's.
 
-`make test-compilers` takes all of roots.py, a few minutes each; `make test` those in the PATH that are called
-gcc-N or clang-N and are not of the version that builds everything else."""
+`make test-compilers` takes all of compilers.py, a few minutes each; `make test` those in the PATH that are
+called gcc-N or clang-N and are not of the version that builds everything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import fast_path
 import pytest
-from compilers.roots import COMPILERS, Compiler, make_root
+from compilers.compilers import COMPILERS, Compiler, make_root
 from mirrors import CannotFetchError
 
 ROOT = Path(__file__).resolve().parents[2]

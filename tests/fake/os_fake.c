@@ -388,8 +388,9 @@ bool os_close_pages(void *address, size_t bytes) {
 
 /* ---- process and machine ------------------------------------------------------------------------ */
 
-uint64_t os_address_space_limit(void) { return os_fake.address_space_limit_bytes; }
-uint64_t os_data_limit(void) { return UINT64_MAX; }
+uint64_t os_limit(enum os_limit which) {
+  return which == OS_LIMIT_ADDRESS_SPACE ? os_fake.address_space_limit_bytes : UINT64_MAX;
+}
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
 
 void os_read_file(const char *path, char *buffer, size_t buffer_bytes) {

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compilers.roots import Root, root_with
 from mirrors import CannotFetchError
+from roots import Root, root_with
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from types import ModuleType
 
 import pytest
+from hakmem.census.heap_figures import NamedHeapFigures
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +36,9 @@ def test_names_carry_their_units(generator: ModuleType) -> None:
     for unit in ("bytes", "ns"):
         assert all(figure.name.endswith(f"_{unit}") for figure in figures if figure.unit == unit)
     assert not [figure for figure in figures if figure.name.endswith("_bytes") and figure.unit != "bytes"]
+
+
+def test_figures_of_heaps_are_those_of_the_tool(generator: ModuleType) -> None:
+    known = {field.name for field in fields(NamedHeapFigures)}
+    told = set(re.findall(r"^\| `(\w+)`", generator.HEAPS, re.MULTILINE))
+    assert told == known - {"number", "name", "tag", "kind", "thread_id", "serial"}

@@ -16,7 +16,7 @@ Series = tuple[str, str, str]  # name, tag, kind
 
 @dataclass(frozen=True)
 class NamedHeapFigures:
-    """One heap.  None: not counted for a thread's heap, or no limit."""
+    """One heap.  None: not counted for a thread's heap, or by the library; or no limit."""
 
     number: int
     name: str
@@ -33,6 +33,8 @@ class NamedHeapFigures:
     limit_bytes: int | None = None
     refusals: int = 0  # requests that the limit has refused
     allocated_blocks: int | None = None  # so far
+    threads: int | None = None  # whose malloc gives its blocks now (hak_heap_use)
+    serial: int = 0  # tells it from others that have its number after it; 0: not known
 
     @property
     def is_made(self) -> bool:
@@ -58,7 +60,7 @@ class NamedHeapFigures:
         """Refusals and allocations since the record had these figures.  A heap may have ended meanwhile, and
         this one have taken its record: then all that it has counted."""
         now = self.refusals, self.allocated_blocks or 0
-        if before is None or now[1] < (before.allocated_blocks or 0):
+        if before is None or before.serial != self.serial or now[1] < (before.allocated_blocks or 0):
             return now
         return max(0, now[0] - before.refusals), now[1] - (before.allocated_blocks or 0)
 
@@ -68,6 +70,7 @@ def few_heaps(heaps: Sequence[NamedHeapFigures], count: int) -> list[NamedHeapFi
     kept, rest = heaps[: count - 1], heaps[count - 1 :]
     if len(rest) <= 1:
         return list(heaps)
+    threads = [heap.threads for heap in rest if heap.threads is not None]
     others = NamedHeapFigures(
         number=REST,
         name=f"{len(rest)} {REST_NAME}",
@@ -78,6 +81,7 @@ def few_heaps(heaps: Sequence[NamedHeapFigures], count: int) -> list[NamedHeapFi
         live_blocks=sum(heap.live_blocks or 0 for heap in rest),
         refusals=sum(heap.refusals for heap in rest),
         allocated_blocks=sum(heap.allocated_blocks or 0 for heap in rest),
+        threads=sum(threads) if threads else None,
     )
     return [*kept, others]
 
@@ -108,7 +112,17 @@ def _limit_note(heap: NamedHeapFigures) -> str:
 
 def heap_text(heap: NamedHeapFigures) -> str:
     """“cache” (tag 7)"""
-    return quoted(heap.name) + (f" (tag {heap.tag})" if heap.tag else "")
+    return _heap_text(heap, [])
+
+
+def used_heap_text(heap: NamedHeapFigures) -> str:
+    """“cache” (tag 7, in use by 2 threads)"""
+    return _heap_text(heap, [f"in use by {counted(heap.threads, 'thread')}"] if heap.threads else [])
+
+
+def _heap_text(heap: NamedHeapFigures, more: Sequence[str]) -> str:
+    said = [*([f"tag {heap.tag}"] if heap.tag else []), *more]
+    return quoted(heap.name) + (f" ({', '.join(said)})" if said else "")
 
 
 def label(heap: NamedHeapFigures) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hakmem.census.census import Census
@@ -16,32 +18,35 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
         return []
     records, live_bytes = named.records, named_live_bytes(census)
     threads = dict(zip(heaps["owner"]["number"].tolist(), heaps["thread_id"].tolist(), strict=True))
-    found = [
-        NamedHeapFigures(
-            number=int(named.numbers[row]),
-            name=named.names[row],
-            tag=int(records["tag"][row]),
-            kind="cut off" if named.is_cut_off[row] else "program",
-            thread_id=0,
-            live_bytes=int(live_bytes[row]),
-            live_blocks=_live_blocks(records[row]),
-            peak_bytes=int(records["peak_bytes"][row]),
-            limit_bytes=int(records["limit_bytes"][row]) or None,
-            refusals=int(records["refusals"][row]),
-            allocated_blocks=int(records["allocated_blocks"][row]),
-        )
-        if not named.is_of_thread[row]
-        else NamedHeapFigures(
+    found = []
+    for row in range(len(named)):
+        heap = NamedHeapFigures(
             number=int(named.numbers[row]),
             name=named.names[row],
             tag=int(records["tag"][row]),
             kind="thread",
             thread_id=threads.get(int(named.thread_numbers[row]), 0),
             live_bytes=int(live_bytes[row]),
+            serial=0 if named.serials is None else int(named.serials[row]),
         )
-        for row in range(len(named))
-    ]
+        found.append(heap if named.is_of_thread[row] else _made(census, row, heap))
     return sorted(found, key=lambda heap: (-heap.live_bytes, heap.number))
+
+
+def _made(census: Census, row: int, heap: NamedHeapFigures) -> NamedHeapFigures:
+    """With the figures of one that the program has made."""
+    named, record = census.reading.named, census.reading.named.records[row]
+    return replace(
+        heap,
+        kind="cut off" if named.is_cut_off[row] else "program",
+        thread_id=0,
+        live_blocks=_live_blocks(record),
+        peak_bytes=int(record["peak_bytes"]),
+        limit_bytes=int(record["limit_bytes"]) or None,
+        refusals=int(record["refusals"]),
+        allocated_blocks=int(record["allocated_blocks"]),
+        threads=None if named.users is None else int(named.users[row]),
+    )
 
 
 def _live_blocks(record: np.void) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hakmem.base.errors import HakmemError
 from hakmem.base.sizes import bytes_text, counted, share_text
-from hakmem.census.heap_figures import NamedHeapFigures, heap_text, limits_of_heaps
+from hakmem.census.heap_figures import NamedHeapFigures, limits_of_heaps, used_heap_text
 from hakmem.census.limits import LimitFigures, limit_notes
 from hakmem.census.lines import Line, all_lines, own_lines
 from hakmem.census.scan import Scan, scan, scan_core
@@ -44,6 +44,7 @@ class HeapShare:
     resident_bytes: int  # of its slabs and ranges, free blocks included
     limit_bytes: int | None
     refusals: int
+    threads: int | None  # whose malloc gives its blocks (hak_heap_use); None: the library does not count them
 
 
 @dataclass
@@ -147,6 +148,7 @@ def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> 
             resident[heap.number],
             heap.limit_bytes,
             heap.refusals,
+            heap.threads,
         )
         for heap in heaps
         if heap.is_made
@@ -160,7 +162,7 @@ def heaps_text(heaps: list[NamedHeapFigures], live_bytes: int) -> str:
         return ""
     large = [heap for heap in made if heap.live_bytes >= MENTION_SHARE * live_bytes]
     named = (large or made[:1])[:HEAPS_NAMED]
-    parts = [f"{share_text(heap.live_bytes, live_bytes)} in {heap_text(heap)}" for heap in named]
+    parts = [f"{share_text(heap.live_bytes, live_bytes)} in {used_heap_text(heap)}" for heap in named]
     if rest := made[len(named) :]:
         held = sum(heap.live_bytes for heap in rest)
         parts.append(f"{share_text(held, live_bytes)} in {counted(len(rest), 'other heap')}")

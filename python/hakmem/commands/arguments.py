@@ -103,6 +103,16 @@ INTERNALS = click.option(
     is_flag=True,
     help="Sites begin at malloc's caller, not at the program's own function: std::, libc, alloc:: …",
 )
+DEPTH = click.option(
+    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
+)
+SITES_MAX = click.option(
+    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
+)
+PERIOD = click.option(
+    "--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
+    help="One sample in so many bytes on average; adapted if not given.",
+)  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 EVERY_FIGURE = click.option(
     "--all", "everything", is_flag=True, help="Also show zero counters, empty classes and all threads."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hakmem.commands.arguments import INTERNALS, JSON
+from hakmem.commands.arguments import DEPTH, INTERNALS, JSON, SITES_MAX
 
 PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -16,12 +16,8 @@ PROFILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("after", type=PROFILE)
 @JSON
 @click.option("--all", "everything", is_flag=True, help="Also show sites whose change may be chance.")
-@click.option(
-    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
-)
-@click.option(
-    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
-)
+@DEPTH
+@SITES_MAX
 @INTERNALS
 def command(
     before: Path,

@@ -11,12 +11,14 @@ import click
 
 from hakmem.base.durations import Duration
 from hakmem.commands.arguments import (
+    DEPTH,
     EVERY_CONTENT,
     EXAMPLES,
     EXECUTABLE,
     INTERNALS,
     JSON,
     LIBRARIES,
+    PERIOD,
     TARGET,
     moved_files,
     open_target,
@@ -41,8 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."
 )
-@click.option("--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
-              help="One sample in so many bytes on average; adapted if not given.")  # fmt: skip
+@PERIOD
 @click.option(
     "--wait",
     "wait_s",
@@ -57,9 +58,7 @@ if TYPE_CHECKING:
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
 @click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
-@click.option(
-    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
-)
+@DEPTH
 @INTERNALS
 @EXAMPLES
 @EXECUTABLE

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import INTERNALS, JSON, complete_pids, one_of, open_target
+from hakmem.commands.arguments import (
+    DEPTH,
+    INTERNALS,
+    JSON,
+    PERIOD,
+    SITES_MAX,
+    complete_pids,
+    one_of,
+    open_target,
+)
 
 if TYPE_CHECKING:
     from hakmem.profile.files import Write
@@ -59,20 +68,15 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write it to FILE: .pb.gz (pprof), .folded, .html or .json.",
 )  # fmt: skip
-@click.option("--period", "period_bytes", type=click.IntRange(1), metavar="BYTES",
-              help="One sample in so many bytes on average; adapted if not given.")  # fmt: skip
+@PERIOD
 @click.option(
     "--rate", type=click.IntRange(1), metavar="N", help="Samples a second to adapt to.  [default: 1000]"
 )
 @click.option(
     "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
 )
-@click.option(
-    "--depth", type=click.IntRange(1, 64), metavar="N", default=3, show_default=True, help="Frames of a site."
-)
-@click.option(
-    "--top", "rows_max", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Sites."
-)
+@DEPTH
+@SITES_MAX
 @click.option(
     "--push", "push_url", metavar="URL",
     help="Also send it to a server: http://HOST:4040 (Pyroscope), parca+http://HOST:7070, or any POST.",

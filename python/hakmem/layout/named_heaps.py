@@ -38,6 +38,8 @@ class NamedHeaps:
     is_of_thread: NDArray[np.bool_]
     is_cut_off: NDArray[np.bool_]  # in a forked child: another thread was changing it
     thread_numbers: NDArray[np.int64]  # of the threads' heaps that have a name here; 0: made by the program
+    users: NDArray[np.int64] | None = None  # threads whose malloc gives their blocks; None: not known
+    serials: NDArray[np.int64] | None = None  # which of all heaps so far; None: not known
 
     def __len__(self) -> int:
         return len(self.records)
@@ -99,6 +101,8 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         records["state"] == schema.constant(OF_THREAD),
         records["state"] == schema.constant("named_cut_off"),
         _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
+        _users(schema, records),
+        records["serial"].astype(np.int64) if schema.has(RECORD, "serial") else None,
     )
 
 
@@ -107,6 +111,13 @@ def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> NDArray[np.
     is_threads = heaps != 0
     found[is_threads] = heap_column(memory, schema, heaps[is_threads], "owner", "number")
     return found
+
+
+def _users(schema: Schema, records: Records) -> NDArray[np.int64] | None:
+    if not schema.has(RECORD, "users"):
+        return None
+    users = records["users"].astype(np.int64)
+    return np.where(users == schema.constant("named_closed"), 0, users)  # of one that is being destroyed
 
 
 def named_range_numbers(schema: Schema, entries: NDArray[np.uint32]) -> NDArray[np.int64]:

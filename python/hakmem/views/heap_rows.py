@@ -6,13 +6,16 @@ from hakmem.base.sizes import count_text, share_text
 from hakmem.census.heap_figures import NamedHeapFigures, label
 from hakmem.views.cells import Cell, Row, number, size
 
-HEAP_COLUMNS = ("<heap", "tag", "live", "share", "blocks", "peak", "limit", "used", "refused", "<of")
+HEAP_COLUMNS = (
+    *("<heap", "tag", "live", "share", "blocks", "peak", "limit", "used", "refused", "threads"),
+    "<of",
+)
 NOTHING = Cell("", -1.0)
 
 
 def heap_row(heap: NamedHeapFigures, whole_bytes: int) -> Row:
     """Of `whole_bytes` live ones in the process.  What a heap does not have is left out, as most have neither
-    tag nor limit."""
+    tag nor limit, and are in use by no thread."""
     limit, name = heap.limit_bytes, label(heap)
     of = f"thread {heap.thread_id or '–'}" if heap.kind == "thread" else heap.kind
     return [
@@ -25,5 +28,6 @@ def heap_row(heap: NamedHeapFigures, whole_bytes: int) -> Row:
         size(limit) if limit else NOTHING,
         Cell(share_text(heap.live_bytes, limit), heap.live_bytes / limit) if limit else NOTHING,
         Cell(count_text(heap.refusals), heap.refusals) if heap.refusals else NOTHING,
+        Cell(str(heap.threads), heap.threads) if heap.threads else NOTHING,
         Cell(of, of),
     ]

@@ -4,6 +4,7 @@
     hakmem_heap_peak_bytes{…}                                  the highest of the series' heaps
     hakmem_heap_limit_bytes{…}                                 the lowest
     hakmem_heap_limit_used_ratio{…}                            the highest: 1 is the whole limit
+    hakmem_heap_threads{…}                                     the sum
     hakmem_heap_refusals_total{…}, hakmem_heap_allocations_total{…}
 
 Heaps of one name, tag and kind are one series.  Of each row (metrics_rows.py) the series with most live bytes
@@ -37,6 +38,7 @@ HELP = {
     "heap_peak_bytes": "The most live bytes that one of these heaps has had.",
     "heap_limit_bytes": "The lowest limit of these heaps (hak_set_limit).",
     "heap_limit_used_ratio": "Part of its limit that a heap's live bytes are: 1 is the whole; the highest.",
+    "heap_threads": "Threads whose malloc gives blocks of these heaps (hak_heap_use).",
     "heap_refusals": "Requests that the limits of these heaps have refused.",
     "heap_allocations": "Blocks that these heaps have given out.",
 }
@@ -114,6 +116,7 @@ def largest(sizes: Counter[Series], count: int) -> list[Series]:
 def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Sequence[str]) -> None:
     """The gauges of the heaps of one series."""
     limited = [heap for heap in heaps if heap.limit_bytes]
+    threads = [heap.threads for heap in heaps if heap.threads is not None]
     values: dict[str, list[float]] = {
         "heap_live_bytes": [sum(heap.live_bytes for heap in heaps)],
         "heap_live_blocks": [sum(heap.live_blocks or 0 for heap in heaps if heap.is_made)]
@@ -122,6 +125,7 @@ def add_series(families: Families, heaps: Sequence[NamedHeapFigures], labels: Se
         "heap_peak_bytes": [heap.peak_bytes for heap in heaps if heap.peak_bytes is not None],
         "heap_limit_bytes": [-heap.limit_bytes for heap in limited if heap.limit_bytes],
         "heap_limit_used_ratio": [heap.live_bytes / heap.limit_bytes for heap in limited if heap.limit_bytes],
+        "heap_threads": [sum(threads)] if threads else [],
     }
     for name, found in values.items():
         if found:

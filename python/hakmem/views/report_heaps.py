@@ -1,20 +1,25 @@
-"""The part of a recording's page about the program's own heaps: what they held over time."""
+"""The part of a recording's page about the program's own heaps: what they held over time, and how many
+threads used them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hakmem.base.sizes import bytes_text
+from hakmem.base.sizes import bytes_text, count_text
 from hakmem.census.figures import Snapshot
 from hakmem.census.heap_figures import REST_NAME, Series, quoted
 from hakmem.views import charts
 
 HEAPS_DRAWN = 8
 REST: Series = (REST_NAME, "", "")
-Held = Sequence[dict[Series, int] | None]  # bytes, by sample
+Held = Sequence[dict[Series, int] | None]  # bytes, or threads, by sample
 
 
 def heap_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[charts.Chart]:
+    return [*held_charts(times_s, samples), *thread_charts(times_s, samples)]
+
+
+def held_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[charts.Chart]:
     """None for a program without heaps.  Of full snapshots only: the others count blocks that another thread
     has freed and the heap has not collected yet, so a line through both would go up and down by itself."""
     held = [held_by(sample) if sample.detail == "full" else None for sample in samples]
@@ -37,6 +42,34 @@ def heap_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[c
     return [chart]
 
 
+def thread_charts(times_s: Sequence[float], samples: Sequence[Snapshot]) -> list[charts.Chart]:
+    """None where no heap was in use."""
+    used = [used_by(sample) for sample in samples]
+    drawn = largest(used)[:HEAPS_DRAWN]
+    if not drawn:
+        return []
+    chart = charts.Chart(
+        "heap-threads",
+        "Threads by heap in use",
+        "How many threads' malloc gave blocks of a heap of the program (hak_heap_use), for the "
+        f"{HEAPS_DRAWN} heaps with most; those of one name and tag are one line. While another thread uses "
+        "a heap it cannot be destroyed.",
+        times_s,
+        [line(label(series), used, [series]) for series in drawn],
+        count_text,
+    )
+    return [chart]
+
+
+def used_by(sample: Snapshot) -> dict[Series, int]:
+    """Threads; heaps that the recording has summed up have no line."""
+    found: dict[Series, int] = {}
+    for heap in sample.heaps:
+        if heap.threads is not None and not heap.is_rest:
+            found[heap.series] = found.get(heap.series, 0) + heap.threads
+    return found
+
+
 def held_by(sample: Snapshot) -> dict[Series, int]:
     """Live bytes; heaps that the recording has summed up are one."""
     found: dict[Series, int] = {}
@@ -47,7 +80,7 @@ def held_by(sample: Snapshot) -> dict[Series, int]:
 
 
 def largest(held: Held) -> list[Series]:
-    """Those that held most at any time."""
+    """Those that held, or had, most at any time."""
     most: dict[Series, int] = {}
     for found in filter(None, held):
         most |= {series: max(most.get(series, 0), live_bytes) for series, live_bytes in found.items()}

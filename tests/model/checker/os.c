@@ -108,8 +108,10 @@ void os_find_place(uintptr_t instruction, struct os_place *place) {
 
 /* ---- process, time, waiting -------------------------------------------------------------------------------- */
 
-uint64_t os_address_space_limit(void) { return UINT64_MAX; }
-uint64_t os_data_limit(void) { return UINT64_MAX; }
+uint64_t os_limit(enum os_limit which) {
+  (void)which;
+  return UINT64_MAX;
+}
 bool os_overcommit_is_strict(void) { return false; }
 bool os_huge_pages_always(void) { return false; }
 uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 46; }

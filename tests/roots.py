@@ -1,7 +1,8 @@
-"""Compilers that this machine may not have, each in a root of the release that has it: made by mmdebstrap in
-build/compilers/SUITE, which needs root (the user's), and kept there.
+"""Roots of releases of Debian and Ubuntu, with packages of theirs, that tests run commands in: made by
+mmdebstrap, which needs root (the user's), and kept.
 
-`make_root(suite)` returns a Root with all compilers of that suite; `Root.run(...)` runs a command in it."""
+`root_with(folder, suite, packages)` returns a Root; `Root.run(...)` runs a command in its copy of the
+sources."""
 
 from __future__ import annotations
 
@@ -14,39 +15,10 @@ from pathlib import Path
 
 from mirrors import CannotFetchError, keyring_of, run, source_of
 
-ROOT = Path(__file__).resolve().parents[2]
-STORE = ROOT / "build" / "compilers"
-TOOLS = ("cmake", "ninja-build", "libc6-dev", "libcmocka-dev", "python3-minimal")
+ROOT = Path(__file__).resolve().parents[1]
 SOURCES = "/hakmem"  # in the root
 ROOT_TIMEOUT_S = 1500
 MOUNTS = 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; mount --rbind /sys "$1/sys"'
-
-
-@dataclass(frozen=True)
-class Compiler:
-    name: str  # command and package
-    suite: str  # of Debian or Ubuntu
-
-    @property
-    def version(self) -> int:
-        return int(self.name.partition("-")[2])
-
-
-# gcc 12 and clang 14 are Debian 12's, where everything else is built by them.
-COMPILERS = (
-    Compiler("gcc-13", "questing"),
-    Compiler("gcc-14", "questing"),
-    Compiler("gcc-15", "questing"),
-    Compiler("gcc-16", "resolute"),
-    Compiler("clang-15", "noble"),
-    Compiler("clang-16", "noble"),
-    Compiler("clang-17", "questing"),
-    Compiler("clang-18", "questing"),
-    Compiler("clang-19", "questing"),
-    Compiler("clang-20", "questing"),
-    Compiler("clang-21", "questing"),
-    Compiler("clang-22", "resolute"),
-)
 
 
 @dataclass(frozen=True)
@@ -86,16 +58,8 @@ class Root:
                 shutil.copy(source, target)
 
 
-def make_root(suite: str) -> Root:
-    """CannotFetchError says why it cannot be had."""
-    names = [one.name for one in COMPILERS if one.suite == suite]
-    # clang takes the newest gcc's libraries, and warns where those of C++ are missing.
-    libraries = [f"libstdc++-{name[4:]}-dev" for name in names if name.startswith("gcc-")]
-    return root_with(STORE / suite, suite, [*TOOLS, *names, *libraries])
-
-
 def root_with(folder: Path, suite: str, packages: list[str]) -> Root:
-    """A root of any packages, in a folder that is kept; CannotFetchError as above."""
+    """A root of any packages, in a folder that is kept.  CannotFetchError says why it cannot be had."""
     if os.geteuid() != 0:
         raise CannotFetchError("making a root needs root")
     folder.mkdir(parents=True, exist_ok=True)
