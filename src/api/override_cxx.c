@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
-#include "api/operators.h"
 #include "base/bits.h"
 #include "config/options.h"
+#include "guard/operators.h"
 #include "heap/lifecycle.h"
 #include "heap/sized_free.h"
 #include "os/os.h"
@@ -106,12 +106,13 @@ struct plain_form {
   void *(*aligned)(size_t, size_t);
 };
 static struct plain_form others_form(const struct request *request) {
+  const struct other_operators *others = operators_of_others();
   bool is_array = request->maker == MADE_BY_NEW_ARRAY;
   struct plain_form form = {0};
   if (request->alignment)
-    form.aligned = is_array ? other_operators.new_array_aligned : other_operators.new_aligned;
+    form.aligned = is_array ? others->new_array_aligned : others->new_aligned;
   else
-    form.plain = is_array ? other_operators.new_array : other_operators.new_plain;
+    form.plain = is_array ? others->new_array : others->new_plain;
   return form;
 }
 
@@ -180,7 +181,7 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
  * map does not. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
 OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
-HIDDEN void hak_delete(void *block) ALIAS_OF(_ZdlPv);
+HIDDEN void hak_delete_plain(void *block) ALIAS_OF(_ZdlPv);
 static void own_delete_array(void *block) ALIAS_OF(_ZdaPv);
 #define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
 DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
@@ -188,37 +189,39 @@ DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
 
 /* What follows goes to another's plain forms where there are any. */
 OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = other_operators.delete_plain;
+  void (*other)(void *) = operators_of_others()->delete_plain;
   (void)nothrow;
-  (other ? other : hak_delete)(block);
+  (other ? other : hak_delete_plain)(block);
 }
 OPERATOR(void, _ZdaPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = other_operators.delete_array;
+  void (*other)(void *) = operators_of_others()->delete_array;
   (void)nothrow;
   (other ? other : own_delete_array)(block);
 }
 OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = other_operators.delete_aligned;
+  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : hak_delete(block);
+  other ? other(block, alignment) : hak_delete_plain(block);
 }
 OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = other_operators.delete_array_aligned;
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
   (void)nothrow;
   other ? other(block, alignment) : own_delete_array(block);
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {
-  if (UNLIKELY(other_operators.delete_plain != NULL))
-    other_operators.delete_plain(block);
+  void (*other)(void *) = operators_of_others()->delete_plain;
+  if (UNLIKELY(other != NULL))
+    other(block);
   else
     heap_delete_sized_slow(block, size);
 }
 NOINLINE static void delete_array_sized_slow(void *block, size_t size) {
-  if (UNLIKELY(other_operators.delete_array != NULL))
-    other_operators.delete_array(block);
+  void (*other)(void *) = operators_of_others()->delete_array;
+  if (UNLIKELY(other != NULL))
+    other(block);
   else
     heap_delete_array_sized_slow(block, size);
 }
@@ -229,14 +232,16 @@ OPERATOR(RESIDENT void, _ZdaPvm, void *block, size_t size) {
   heap_free_sized_below(&window.deleted_count, block, size, delete_array_sized_slow);
 }
 OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  if (UNLIKELY(other_operators.delete_aligned != NULL))
-    other_operators.delete_aligned(block, alignment);
+  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
   else
     heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
 }
 OPERATOR(void, _ZdaPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  if (UNLIKELY(other_operators.delete_array_aligned != NULL))
-    other_operators.delete_array_aligned(block, alignment);
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
   else
     heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
 }

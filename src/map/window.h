@@ -80,7 +80,7 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
-/* Sized deletes all take their slow path from now on: the program has operators of its own (api/operators.h). */
+/* Sized deletes all take their slow path from now on: the program has operators of its own (guard/operators.h). */
 void window_divert_deletes(void);
 
 /* Of the maps a few pages are used, far apart. */

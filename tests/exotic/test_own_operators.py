@@ -33,3 +33,13 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
     plugin = compile_c(HERE / "nothrow_plugin.cc", "-shared", "-fPIC", compiler="gcc")
     flags = ["-Wno-sized-deallocation", "-static-libstdc++", "-rdynamic"]
     assert_clean(run_program(HERE / "nothrow_host.cc", mode, *flags, args=[plugin]))
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_a_library_is_initialised_before_hakmem(
+    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+) -> None:
+    """Its blocks are the program's, too: which operators there are is known before the first is made."""
+    library = compile_c(HERE / "early_library.cc", "-shared", "-fPIC")
+    flags = ["-Wno-sized-deallocation", "-Wl,--no-as-needed", library]
+    assert_clean(run_program(PROGRAM, mode, *flags))

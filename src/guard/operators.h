@@ -2,10 +2,21 @@
  *
  * C++ lets it replace the plain forms alone: all others are to call those, as the C++ library's do, which ours stand in front of.  So
  * ours do where another's plain forms are found first: in the program, or in a library before this one. */
-#ifndef HAK_API_OPERATORS_H
-#define HAK_API_OPERATORS_H
+#ifndef HAK_GUARD_OPERATORS_H
+#define HAK_GUARD_OPERATORS_H
 
 #include <stddef.h>
+
+/* Those that the other forms are to call: member, name. */
+#define CALLED_OPERATORS(X)                  \
+  X(new_plain, _Znwm)                        \
+  X(new_array, _Znam)                        \
+  X(new_aligned, _ZnwmSt11align_val_t)       \
+  X(new_array_aligned, _ZnamSt11align_val_t) \
+  X(delete_plain, _ZdlPv)                    \
+  X(delete_array, _ZdaPv)                    \
+  X(delete_aligned, _ZdlPvSt11align_val_t)   \
+  X(delete_array_aligned, _ZdaPvSt11align_val_t)
 
 /* Another's, or NULL: ours are found. */
 struct other_operators {
@@ -18,9 +29,9 @@ struct other_operators {
   void (*delete_aligned)(void *block, size_t alignment);
   void (*delete_array_aligned)(void *block, size_t alignment);
 };
-extern struct other_operators other_operators; /* constant from when the library is loaded */
 
-/* When the library is loaded. */
-void operators_look(void);
+/* The first call looks for them.  It is made before the window has a bound: initialisers of libraries, and of the program, may allocate
+ * and delete before this library's own are run. */
+const struct other_operators *operators_of_others(void);
 
 #endif
