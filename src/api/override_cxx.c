@@ -145,9 +145,11 @@ static void *new_or_null(const struct request *request, const void *nothrow, con
 }
 
 /* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
-#define OPERATOR(result, name, ...) \
-  result name(__VA_ARGS__);         \
+#define OPERATOR(result, name, ...)     \
+  result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
+/* Ours, whatever the program has (guard/operators.h). */
+#define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
 
 /* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */
 #define NEW(...) \
@@ -176,14 +178,20 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
          const void *nothrow) {
   return new_or_null(NEW_ARRAY(size, alignment | !alignment), nothrow, __func__);
 }
+OURS(void *, hak_new_plain, _Znwm, size_t);
+OURS(void *, hak_new_array, _Znam, size_t);
+OURS(void *, hak_new_aligned, _ZnwmSt11align_val_t, size_t, size_t);
+OURS(void *, hak_new_array_aligned, _ZnamSt11align_val_t, size_t, size_t);
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
  * map does not. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
 OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
-HIDDEN void hak_delete_plain(void *block) ALIAS_OF(_ZdlPv);
-static void own_delete_array(void *block) ALIAS_OF(_ZdaPv);
-#define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
+OURS(void, hak_delete_plain, _ZdlPv, void *);
+OURS(void, hak_delete_aligned, _ZdlPv, void *);
+OURS(void, hak_delete_array, _ZdaPv, void *);
+OURS(void, hak_delete_array_aligned, _ZdaPv, void *);
+#define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) REPLACEABLE EXPORT_ALIAS_OF(target)
 DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
 DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
 
@@ -196,7 +204,7 @@ OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
 OPERATOR(void, _ZdaPvRKSt9nothrow_t, void *block, const void *nothrow) {
   void (*other)(void *) = operators_of_others()->delete_array;
   (void)nothrow;
-  (other ? other : own_delete_array)(block);
+  (other ? other : hak_delete_array)(block);
 }
 OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
@@ -208,7 +216,7 @@ OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignmen
          const void *nothrow) {
   void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : own_delete_array(block);
+  other ? other(block, alignment) : hak_delete_array(block);
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {

@@ -11,18 +11,27 @@ static struct other_operators others;
 extern void _ZdlPv(void *block) WEAK;
 extern void hak_delete_plain(void *block) WEAK HIDDEN;
 
-/* Set first: older C libraries allocate to look a symbol up. */
-COLD static void look(void) {
-  static ATOMIC(bool) has_looked; /* relaxed: a process has one thread when it first allocates */
-  if (load_relaxed(&has_looked)) return;
-  store_relaxed(&has_looked, true);
-#define LOOK(member, name) *(void **)&others.member = os_symbol_of_another(#name);
-  CALLED_OPERATORS(LOOK)
-  window_divert_deletes();
+/* One symbol, which the dynamic linker has found: a program that has any operators of its own has that one. */
+RESIDENT static bool may_be_others(void) {
+  return &operators_find_linked || (&_ZdlPv != &hak_delete_plain && &hak_delete_plain);
 }
 
-/* One symbol, which the dynamic linker has found: a program that has any operators of its own has that one. */
+static bool find_named(void) {
+#define FIND(member, name) *(void **)&others.member = os_symbol_of_another(#name);
+  CALLED_OPERATORS(FIND)
+  return true;
+}
+
+COLD static void look(void) {
+  if (&operators_find_linked ? operators_find_linked(&others) : find_named())
+    window_divert_deletes();
+}
+
 RESIDENT const struct other_operators *operators_of_others(void) {
-  if (UNLIKELY(&_ZdlPv != &hak_delete_plain) && &hak_delete_plain) look();
+  static ATOMIC(bool) has_looked; /* relaxed: a process has one thread when it first allocates */
+  if (UNLIKELY(may_be_others()) && !load_relaxed(&has_looked)) {
+    store_relaxed(&has_looked, true); /* first: older C libraries allocate to look a symbol up */
+    look();
+  }
   return &others;
 }

@@ -5,9 +5,12 @@
 #ifndef HAK_GUARD_OPERATORS_H
 #define HAK_GUARD_OPERATORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Those that the other forms are to call: member, name. */
+#include "base/compiler.h"
+
+/* Those that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
 #define CALLED_OPERATORS(X)                  \
   X(new_plain, _Znwm)                        \
   X(new_array, _Znam)                        \
@@ -33,5 +36,8 @@ struct other_operators {
 /* The first call looks for them.  It is made before the window has a bound: initialisers of libraries, and of the program, may allocate
  * and delete before this library's own are run. */
 const struct other_operators *operators_of_others(void);
+
+/* Of libhakmem.a only, where the program's linker has chosen: fills in which are another's; true if there are any. */
+bool operators_find_linked(struct other_operators *others) WEAK HIDDEN;
 
 #endif

@@ -1,5 +1,5 @@
-// A program with operators of its own, as C++ lets it have them: the plain forms (PLAIN), those of arrays, too (ARRAYS), and of aligned types
-// (ALIGNED).  All other forms, which the C++ library makes of these, are to come to them: each block has a header that says whose it is.
+// A program with operators of its own, as C++ lets it have them: the plain forms (but for NO_PLAIN), those of arrays, too (ARRAYS), and of
+// aligned types (ALIGNED).  All other forms, which the C++ library makes of these, are to come to them: each block has a header that says whose it is.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -73,8 +73,10 @@ void use_library() {
 }
 }  // namespace
 
+#ifndef NO_PLAIN
 void *operator new(std::size_t size) { return make(size, 64, plain_mark); }
 void operator delete(void *block) noexcept { unmake(block, plain_mark); }
+#endif
 #ifdef ARRAYS
 void *operator new[](std::size_t size) { return make(size, 64, array_mark); }
 void operator delete[](void *block) noexcept { unmake(block, array_mark); }
