@@ -90,11 +90,21 @@ INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
   return LIKELY(magazine_pops_passed(magazine_at(place), &block)) ? block : missed(size);
 }
 NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
-NOINLINE static void *new_array_slow(size_t size) { return new_slow_or(size, new_array_missed); }
+
+/* Else the window has bounds for all operators. */
+INLINE bool may_be_others(void) { return UNLIKELY(!load_relaxed(&window.deleted_count)); }
+
+COLD static void *new_array_diverted(size_t size) {
+  void *(*other)(size_t) = operators_of_others()->new_array;
+  return other ? other(size) : new_array_missed(size);
+}
+NOINLINE static void *new_array_slow(size_t size) {
+  return may_be_others() ? new_array_diverted(size) : new_slow_or(size, new_array_missed);
+}
 
 /* malloc's fast path; what it pops is never NULL. */
-INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
-  if (UNLIKELY(size > TINY_MAX_BYTES)) return slow(size);
+INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
+  if (UNLIKELY(size >= bound)) return slow(size);
   void *block;
   char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
@@ -156,8 +166,12 @@ static void *new_or_null(const struct request *request, const void *nothrow, con
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW }
 #define NEW_ARRAY(...) \
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW_ARRAY }
-OPERATOR(RESIDENT void *, _Znwm, size_t size) { return new_or_throw(size, new_slow); }
-OPERATOR(RESIDENT void *, _Znam, size_t size) { return new_or_throw(size, new_array_slow); }
+OPERATOR(RESIDENT void *, _Znwm, size_t size) {
+  return new_below(TINY_MAX_BYTES + 1, size, new_slow);
+}
+OPERATOR(RESIDENT void *, _Znam, size_t size) {
+  return new_below(load_relaxed(&window.array_bound), size, new_array_slow);
+}
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
   return new_or_null(NEW(size, 0), nothrow, __func__);
 }
@@ -168,7 +182,9 @@ OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return allocate_or_throw(NEW(size, alignment));
 }
 OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
-  return allocate_or_throw(NEW_ARRAY(size, alignment));
+  void *(*other)(size_t, size_t) = operators_of_others()->new_array_aligned;
+  return UNLIKELY(other != NULL) ? other(size, alignment)
+                                 : allocate_or_throw(NEW_ARRAY(size, alignment));
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
@@ -183,19 +199,34 @@ OURS(void *, hak_new_array, _Znam, size_t);
 OURS(void *, hak_new_aligned, _ZnwmSt11align_val_t, size_t, size_t);
 OURS(void *, hak_new_array_aligned, _ZnamSt11align_val_t, size_t, size_t);
 
+NOINLINE static void delete_array_slow(void *block) {
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
+  if (UNLIKELY(other != NULL))
+    other(block);
+  else
+    heap_delete_array_slow(block);
+}
+
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
  * map does not. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
-OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
+OPERATOR(RESIDENT void, _ZdaPv, void *block) {
+  heap_free_below(&window.deleted_count, block, delete_array_slow);
+}
+void _ZdlPvSt11align_val_t(void *block) REPLACEABLE EXPORT_ALIAS_OF(_ZdlPv);
 OURS(void, hak_delete_plain, _ZdlPv, void *);
 OURS(void, hak_delete_aligned, _ZdlPv, void *);
 OURS(void, hak_delete_array, _ZdaPv, void *);
-OURS(void, hak_delete_array_aligned, _ZdaPv, void *);
-#define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) REPLACEABLE EXPORT_ALIAS_OF(target)
-DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
-DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
 
 /* What follows goes to another's plain forms where there are any. */
+OPERATOR(void, _ZdaPvSt11align_val_t, void *block, size_t alignment) {
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
+  else
+    heap_free_or(block, heap_delete_array_slow);
+}
+OURS(void, hak_delete_array_aligned, _ZdaPvSt11align_val_t, void *, size_t);
 OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
   void (*other)(void *) = operators_of_others()->delete_plain;
   (void)nothrow;
@@ -214,20 +245,19 @@ OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignmen
 }
 OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : hak_delete_array(block);
+  hak_delete_array_aligned(block, alignment);
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {
-  void (*other)(void *) = operators_of_others()->delete_plain;
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_plain : NULL;
   if (UNLIKELY(other != NULL))
     other(block);
   else
     heap_delete_sized_slow(block, size);
 }
 NOINLINE static void delete_array_sized_slow(void *block, size_t size) {
-  void (*other)(void *) = operators_of_others()->delete_array;
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
   if (UNLIKELY(other != NULL))
     other(block);
   else

@@ -22,9 +22,18 @@ static bool find_named(void) {
   return true;
 }
 
+/* As the C++ library's forms of arrays, which call those of one object. */
+static void let_arrays_follow(void) {
+  if (!others.new_array) others.new_array = others.new_plain;
+  if (!others.new_array_aligned) others.new_array_aligned = others.new_aligned;
+  if (!others.delete_array) others.delete_array = others.delete_plain;
+  if (!others.delete_array_aligned) others.delete_array_aligned = others.delete_aligned;
+}
+
 COLD static void look(void) {
-  if (&operators_find_linked ? operators_find_linked(&others) : find_named())
-    window_divert_deletes();
+  if (!(&operators_find_linked ? operators_find_linked(&others) : find_named())) return;
+  let_arrays_follow();
+  window_divert_operators();
 }
 
 RESIDENT const struct other_operators *operators_of_others(void) {

@@ -21,7 +21,7 @@
   X(delete_aligned, _ZdlPvSt11align_val_t)   \
   X(delete_array_aligned, _ZdaPvSt11align_val_t)
 
-/* Another's, or NULL: ours are found. */
+/* Another's, or NULL: ours serves.  Where a form of arrays is ours, and that of one object another's, it is that. */
 struct other_operators {
   void *(*new_plain)(size_t size);
   void *(*new_array)(size_t size);

@@ -26,11 +26,12 @@ void *malloc(size_t size) { return size < sizeof memory ? memory : NULL; }
 void free(void *block) { (void)block; }
 int main(void) { free(malloc(10)); }
 """
+FORMS = [[], ["-DARRAYS"], ["-DDELETE_ARRAY"], ["-DALIGNED"], ["-DARRAYS", "-DALIGNED"]]
 FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
 
 
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
-@pytest.mark.parametrize("forms", [[], ["-DARRAYS"], ["-DARRAYS", "-DALIGNED"]], ids="".join)
+@pytest.mark.parametrize("forms", FORMS, ids="".join)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static", "static-debug"])
 def test_all_other_forms_come_to_its_own(
     mode: str, forms: list[str], options: dict[str, str], run_program: Callable[..., Result]
@@ -57,7 +58,7 @@ def test_a_library_is_initialised_before_hakmem(
     assert_clean(run_program(PROGRAM, mode, *FLAGS, "-Wl,--no-as-needed", library))
 
 
-@pytest.mark.parametrize("forms", [[], ["-DNO_PLAIN", "-DARRAYS"], ["-DARRAYS", "-DALIGNED"]], ids="".join)
+@pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
 @pytest.mark.parametrize("linked", ["-static", "-pie"])
 @pytest.mark.parametrize("place", ["after", "all before", "all after"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
