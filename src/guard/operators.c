@@ -16,8 +16,8 @@ RESIDENT static bool may_be_others(void) {
   return &operators_find_linked || (&_ZdlPv != &hak_delete_plain && &hak_delete_plain);
 }
 
-static bool find_named(void) {
-#define FIND(member, name) *(void **)&others.member = os_symbol_of_another(#name);
+static bool find_named(struct other_operators *found) {
+#define FIND(member, name) *(void **)&found->member = os_symbol_of_another(#name);
   CALLED_OPERATORS(FIND)
   return true;
 }
@@ -31,7 +31,7 @@ static void let_arrays_follow(void) {
 }
 
 COLD static void look(void) {
-  if (!(&operators_find_linked ? operators_find_linked(&others) : find_named())) return;
+  if (!(&operators_find_linked ? operators_find_linked(&others) : find_named(&others))) return;
   let_arrays_follow();
   window_divert_operators();
 }
@@ -43,4 +43,11 @@ RESIDENT const struct other_operators *operators_of_others(void) {
     look();
   }
   return &others;
+}
+
+/* By name, where it does not matter what that takes: a program may have an operator new of its own without a delete. */
+bool operators_are_ours(void) {
+  struct other_operators found = *operators_of_others();
+  if (!&operators_find_linked) find_named(&found);
+  return !found.new_plain && !found.new_array && !found.delete_plain && !found.delete_array;
 }

@@ -37,6 +37,9 @@ struct other_operators {
  * and delete before this library's own are run. */
 const struct other_operators *operators_of_others(void);
 
+/* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours.  Slow. */
+bool operators_are_ours(void);
+
 /* Of libhakmem.a only, where the program's linker has chosen: fills in which are another's; true if there are any. */
 bool operators_find_linked(struct other_operators *others) WEAK HIDDEN;
 
