@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "api/malloc_family.h"
-#include "api/operators.h"
 #include "base/bits.h"
 #include "config/options.h"
+#include "guard/operators.h"
 #include "heap/lifecycle.h"
 #include "heap/sized_free.h"
 #include "os/os.h"
@@ -90,11 +90,21 @@ INLINE void *new_slow_or(size_t size, void *(*missed)(size_t)) {
   return LIKELY(magazine_pops_passed(magazine_at(place), &block)) ? block : missed(size);
 }
 NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_missed); }
-NOINLINE static void *new_array_slow(size_t size) { return new_slow_or(size, new_array_missed); }
+
+/* Else the window has bounds for all operators. */
+INLINE bool may_be_others(void) { return UNLIKELY(!load_relaxed(&window.deleted_count)); }
+
+COLD static void *new_array_diverted(size_t size) {
+  void *(*other)(size_t) = operators_of_others()->new_array;
+  return other ? other(size) : new_array_missed(size);
+}
+NOINLINE static void *new_array_slow(size_t size) {
+  return may_be_others() ? new_array_diverted(size) : new_slow_or(size, new_array_missed);
+}
 
 /* malloc's fast path; what it pops is never NULL. */
-INLINE void *new_or_throw(size_t size, void *(*slow)(size_t)) {
-  if (UNLIKELY(size > TINY_MAX_BYTES)) return slow(size);
+INLINE void *new_below(size_t bound, size_t size, void *(*slow)(size_t)) {
+  if (UNLIKELY(size >= bound)) return slow(size);
   void *block;
   char *place = heap_place(heap_of_thread, tiny_class_of_size(size));
   return LIKELY(place_pops(place, &block)) ? block : slow(size);
@@ -106,12 +116,13 @@ struct plain_form {
   void *(*aligned)(size_t, size_t);
 };
 static struct plain_form others_form(const struct request *request) {
+  const struct other_operators *others = operators_of_others();
   bool is_array = request->maker == MADE_BY_NEW_ARRAY;
   struct plain_form form = {0};
   if (request->alignment)
-    form.aligned = is_array ? other_operators.new_array_aligned : other_operators.new_aligned;
+    form.aligned = is_array ? others->new_array_aligned : others->new_aligned;
   else
-    form.plain = is_array ? other_operators.new_array : other_operators.new_plain;
+    form.plain = is_array ? others->new_array : others->new_plain;
   return form;
 }
 
@@ -144,17 +155,23 @@ static void *new_or_null(const struct request *request, const void *nothrow, con
 }
 
 /* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
-#define OPERATOR(result, name, ...) \
-  result name(__VA_ARGS__);         \
+#define OPERATOR(result, name, ...)     \
+  result name(__VA_ARGS__) REPLACEABLE; \
   EXPORT result name(__VA_ARGS__)
+/* Ours, whatever the program has (guard/operators.h). */
+#define OURS(result, name, target, ...) HIDDEN result name(__VA_ARGS__) ALIAS_OF(target)
 
 /* operator new, new[]: (size), (size, nothrow), (size, alignment), (size, alignment, nothrow) */
 #define NEW(...) \
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW }
 #define NEW_ARRAY(...) \
   &(struct request) { __VA_ARGS__, SITE(), MADE_BY_NEW_ARRAY }
-OPERATOR(RESIDENT void *, _Znwm, size_t size) { return new_or_throw(size, new_slow); }
-OPERATOR(RESIDENT void *, _Znam, size_t size) { return new_or_throw(size, new_array_slow); }
+OPERATOR(RESIDENT void *, _Znwm, size_t size) {
+  return new_below(TINY_MAX_BYTES + 1, size, new_slow);
+}
+OPERATOR(RESIDENT void *, _Znam, size_t size) {
+  return new_below(load_relaxed(&window.array_bound), size, new_array_slow);
+}
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
   return new_or_null(NEW(size, 0), nothrow, __func__);
 }
@@ -165,7 +182,9 @@ OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return allocate_or_throw(NEW(size, alignment));
 }
 OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
-  return allocate_or_throw(NEW_ARRAY(size, alignment));
+  void *(*other)(size_t, size_t) = operators_of_others()->new_array_aligned;
+  return UNLIKELY(other != NULL) ? other(size, alignment)
+                                 : allocate_or_throw(NEW_ARRAY(size, alignment));
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
@@ -175,50 +194,72 @@ OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignme
          const void *nothrow) {
   return new_or_null(NEW_ARRAY(size, alignment | !alignment), nothrow, __func__);
 }
+OURS(void *, hak_new_plain, _Znwm, size_t);
+OURS(void *, hak_new_array, _Znam, size_t);
+OURS(void *, hak_new_aligned, _ZnwmSt11align_val_t, size_t, size_t);
+OURS(void *, hak_new_array_aligned, _ZnamSt11align_val_t, size_t, size_t);
+
+NOINLINE static void delete_array_slow(void *block) {
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
+  if (UNLIKELY(other != NULL))
+    other(block);
+  else
+    heap_delete_array_slow(block);
+}
 
 /* operator delete, delete[]: with a size it is checked, alignment and nothrow say nothing that the owner
  * map does not. */
 OPERATOR(RESIDENT void, _ZdlPv, void *block) { heap_free_or(block, heap_delete_slow); }
-OPERATOR(RESIDENT void, _ZdaPv, void *block) { heap_free_or(block, heap_delete_array_slow); }
-HIDDEN void hak_delete(void *block) ALIAS_OF(_ZdlPv);
-static void own_delete_array(void *block) ALIAS_OF(_ZdaPv);
-#define DELETE_ALIAS(name, target, ...) void name(__VA_ARGS__) EXPORT_ALIAS_OF(target)
-DELETE_ALIAS(_ZdlPvSt11align_val_t, _ZdlPv, void *);
-DELETE_ALIAS(_ZdaPvSt11align_val_t, _ZdaPv, void *);
+OPERATOR(RESIDENT void, _ZdaPv, void *block) {
+  heap_free_below(&window.deleted_count, block, delete_array_slow);
+}
+void _ZdlPvSt11align_val_t(void *block) REPLACEABLE EXPORT_ALIAS_OF(_ZdlPv);
+OURS(void, hak_delete_plain, _ZdlPv, void *);
+OURS(void, hak_delete_aligned, _ZdlPv, void *);
+OURS(void, hak_delete_array, _ZdaPv, void *);
 
 /* What follows goes to another's plain forms where there are any. */
+OPERATOR(void, _ZdaPvSt11align_val_t, void *block, size_t alignment) {
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
+  else
+    heap_free_or(block, heap_delete_array_slow);
+}
+OURS(void, hak_delete_array_aligned, _ZdaPvSt11align_val_t, void *, size_t);
 OPERATOR(void, _ZdlPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = other_operators.delete_plain;
+  void (*other)(void *) = operators_of_others()->delete_plain;
   (void)nothrow;
-  (other ? other : hak_delete)(block);
+  (other ? other : hak_delete_plain)(block);
 }
 OPERATOR(void, _ZdaPvRKSt9nothrow_t, void *block, const void *nothrow) {
-  void (*other)(void *) = other_operators.delete_array;
+  void (*other)(void *) = operators_of_others()->delete_array;
   (void)nothrow;
-  (other ? other : own_delete_array)(block);
+  (other ? other : hak_delete_array)(block);
 }
 OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = other_operators.delete_aligned;
+  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : hak_delete(block);
+  other ? other(block, alignment) : hak_delete_plain(block);
 }
 OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
-  void (*other)(void *, size_t) = other_operators.delete_array_aligned;
   (void)nothrow;
-  other ? other(block, alignment) : own_delete_array(block);
+  hak_delete_array_aligned(block, alignment);
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {
-  if (UNLIKELY(other_operators.delete_plain != NULL))
-    other_operators.delete_plain(block);
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_plain : NULL;
+  if (UNLIKELY(other != NULL))
+    other(block);
   else
     heap_delete_sized_slow(block, size);
 }
 NOINLINE static void delete_array_sized_slow(void *block, size_t size) {
-  if (UNLIKELY(other_operators.delete_array != NULL))
-    other_operators.delete_array(block);
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
+  if (UNLIKELY(other != NULL))
+    other(block);
   else
     heap_delete_array_sized_slow(block, size);
 }
@@ -229,14 +270,16 @@ OPERATOR(RESIDENT void, _ZdaPvm, void *block, size_t size) {
   heap_free_sized_below(&window.deleted_count, block, size, delete_array_sized_slow);
 }
 OPERATOR(void, _ZdlPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  if (UNLIKELY(other_operators.delete_aligned != NULL))
-    other_operators.delete_aligned(block, alignment);
+  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
   else
     heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW);
 }
 OPERATOR(void, _ZdaPvmSt11align_val_t, void *block, size_t size, size_t alignment) {
-  if (UNLIKELY(other_operators.delete_array_aligned != NULL))
-    other_operators.delete_array_aligned(block, alignment);
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
+  if (UNLIKELY(other != NULL))
+    other(block, alignment);
   else
     heap_free_sized_loosely(block, size, alignment, MADE_BY_NEW_ARRAY);
 }

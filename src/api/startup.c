@@ -1,6 +1,5 @@
 /* startup.c: what happens when the library is loaded and when the process ends.  Allocation works
  * before the one and after the other. */
-#include "api/operators.h"
 #include "api/override_threads.h"
 #include "cache/caches.h"
 #include "config/options.h"
@@ -15,7 +14,6 @@
 static bool sees_threads_start(void) { return &pthread_create == &hak_start_thread; }
 
 RUN_AT_LOAD static void at_load(void) {
-  operators_look();
   os_note_processors(); /* before the program chooses some for its threads */
   os_note_modules(sees_threads_start());
   /* Else the first allocation does it: many a small process has none. */

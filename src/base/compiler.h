@@ -44,6 +44,8 @@
 #else
 #define NEAR
 #endif
+/* A definition that gives way to the program's own, which the same linker sees: in libhakmem.a. */
+#define REPLACEABLE __attribute__((weak))
 /* A second exported name for a function of this translation unit. */
 #if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
 #define EXPORT_ALIAS_OF(function) \

@@ -5,6 +5,7 @@
 #include "cache/quarantine.h"
 #include "config/options.h"
 #include "guard/nothing.h"
+#include "guard/operators.h"
 #include "guard/pointer.h"
 #include "guard/trailer.h"
 #include "guard/wipe.h"
@@ -192,14 +193,6 @@ bool checked_resize(uintptr_t block, size_t bytes) {
 
 /* ---- what made it ------------------------------------------------------------------------------------------ */
 
-/* Programs that have operators of their own make blocks by malloc that others' inline code deletes. */
-static bool operators_are_ours(void) {
-  static const char operators[][7] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
-  for (unsigned index = 0; index < sizeof operators / sizeof operators[0]; index++)
-    if (!os_symbol_is_ours(operators[index])) return false;
-  return true;
-}
-
 /* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
  * has.  So malloc's blocks are for those that want to know all. */
 static bool is_told(enum maker made_by, enum maker freed_as) {
@@ -209,7 +202,8 @@ static bool is_told(enum maker made_by, enum maker freed_as) {
   return wanted > (is_mallocs ? 1u : 0u);
 }
 
-/* Somebody takes the block for another's. */
+/* Somebody takes the block for another's.  Not so a program that has operators of its own, whose blocks may be made by malloc: others'
+ * inline code deletes them. */
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
   static const char names[][7] = {

@@ -23,11 +23,11 @@ INLINE void *heap_malloc(size_t size) {
   return LIKELY(place_pops(place, &block)) ? block : heap_malloc_slow(size, place);
 }
 
-/* `slow` also knows what is freeing. */
-INLINE void heap_free_or(void *block, void (*slow)(void *)) {
+/* `slow` also knows what is freeing.  `bound` is one of the window's. */
+INLINE void heap_free_below(ATOMIC(size_t) *bound, void *block, void (*slow)(void *)) {
   struct heap *heap = heap_of_thread;
   size_t granule = granule_of((uintptr_t)block);
-  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) {
+  if (UNLIKELY(granule >= load_relaxed(bound))) {
     slow(block);
     return;
   }
@@ -45,9 +45,12 @@ INLINE void heap_free_or(void *block, void (*slow)(void *)) {
   magazine_push(magazine, top, block);
 }
 
+INLINE void heap_free_or(void *block, void (*slow)(void *)) {
+  heap_free_below(&window.granule_count, block, slow);
+}
 INLINE void heap_free(void *block) { heap_free_or(block, heap_free_slow); }
 
-/* The size says the class: it is compared with the owner map's instead of being read there.  `bound` is one of the window's. */
+/* The size says the class: it is compared with the owner map's instead of being read there. */
 INLINE void heap_free_sized_below(ATOMIC(size_t) *bound, void *block, size_t size,
                                   void (*slow)(void *, size_t)) {
   struct heap *heap = heap_of_thread;

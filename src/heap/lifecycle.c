@@ -8,6 +8,7 @@
 #include "config/limits.h"
 #include "config/options.h"
 #include "guard/guarded.h"
+#include "guard/operators.h"
 #include "hardened/checked.h"
 #include "heap/use.h"
 #include "large/range_magazine.h"
@@ -87,6 +88,7 @@ static bool start_library(void) {
 
 RESIDENT bool library_ready(void) {
   if (LIKELY(load_acquire(&is_library_ready))) return true; /* pairs with the release below */
+  operators_of_others(); /* not under the lock: it may wait for the dynamic linker's */
   lock_take(&start_lock, &stray_counters);
   bool is_ready = load_relaxed(&is_library_ready) || start_library();
   store_release(&is_library_ready, is_ready);

@@ -1,6 +1,7 @@
 #include "heap/sized_free.h"
 
 #include "config/options.h"
+#include "guard/operators.h"
 #include "heap/ask.h"
 #include "heap/fast_path.h"
 #include "large/big.h"
@@ -38,13 +39,19 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
          (!is_exact && heap_shrinks_in_place(size, usable_bytes));
 }
 
+/* Another's operator new may ask for more than it was asked for, and leave delete to us. */
+static bool may_be_larger(enum maker maker) {
+  return maker != MADE_BY_MALLOC && !operators_are_ours();
+}
+
 /* After a word about a size that the block cannot have, it is freed all the same. */
 static void free_checked(void *block, size_t size, size_t alignment, bool is_exact,
                          enum maker maker) {
   size_t usable_bytes;
   enum block_kind kind = block ? heap_ask(block, "free", &usable_bytes) : BLOCK_NONE;
   if (kind == BLOCK_NONE) return;
-  if (UNLIKELY(kind >= BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)))
+  if (UNLIKELY(kind >= BLOCK_OWN && !fits_size(block, size, alignment, is_exact, usable_bytes)) &&
+      !may_be_larger(maker))
     (options.harden ? fail_size : warn_size)((uintptr_t)block, size, usable_bytes);
   if (UNLIKELY(options.harden))
     heap_free_the_long_way(block, maker);

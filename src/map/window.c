@@ -12,9 +12,7 @@ enum { OCCUPIED_ATTEMPTS = 64 };
 
 /* Of the user's addresses; in the last eighth the kernel itself places what programs map, so no chunk of ours does. */
 static uintptr_t address_end;
-static size_t last_window_chunk(void) {
-  return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT;
-}
+static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT; }
 
 /* ---- the maps --------------------------------------------------------------------------------------------- */
 
@@ -151,7 +149,7 @@ static bool make_writable(size_t first, size_t end) {
   }
 }
 
-static ATOMIC(bool) diverts_deletes;
+static ATOMIC(bool) diverts_operators;
 
 static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
   size_t bound = load_relaxed(object);
@@ -160,17 +158,23 @@ static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
   }
 }
 
-/* seq: a thread that raises the bound sees that it is to stay 0, or is seen. */
+static void keep_operators_out(void) {
+  store_seq(&window.deleted_count, 0); /* seq: after the bound, as others see it */
+  store_seq(&window.array_bound, 0);   /* the same */
+}
+
+/* seq: a thread that raises the bounds sees that they are to stay 0, or is seen. */
 static void raise_bounds(size_t granules) {
   raise_bound(&window.granule_count, granules);
   raise_bound(&window.deleted_count, granules);
-  if (UNLIKELY(load_seq(&diverts_deletes)))
-    store_seq(&window.deleted_count, 0); /* seq: after the bound, as others see it */
+  raise_bound(&window.array_bound, TINY_MAX_BYTES + 1);
+  /* seq: after the bounds, as others see them; pairs with the store in window_divert_operators */
+  if (UNLIKELY(load_seq(&diverts_operators))) keep_operators_out();
 }
 
-void window_divert_deletes(void) {
-  store_seq(&diverts_deletes, true); /* seq: before the 0; pairs with the load in raise_bounds */
-  store_seq(&window.deleted_count, 0); /* seq: after a bound that was raised without seeing that */
+void window_divert_operators(void) {
+  store_seq(&diverts_operators, true); /* seq: before the 0s; pairs with the load in raise_bounds */
+  keep_operators_out();
 }
 
 /* Makes the map entries of these chunks writable, and those of all before readable. */

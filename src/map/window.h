@@ -66,13 +66,15 @@ INLINE bool map_entry_is_named(uint32_t entry) {
 INLINE bool map_entry_is_big(uint32_t entry) { return (entry & MAP_CLASS_MASK) >= CLASS_COUNT; }
 
 struct window {
-  uintptr_t base;                /* first byte; constant from the first chunk on */
-  ATOMIC(size_t) granule_count;  /* granules whose map entries may be read */
-  ATOMIC(size_t) deleted_count;  /* the same to a sized delete; 0: each is to take its slow path */
+  uintptr_t base;               /* first byte; constant from the first chunk on */
+  ATOMIC(size_t) granule_count; /* granules whose map entries may be read */
+  ATOMIC(size_t)
+      deleted_count; /* the same to delete[] and a sized delete; 0: each is to take its slow path */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
   ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, others' places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
+  ATOMIC(size_t) array_bound;    /* new[] of as many bytes takes its slow path; 0: each */
 };
 
 extern struct window window NEAR;
@@ -80,8 +82,8 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
-/* Sized deletes all take their slow path from now on: the program has operators of its own (api/operators.h). */
-void window_divert_deletes(void);
+/* new[], delete[] and sized deletes all take their slow path from now on: the program has operators of its own (guard/operators.h). */
+void window_divert_operators(void);
 
 /* Of the maps a few pages are used, far apart. */
 void window_keep_huge_out_of_maps(void);

@@ -1,5 +1,5 @@
-// A program with operators of its own, as C++ lets it have them: the plain forms (PLAIN), those of arrays, too (ARRAYS), and of aligned types
-// (ALIGNED).  All other forms, which the C++ library makes of these, are to come to them: each block has a header that says whose it is.
+// A program with operators of its own, as C++ lets it have them: the plain forms (but for NO_PLAIN), those of arrays, too (ARRAYS; DELETE_ARRAY:
+// one of the two), and of aligned types (ALIGNED).  All other forms, which the C++ library makes of these, are to come to them: each block has a header that says whose it is.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -48,17 +48,18 @@ T *hide(T *pointer) {
   return pointer;
 }
 
+/* Whether the program's own are called, for arrays as well. */
 template <typename T>
-void use_form() {
+void use_form(bool are_own) {
   for (int i = 0; i < 100; i++) {
     delete hide(new T);
     T *one = hide(new T), *other = hide(new (std::nothrow) T);
     delete other;
     delete one;
-#ifdef ARRAYS
-    delete[] hide(new T[3]);
-    delete[] hide(new (std::nothrow) T[3]);
-#endif
+    T *some = hide(new T[3]), *more = hide(new (std::nothrow) T[3]);
+    if (live_blocks != (are_own ? 2 : 0)) fail("arrays are not whose they should be");
+    delete[] more;
+    delete[] some;
   }
 }
 
@@ -73,30 +74,45 @@ void use_library() {
 }
 }  // namespace
 
+#ifndef NO_PLAIN
 void *operator new(std::size_t size) { return make(size, 64, plain_mark); }
 void operator delete(void *block) noexcept { unmake(block, plain_mark); }
+#endif
 #ifdef ARRAYS
 void *operator new[](std::size_t size) { return make(size, 64, array_mark); }
 void operator delete[](void *block) noexcept { unmake(block, array_mark); }
+#elif defined(DELETE_ARRAY)
+void operator delete[](void *block) noexcept { unmake(block, plain_mark); }
 #endif
 #ifdef ALIGNED
 void *operator new(std::size_t size, std::align_val_t) { return make(size, 64, plain_mark); }
 void operator delete(void *block, std::align_val_t) noexcept { unmake(block, plain_mark); }
+#endif
+#if defined(ALIGNED) && defined(ARRAYS)
 void *operator new[](std::size_t size, std::align_val_t) { return make(size, 64, array_mark); }
 void operator delete[](void *block, std::align_val_t) noexcept { unmake(block, array_mark); }
 #endif
 
-int main() {
-  use_form<thing<1, 1>>();
-  use_form<thing<40, 8>>();
-  use_form<thing<960, 8>>(); /* with its header of the same size class as without */
-  use_form<thing<5000, 8>>();
-  use_form<thing<100000, 8>>();
-  use_form<thing<3000000, 8>>();
-#ifdef ALIGNED
-  use_form<thing<64, 64>>();
-  use_form<thing<6400, 64>>();
+#if defined(NO_PLAIN) && !defined(ARRAYS)
+constexpr bool are_own = false;
+#else
+constexpr bool are_own = true;
 #endif
+#ifdef ALIGNED
+constexpr bool are_aligned_own = true;
+#else
+constexpr bool are_aligned_own = false;
+#endif
+
+int main() {
+  use_form<thing<1, 1>>(are_own);
+  use_form<thing<40, 8>>(are_own);
+  use_form<thing<960, 8>>(are_own); /* with its header of the same size class as without */
+  use_form<thing<5000, 8>>(are_own);
+  use_form<thing<100000, 8>>(are_own);
+  use_form<thing<3000000, 8>>(are_own);
+  use_form<thing<64, 64>>(are_aligned_own);
+  use_form<thing<6400, 64>>(are_aligned_own);
   for (int i = 0; i < 10; i++) {
     try {
       hide(new (std::nothrow) throws);

@@ -87,6 +87,14 @@ def test_static_program(program: str, whole_object: Path, tmp_path: Path) -> Non
     run([binary, *PROGRAMS[program]], tmp_path / "report.json")
 
 
+def test_static_program_with_operators_of_its_own(whole_object: Path, tmp_path: Path) -> None:
+    binary = tmp_path / "program"
+    flags = ["-std=gnu++17", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-Wno-sized-deallocation"]
+    source = "tests/exotic/bare_operators.cc"
+    compile_with_musl("-static", "-fno-builtin", *flags, source, whole_object, "-o", binary)
+    run([binary], tmp_path / "report.json")
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_preloaded(program: str, whole_object: Path, tmp_path: Path) -> None:
     library, binary = whole_object.with_name("libhakmem.so"), tmp_path / "program"

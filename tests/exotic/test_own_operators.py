@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +16,27 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "own_operators.cc"
+EARLY = HERE / "early_library.cc"
+SIZED = "-fsized-deallocation"  # clang 14 has it off by default
+OPERATORS = 20  # replaceable forms
+OWN_MALLOC = """
+#include <stdlib.h>
+static char memory[1000];
+void *malloc(size_t size) { return size < sizeof memory ? memory : NULL; }
+void free(void *block) { (void)block; }
+int main(void) { free(malloc(10)); }
+"""
+FORMS = [[], ["-DARRAYS"], ["-DDELETE_ARRAY"], ["-DALIGNED"], ["-DARRAYS", "-DALIGNED"]]
+FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
 
 
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
-@pytest.mark.parametrize("forms", [[], ["-DARRAYS"], ["-DARRAYS", "-DALIGNED"]], ids="".join)
-@pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked"])
+@pytest.mark.parametrize("forms", FORMS, ids="".join)
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static", "static-debug"])
 def test_all_other_forms_come_to_its_own(
     mode: str, forms: list[str], options: dict[str, str], run_program: Callable[..., Result]
 ) -> None:
-    assert_clean(run_program(PROGRAM, mode, "-Wno-sized-deallocation", *forms, env=options))
+    assert_clean(run_program(PROGRAM, mode, *FLAGS, *forms, env=options))
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
@@ -33,3 +47,62 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
     plugin = compile_c(HERE / "nothrow_plugin.cc", "-shared", "-fPIC", compiler="gcc")
     flags = ["-Wno-sized-deallocation", "-static-libstdc++", "-rdynamic"]
     assert_clean(run_program(HERE / "nothrow_host.cc", mode, *flags, args=[plugin]))
+
+
+@pytest.mark.parametrize("mode", ["preload", "preload-debug"])
+def test_a_library_is_initialised_before_hakmem(
+    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+) -> None:
+    """Its blocks are the program's, too: which operators there are is known before the first is made."""
+    library = compile_c(EARLY, "-shared", "-fPIC")
+    assert_clean(run_program(PROGRAM, mode, *FLAGS, "-Wl,--no-as-needed", library))
+
+
+@pytest.mark.parametrize("forms", [[], ["-DALIGNED"], ["-DNO_PLAIN", "-DARRAYS"]], ids="".join)
+@pytest.mark.parametrize("linked", ["-static", "-pie"])
+@pytest.mark.parametrize("place", ["after", "all before", "all after"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_the_archive_gives_way(
+    compiler: str,
+    place: str,
+    linked: str,
+    forms: list[str],
+    static_lib: Path,
+    run_program: Callable[..., Result],
+) -> None:
+    """To the program's operators, wherever it stands; its first initialiser is run before hakmem's own."""
+    whole = f"-Wl,--whole-archive,{static_lib},--no-whole-archive"
+    files = {"after": [PROGRAM], "all before": [whole, PROGRAM], "all after": [PROGRAM, whole]}[place]
+    assert_clean(run_program(EARLY, "static", *FLAGS, *forms, linked, *files, compiler=compiler))
+
+
+@pytest.mark.parametrize("linked", ["-static", "-static-libstdc++", "-pie"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_program_with_none_has_those_of_the_archive(
+    compiler: str,
+    linked: str,
+    static_lib: Path,
+    compile_c: Callable[..., Path],
+    run_program: Callable[..., Result],
+) -> None:
+    """Not those of the C++ library's archive, which are not weak."""
+    program = compile_c(EARLY, SIZED, linked, PROGRAM, "-DNO_PLAIN", static_lib, compiler=compiler)
+    names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    operators = re.findall(r" (\w) (_Zn[aw]m\w*|_Zd[al]Pv\w*)$", names, re.MULTILINE)
+    assert len(operators) == OPERATORS
+    assert {kind for kind, _ in operators} == {"W"}
+    assert_clean(run_program(EARLY, "static", SIZED, linked, PROGRAM, "-DNO_PLAIN", compiler=compiler))
+
+
+def test_without_the_c_plus_plus_library(run_program: Callable[..., Result]) -> None:
+    flags = [*FLAGS, "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-static"]
+    assert_clean(run_program(HERE / "bare_operators.cc", "static", *flags, compiler="gcc"))
+
+
+def test_a_malloc_of_the_program_s_own_is_refused_by_the_linker(static_lib: Path, tmp_path: Path) -> None:
+    source = tmp_path / "own_malloc.c"
+    source.write_text(OWN_MALLOC)
+    command = ["gcc", "-static", source, static_lib, "-pthread", "-o", tmp_path / "program"]
+    linker = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert linker.returncode != 0
+    assert "multiple definition of `malloc'" in linker.stderr

@@ -109,6 +109,11 @@ def test_programs_may_be_let_mix(options: dict[str, str], run_program: Run) -> N
         assert (result.returncode, result.stderr) == (0, ""), (maker, freer)
 
 
-def test_a_program_with_its_own_operators_may_have_some_of_ours(run_program: Run) -> None:
-    result = run_program(HERE / "own_operators.cc", "preload", env=HARDENED, stats=False)
+@pytest.mark.parametrize("options", [{}, HARDENED], ids=["default", "hardened"])
+@pytest.mark.parametrize("forms", [[], ["-DNEW_ONLY"]], ids="".join)
+@pytest.mark.parametrize("mode", ["preload", "static"])
+def test_a_program_with_its_own_operators_may_have_some_of_ours(
+    mode: str, forms: list[str], options: dict[str, str], run_program: Run
+) -> None:
+    result = run_program(HERE / "own_operators.cc", mode, *forms, env=options, stats=False)
     assert (result.returncode, result.stderr) == (0, "")

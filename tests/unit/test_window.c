@@ -171,23 +171,24 @@ static int grow_to_the_end(const void *argument) {
   return 0;
 }
 
-/* Before it is asked for sized deletes have the bound that all have, afterwards none, however the window grows. */
-static int divert_deletes(const void *argument) {
+/* Before it is asked for sized deletes have the bound that all have, and new[] its own; afterwards none, however the window grows. */
+static int divert_operators(const void *argument) {
   (void)argument;
   REQUIRE(window_init(64 * GIB));
   REQUIRE(grow(1, 0) == 0);
   size_t bound = load_relaxed(&window.granule_count);
   REQUIRE(bound && load_relaxed(&window.deleted_count) == bound);
-  window_divert_deletes();
-  REQUIRE(load_relaxed(&window.deleted_count) == 0);
+  REQUIRE(load_relaxed(&window.array_bound) == TINY_MAX_BYTES + 1);
+  window_divert_operators();
+  REQUIRE(load_relaxed(&window.deleted_count) == 0 && load_relaxed(&window.array_bound) == 0);
   while (load_relaxed(&window.granule_count) == bound) REQUIRE(grow(1, 0) != NO_CHUNK);
-  REQUIRE(load_relaxed(&window.deleted_count) == 0);
+  REQUIRE(load_relaxed(&window.deleted_count) == 0 && load_relaxed(&window.array_bound) == 0);
   return 0;
 }
 
-static void test_sized_deletes_are_diverted(void **state) {
+static void test_operators_are_diverted(void **state) {
   (void)state;
-  assert_child_succeeds(divert_deletes, NULL);
+  assert_child_succeeds(divert_operators, NULL);
 }
 
 static void test_it_has_an_end(void **state) {
@@ -549,7 +550,7 @@ int main(void) {
       cmocka_unit_test(test_refused_records_take_nothing),
       cmocka_unit_test(test_guards_of_threads),
       cmocka_unit_test(test_pass_walls_together),
-      cmocka_unit_test(test_sized_deletes_are_diverted),
+      cmocka_unit_test(test_operators_are_diverted),
       cmocka_unit_test(test_keep_records_apart),
       cmocka_unit_test(test_pass_over_for_records),
       cmocka_unit_test(test_metadata_is_zeroed_and_apart),

@@ -220,10 +220,6 @@ void *os_symbol_of_another(const char *name) {
   return NULL;
 }
 
-bool os_symbol_is_ours(const char *name) {
-  (void)name;
-  return true;
-}
 const struct os_libc_malloc *os_libc_malloc(void) {
   static const struct os_libc_malloc none;
   return &none;

@@ -1,0 +1,46 @@
+/* operators.h: what a program has itself of C++'s operators new and delete.
+ *
+ * C++ lets it replace the plain forms alone: all others are to call those, as the C++ library's do, which ours stand in front of.  So
+ * ours do where another's plain forms are found first: in the program, or in a library before this one. */
+#ifndef HAK_GUARD_OPERATORS_H
+#define HAK_GUARD_OPERATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+/* Those that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
+#define CALLED_OPERATORS(X)                  \
+  X(new_plain, _Znwm)                        \
+  X(new_array, _Znam)                        \
+  X(new_aligned, _ZnwmSt11align_val_t)       \
+  X(new_array_aligned, _ZnamSt11align_val_t) \
+  X(delete_plain, _ZdlPv)                    \
+  X(delete_array, _ZdaPv)                    \
+  X(delete_aligned, _ZdlPvSt11align_val_t)   \
+  X(delete_array_aligned, _ZdaPvSt11align_val_t)
+
+/* Another's, or NULL: ours serves.  Where a form of arrays is ours, and that of one object another's, it is that. */
+struct other_operators {
+  void *(*new_plain)(size_t size);
+  void *(*new_array)(size_t size);
+  void *(*new_aligned)(size_t size, size_t alignment);
+  void *(*new_array_aligned)(size_t size, size_t alignment);
+  void (*delete_plain)(void *block);
+  void (*delete_array)(void *block);
+  void (*delete_aligned)(void *block, size_t alignment);
+  void (*delete_array_aligned)(void *block, size_t alignment);
+};
+
+/* The first call looks for them.  It is made before the window has a bound: initialisers of libraries, and of the program, may allocate
+ * and delete before this library's own are run. */
+const struct other_operators *operators_of_others(void);
+
+/* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours.  Slow. */
+bool operators_are_ours(void);
+
+/* Of libhakmem.a only, where the program's linker has chosen: fills in which are another's; true if there are any. */
+bool operators_find_linked(struct other_operators *others) WEAK HIDDEN;
+
+#endif
