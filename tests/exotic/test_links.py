@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from modes import INCLUDE_TESTS, assert_clean
+from preload import run_clean
 
 if TYPE_CHECKING:
     from conftest import Result
@@ -86,3 +87,31 @@ def test_a_plugin_that_brings_another_malloc(compile_c: Compile, preload: Run) -
     host = compile_c(concurrency / "dlopen_plugin.c", INCLUDE_TESTS)
     assert_clean(preload([host, plugin, "within", "deepbind"], env=tls))
     assert_clean(preload([host, plugin, "to-main"], env=tls))
+
+
+PROBED = """
+#include <stdlib.h>
+#include "base/probe.h"
+static unsigned short counted;
+int main(void) {
+  PROBE_1("mine", "begin", "0", &counted);
+  free(malloc(100));
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-static"]], ids="".join)
+def test_a_program_with_probes_of_its_own(
+    flags: list[str], root: Path, compile_c: Compile, static_lib: Path, tmp_path: Path
+) -> None:
+    """The base of all probes is kept once: that of the program, whose object comes first."""
+    source = tmp_path / "probed.c"
+    source.write_text(PROBED)
+    program = compile_c(source, f"-I{root / 'src'}", *flags, static_lib)
+    ended = run_clean([program], HAKMEM_STATS="1")
+    assert ended.returncode == 0
+    assert "blocks fetched past the magazines" in ended.stderr
+    notes = run_clean(["readelf", "-n", program]).stdout
+    bases = set(re.findall(r"Base: (0x[0-9a-f]+)", notes))
+    assert {"mine", "otel_memory"} <= set(re.findall(r"Provider: (\w+)", notes))
+    assert len(bases) == 1, notes

@@ -143,6 +143,8 @@ fn hide_names(whole: &Path, with_override: bool) {
     } else {
         &["--wildcard", "--keep-global-symbol=hak_*"]
     };
+    // The base of all USDT probes, in a section that the linker takes from the first object that has it.
+    let shared = ["--globalize-symbol=_.stapsdt.base"];
     // Rust's linker does not know GNU's name of a symbol without a version.
     let redefined = ["--redefine-sym", "_dl_find_object@=_dl_find_object"];
     let mut tried = Vec::new();
@@ -151,6 +153,7 @@ fn hide_names(whole: &Path, with_override: bool) {
             .args(names)
             .args(redefined)
             .arg(whole))
+        .and_then(|()| run(Command::new(&program).args(shared).arg(whole)))
         {
             Ok(()) => return,
             Err(error) => tried.push(error),
