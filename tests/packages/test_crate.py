@@ -234,7 +234,7 @@ def test_a_wrong_layout_is_told(crates: Packed, harden: str) -> None:
 
 
 def test_names_are_its_own(crates: Packed) -> None:
-    """In a program there may be any other malloc: no name of this one is in its way.  One all its probes share."""
+    """In a program there may be any other malloc: no name of this one is in its way; one is of all probes."""
     archive = crates.build("consumer").out / "libhakmem.a"
     words = ["nm", "--extern-only", "--defined-only", archive]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
