@@ -19,9 +19,9 @@ enum { FALL_DIVISOR = 4 };
 enum { FALL_BYTES_A_PAGE = 16 };
 /* Pages are scanned for where less than this part of what is free is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 40, SWING = 4 };
-/* While a program goes on freeing, only as long as a call finds so many, and else again when so much less is live: what is a page
+/* While a program goes on freeing, only as long as a call finds so much, and else again when so much less is live: what is a page
  * between others now is a whole slab soon.  But all when next to nothing is live: its last frees may stay in its magazines. */
-enum { SCAN_PAGES_A_CALL = 4, SCAN_DIVISOR = 2 };
+enum { SCAN_BYTES_A_CALL = 16 << 10, SCAN_DIVISOR = 2 };
 #define LAST_BYTES ((uint64_t)1 << 20)
 /* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
@@ -187,8 +187,8 @@ static void give_slabs(struct heap *heap) {
 }
 
 static bool is_worth_its_calls(const struct heap *heap, const struct purge *purge) {
-  return purge->purged_bytes >= purge->calls * SCAN_PAGES_A_CALL * os_page_bytes() ||
-         load_relaxed(&is_at_rest) || used_bytes(heap) < LAST_BYTES;
+  return purge->purged_bytes >= purge->calls * SCAN_BYTES_A_CALL || load_relaxed(&is_at_rest) ||
+         used_bytes(heap) < LAST_BYTES;
 }
 
 static void scan(struct heap *heap) {

@@ -155,16 +155,23 @@ static void test_leave_few_pages(void **state) {
   }
 }
 
+/* Of 16 KiB, in which some 30 blocks lie: three in five have no survivor, a slab in eight. */
+static int leave_pages_of_16_kib(const void *unused) {
+  (void)unused;
+  use_mixed(&(struct mixture){16 << 10, 1024, 250000, 60});
+  return require_few(70 * MIB);
+}
+
 CHILD_TEST(give_while_it_frees)
 CHILD_TEST(give_when_it_stops)
 CHILD_TEST(leave_others_alone)
+CHILD_TEST(leave_pages_of_16_kib)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_give_while_it_frees),
-      cmocka_unit_test(test_give_when_it_stops),
-      cmocka_unit_test(test_leave_others_alone),
-      cmocka_unit_test(test_leave_few_pages),
+      cmocka_unit_test(test_give_while_it_frees),   cmocka_unit_test(test_give_when_it_stops),
+      cmocka_unit_test(test_leave_others_alone),    cmocka_unit_test(test_leave_few_pages),
+      cmocka_unit_test(test_leave_pages_of_16_kib),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
