@@ -177,18 +177,30 @@ RESIDENT void capacity_note_miss(struct heap *heap, unsigned class, enum magazin
     note_streak(heap, class);
 }
 
-LONG_LIVED void capacity_shrink(struct heap *heap, unsigned class) {
+LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
   struct magazine *magazine = &heap->magazines[class];
+  ASSERT(!magazine_count(magazine));
   unsigned slots = magazine_capacity(magazine);
-  if (slots <= initial_slots(class) || slots < 2) return;
+  if (slots <= initial_slots(class) || slots < 2) return false;
   void **array = take_array(heap, lowest_bit(slots / 2));
-  if (!array) return;
+  if (!array) return false;
   give_array(heap, magazine_base(magazine), slots);
   magazine_set_base(magazine, array);
   magazine->top = array;
   magazine->end = array + slots / 2;
   magazine->last_event = MAGAZINE_IDLE;
   add_capacity(heap, class, -(int64_t)(slots / 2));
+  return true;
+}
+
+LONG_LIVED void capacity_shrink_all(struct heap *heap, unsigned most) {
+  unsigned slots = 0, each = most / SLAB_CLASS_COUNT;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    slots += magazine_capacity(&heap->magazines[class]);
+  if (slots <= most) return;
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    while (magazine_capacity(&heap->magazines[class]) > each && capacity_shrink(heap, class)) {
+    }
 }
 
 LONG_LIVED bool capacity_exceeds_budget(const struct heap *heap, unsigned class) {

@@ -18,8 +18,10 @@ int64_t capacity_cached_bytes(const struct heap *heap);
 void capacity_init(struct heap *heap);
 /* Call at a refill / flush of the class, before blocks are moved; may replace the array. */
 void capacity_note_miss(struct heap *heap, unsigned class, enum magazine_event miss);
-/* Halves an empty magazine. */
-void capacity_shrink(struct heap *heap, unsigned class);
+/* Halves an empty magazine; false when it is as small as it began. */
+bool capacity_shrink(struct heap *heap, unsigned class);
+/* All are empty: where they have room for more than so many blocks together, each gets room for its share. */
+void capacity_shrink_all(struct heap *heap, unsigned most);
 /* True when this magazine is one of those that together hold more than the program's bytes now
  * justify. */
 bool capacity_exceeds_budget(const struct heap *heap, unsigned class);

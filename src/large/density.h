@@ -15,7 +15,7 @@ void density_note(size_t granule);
 bool density_is_low(void);
 
 /* Where they are but for their ends, a range is kept for blocks that end in the same eighth of its last granule, so that few
- * of its pages are ever touched: 7 while that is so, else 0. */
+ * of its pages are ever touched: 7 while that is so, else 0.  Less where a page holds more than one eighth. */
 enum { RANGE_ENDS = 8, END_STEP_BYTES = (int)(GRANULE_BYTES / RANGE_ENDS) };
 extern ATOMIC(uint32_t) density_end_mask; /* relaxed: a range in another row is found later */
 

@@ -15,12 +15,13 @@ enum { EXCESS_DIVISOR = 2, SOONER_DIVISOR = 16 };
 /* A program that has come so far and goes on freeing is about to have nothing: each time that it has freed a part of what was
  * live, and so much, all goes that is more than EXCESS_BYTES. */
 enum { FALL_DIVISOR = 4 };
-#define FALL_BYTES ((uint64_t)64 << 10)
+/* So much for each page that EXCESS_BYTES have: the last blocks may keep one each. */
+enum { FALL_BYTES_A_PAGE = 16 };
 /* Pages are scanned for where less than this part of what is free is live: else too few are free. */
 enum { SCATTERED_DIVISOR = 40, SWING = 4 };
-/* While a program goes on freeing, only as long as a call finds so many, and else again when so much less is live: what is a page
+/* While a program goes on freeing, only as long as a call finds so much, and else again when so much less is live: what is a page
  * between others now is a whole slab soon.  But all when next to nothing is live: its last frees may stay in its magazines. */
-enum { SCAN_PAGES_A_CALL = 4, SCAN_DIVISOR = 2 };
+enum { SCAN_BYTES_A_CALL = 16 << 10, SCAN_DIVISOR = 2 };
 #define LAST_BYTES ((uint64_t)1 << 20)
 /* A longer decay time says that memory is to be kept. */
 enum { DECAY_MAX_MS = 10000 };
@@ -66,8 +67,11 @@ static bool is_scattered(uint64_t excess, uint64_t live) {
   return excess / SCATTERED_DIVISOR > live;
 }
 
+static uint64_t excess_pages(void) { return EXCESS_BYTES / os_page_bytes(); }
+
 static bool has_fallen(uint64_t live, uint64_t before) {
-  return live + FALL_BYTES < before && live < before - before / FALL_DIVISOR;
+  uint64_t least = excess_pages() * FALL_BYTES_A_PAGE;
+  return live + least < before && live < before - before / FALL_DIVISOR;
 }
 
 static bool is_too_much(uint64_t excess, uint64_t live) {
@@ -183,8 +187,8 @@ static void give_slabs(struct heap *heap) {
 }
 
 static bool is_worth_its_calls(const struct heap *heap, const struct purge *purge) {
-  return purge->purged_bytes >= purge->calls * SCAN_PAGES_A_CALL * os_page_bytes() ||
-         load_relaxed(&is_at_rest) || used_bytes(heap) < LAST_BYTES;
+  return purge->purged_bytes >= purge->calls * SCAN_BYTES_A_CALL || load_relaxed(&is_at_rest) ||
+         used_bytes(heap) < LAST_BYTES;
 }
 
 static void scan(struct heap *heap) {
@@ -236,8 +240,21 @@ RESIDENT bool excess_give_when_due(struct heap *heap) {
   return UNLIKELY(load_relaxed(&stage) != NOTHING) && go_on(heap);
 }
 
+/* What is left may all find room in the magazines: then no slow path comes any more, and each of the last blocks keeps a page.
+ * Where that could be more than EXCESS_BYTES the magazines become so small that slow paths come.  Of more than twice what they
+ * have room for a fall is seen even with all of them full. */
+enum { ROOMS = 2 };
+
+LONG_LIVED static void shrink_magazines(struct heap *heap) {
+  if (live_bytes() > (uint64_t)heap->capacity_bytes * ROOMS) return;
+  heap_enter(heap);
+  capacity_shrink_all(heap, (unsigned)excess_pages());
+  heap_leave(heap);
+}
+
 RESIDENT void excess_flush_when_due(struct heap *heap) {
   if (LIKELY(load_relaxed(&stage) != BEGUN)) return;
   reclaim(heap, RECLAIM_EXCESS_OWN);
+  shrink_magazines(heap);
   store_relaxed(&stage, GIVING);
 }

@@ -82,18 +82,11 @@ static void be_server(size_t largest, size_t start_bytes) {
   require_at_most(start_bytes, left_mib);
 }
 
-/* The last 64 KiB to be freed may wait in magazines (FALL_BYTES in reclaim/excess.c), each block in a page of its own. */
-static size_t sleeper_left_mib(size_t largest) {
-  size_t last_blocks = 64 * KIB / ((SMALLEST + largest) / 2) + 1;
-  size_t more = more_for_pages(last_blocks) + more_for_records(total_mib * MIB);
-  return SLEEPER_LEFT_MIB + more / MIB;
-}
-
 static void be_sleeper(size_t largest, size_t start_bytes) {
   fill(total_mib * MIB, largest);
   shuffle();
   free_all_but_one_in(0);
-  require_at_most(start_bytes, sleeper_left_mib(largest));
+  require_at_most(start_bytes, SLEEPER_LEFT_MIB + more_for_records(total_mib * MIB) / MIB);
 }
 
 /* The first one's memory goes back at once, and costs its page faults again; the later ones find it there. */

@@ -67,6 +67,23 @@ static int judge_ends(const void *unused) {
   return 0;
 }
 
+/* Two ends in one page cost the same: they are told apart no more. */
+static int judge_ends_by_page(const void *unused) {
+  (void)unused;
+  static const struct {
+    size_t page_bytes;
+    uint32_t mask;
+  } pages[] = {{4 << 10, 7}, {8 << 10, 7}, {16 << 10, 6}, {32 << 10, 4}, {64 << 10, 0}};
+  for (unsigned index = 0; index < sizeof pages / sizeof pages[0]; index++) {
+    os_fake.page_bytes = pages[index].page_bytes;
+    if (index == 0) set_up();
+    size_t granule = range_take_fresh(&(struct range_request){4, 1, 0, FROM_ANY}, &counters);
+    for (unsigned times = 0; times < 3; times++) come_back(granule, DENSITY_PARTS - 8);
+    REQUIRE(density_is_low() && load_relaxed(&density_end_mask) == pages[index].mask);
+  }
+  return 0;
+}
+
 /* Eighths of the last granule, which begins a page before a multiple of its size. */
 static int know_ends(const void *unused) {
   (void)unused;
@@ -95,15 +112,14 @@ CHILD_TEST(judge_after_some_looks)
 CHILD_TEST(stay_as_it_is_between)
 CHILD_TEST(follow_the_program)
 CHILD_TEST(judge_ends)
+CHILD_TEST(judge_ends_by_page)
 CHILD_TEST(know_ends)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_judge_after_some_looks),
-      cmocka_unit_test(test_stay_as_it_is_between),
-      cmocka_unit_test(test_follow_the_program),
-      cmocka_unit_test(test_judge_ends),
-      cmocka_unit_test(test_know_ends),
+      cmocka_unit_test(test_judge_after_some_looks), cmocka_unit_test(test_stay_as_it_is_between),
+      cmocka_unit_test(test_follow_the_program),     cmocka_unit_test(test_judge_ends),
+      cmocka_unit_test(test_judge_ends_by_page),     cmocka_unit_test(test_know_ends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* src/reclaim/excess: in a program with one thread what is too much goes at once. */
 #include "reclaim/excess.h"
 
+#include <sys/mman.h>
+
 #include "memory_use.h"
+#include "pool/superslab.h"
 
 enum { BLOCK_BYTES = 1000, MANY = 60000, FEW = 20000 };
 
@@ -63,15 +66,112 @@ static int leave_others_alone(const void *unused) {
   return 0;
 }
 
+/* ---- pages ------------------------------------------------------------------------------------------------ */
+
+enum { MIXED_MOST = 2000000, SMALLEST = 16, TOUCHED_EVERY_BYTES = 4096 };
+
+static void *mixed[MIXED_MOST];
+
+struct mixture {
+  size_t page_bytes, largest;
+  unsigned count; /* by which it depends how many are left when something goes for the last time */
+  unsigned survives_in; /* 0: none does */
+};
+
+static void take_mixed(const struct mixture *mixture, uint64_t *seed) {
+  for (unsigned index = 0; index < mixture->count; index++) {
+    size_t bytes = SMALLEST + random_below(seed, mixture->largest - SMALLEST + 1);
+    mixed[index] = memset(must_malloc(bytes), 1, bytes);
+  }
+}
+
+static void shuffle_mixed(const struct mixture *mixture, uint64_t *seed) {
+  for (unsigned left = mixture->count; left > 1; left--) {
+    size_t other = random_below(seed, left);
+    void *block = mixed[left - 1];
+    mixed[left - 1] = mixed[other];
+    mixed[other] = block;
+  }
+}
+
+/* In the fake system's pages, of which one is resident where a part of it is. */
+static size_t resident_bytes_of(size_t chunk) {
+  unsigned char parts[CHUNK_BYTES / TOUCHED_EVERY_BYTES];
+  size_t bytes = 0, parts_a_page = os_page_bytes() / TOUCHED_EVERY_BYTES;
+  if (mincore((void *)chunk_address(chunk), CHUNK_BYTES, parts) != 0) return 0; /* unmapped */
+  for (size_t first = 0; first < sizeof parts; first += parts_a_page) {
+    size_t part = first;
+    while (part < first + parts_a_page && !(parts[part] & 1)) part++;
+    if (part < first + parts_a_page) bytes += os_page_bytes();
+  }
+  return bytes;
+}
+
+static size_t slabs_resident_bytes(void) {
+  size_t bytes = 0;
+  for (size_t chunk = 0; chunk < load_relaxed(&window.frontier_chunk); chunk++) {
+    const void *record = chunk_metadata(chunk);
+    if (record && !((uintptr_t)record & CHUNK_IS_RANGES)) bytes += resident_bytes_of(chunk);
+  }
+  return bytes;
+}
+
+static void use_mixed(const struct mixture *mixture) {
+  uint64_t seed = 1;
+  os_fake.page_bytes = mixture->page_bytes;
+  begin();
+  take_mixed(mixture, &seed);
+  shuffle_mixed(mixture, &seed);
+  REQUIRE(slabs_resident_bytes() >= 60 * MIB);
+  for (unsigned index = 0; index < mixture->count; index++)
+    if (!mixture->survives_in || index % mixture->survives_in) hak_free(mixed[index]);
+}
+
+static int require_few(size_t most_bytes) {
+  fprintf(stderr, "%zu MiB are resident\n", slabs_resident_bytes() / MIB);
+  return slabs_resident_bytes() > most_bytes;
+}
+
+/* All are freed, in no order, and nothing comes after the last one.  What is still in magazines then keeps a page for each block,
+ * however large it is: 16 MiB, and a little more. */
+static int leave_few_pages(const void *mixture) {
+  use_mixed(mixture);
+  return require_few(20 * MIB);
+}
+
+static void leave_few_pages_of(struct mixture mixture, unsigned times, unsigned step) {
+  for (; times--; mixture.count -= step) {
+    struct child child = child_run(leave_few_pages, &mixture);
+    if (child_exit_status(&child) != 0)
+      fail_msg("%u blocks, pages of %zu bytes: %s", mixture.count, mixture.page_bytes, child.said);
+  }
+}
+
+static void test_leave_few_pages(void **state) {
+  (void)state;
+  for (size_t page_bytes = 4 << 10; page_bytes <= 64 << 10; page_bytes *= 4) {
+    leave_few_pages_of((struct mixture){page_bytes, 1024, 180000, 0}, 6, 10000);
+    leave_few_pages_of((struct mixture){page_bytes, 64, MIXED_MOST, 0}, 2, 20000);
+  }
+}
+
+/* Of 16 KiB, in which some 30 blocks lie: three in five have no survivor, a slab in eight. */
+static int leave_pages_of_16_kib(const void *unused) {
+  (void)unused;
+  use_mixed(&(struct mixture){16 << 10, 1024, 250000, 60});
+  return require_few(70 * MIB);
+}
+
 CHILD_TEST(give_while_it_frees)
 CHILD_TEST(give_when_it_stops)
 CHILD_TEST(leave_others_alone)
+CHILD_TEST(leave_pages_of_16_kib)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_give_while_it_frees),
-      cmocka_unit_test(test_give_when_it_stops),
-      cmocka_unit_test(test_leave_others_alone),
+      cmocka_unit_test(test_give_while_it_frees),   cmocka_unit_test(test_give_when_it_stops),
+      cmocka_unit_test(test_leave_others_alone),    cmocka_unit_test(test_leave_few_pages),
+      cmocka_unit_test(test_leave_pages_of_16_kib),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
