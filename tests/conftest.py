@@ -34,12 +34,18 @@ CXX_SUFFIXES = {".cc", ".cpp", ".cxx"}
 Command = Sequence[str | Path]
 
 
+# Python itself ignores these; the programs that it starts do not.
+IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _usual_signals() -> None:
-    """A shell starts background jobs with these ignored, and all programs of the tests would inherit that."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
+    """Background jobs of a shell ignore SIGINT and SIGQUIT, and what nohup starts SIGHUP; all programs of the
+    tests would inherit that.  The tests themselves survive a hangup, as nohup was told."""
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: lambda *_: None}
+    for number in signal.valid_signals() - IGNORED_BY_PYTHON:
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+            signal.signal(number, handlers.get(number, signal.SIG_DFL))
 
 
 @dataclass(frozen=True)

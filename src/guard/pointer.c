@@ -48,6 +48,25 @@ struct block_description pointer_describe(uintptr_t block, uint32_t entry, size_
   };
 }
 
+/* In a program with one linked in, and one preloaded.  Known of those that come later in the search order. */
+static bool is_of_another_hakmem(uintptr_t address) {
+  bool (*owns)(const void *);
+  *(void **)&owns = os_next_symbol("hak_owns");
+  return owns && owns((const void *)address);
+}
+
+/* The windows of two hakmems may overlap: what one finds at its frontier, the other's too, it passes over. */
+static void fail_where_nothing_is(const char *verb, uintptr_t address) {
+  bool is_of_another = is_of_another_hakmem(address);
+  if (!is_of_another && is_in_window(address))
+    report_invalid_pointer(verb, address);
+  else
+    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0, false}, "%s",
+                  is_of_another
+                      ? "a block of another hakmem in this process (hakmem doctor PID names both)"
+                      : "neither hakmem's nor libc's");
+}
+
 static void fail_in_superslab(const char *verb, uintptr_t address, size_t granule) {
   bool was_ever_used = slab_of_granule(granule)->base != 0;
   const struct slab *slab = was_ever_used ? slab_of_block(address) : NULL;
@@ -60,7 +79,7 @@ static void fail_in_superslab(const char *verb, uintptr_t address, size_t granul
 static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) {
   size_t first = range_covering(granule);
   if (first == NO_GRANULE) {
-    report_invalid_pointer(verb, address);
+    fail_where_nothing_is(verb, address);
     return;
   }
   uint32_t entry = load_relaxed(&window.owner_map[first]);
@@ -71,26 +90,12 @@ static void fail_in_ranges(const char *verb, uintptr_t address, size_t granule) 
   report_no_block(verb, address, &block);
 }
 
-/* In a program with one linked in, and one preloaded.  Known of those that come later in the search order. */
-static bool is_of_another_hakmem(uintptr_t address) {
-  bool (*owns)(const void *);
-  *(void **)&owns = os_next_symbol("hak_owns");
-  return owns && owns((const void *)address);
-}
-
 void pointer_fail(const char *verb, uintptr_t address) {
   size_t granule = granule_of(address);
-  if (!is_in_window(address)) {
-    report_misuse(&(struct misuse){"foreign", verb, address, NULL, 0, false}, "%s",
-                  is_of_another_hakmem(address)
-                      ? "a block of another hakmem in this process (hakmem doctor PID names both)"
-                      : "neither hakmem's nor libc's");
-    return;
-  }
   bool is_mapped = granule < load_relaxed(&window.granule_count);
   uintptr_t metadata = is_mapped ? (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK) : 0;
   if (!is_mapped)
-    report_invalid_pointer(verb, address);
+    fail_where_nothing_is(verb, address);
   else if (metadata && !(metadata & CHUNK_IS_RANGES))
     fail_in_superslab(verb, address, granule);
   else

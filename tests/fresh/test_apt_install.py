@@ -22,6 +22,10 @@ echo "$*" >>calls
 [ "$(wc -l <calls)" -gt {held} ] || {{ printf '%s\\n' '{message}' >&2; exit 100; }}
 case "$*" in *{broken}*) echo 'E: {broken} is broken' >&2; exit 100 ;; esac
 """
+# Of a virtual package the real one says nothing, and that it is there.
+APT_CACHE = """#!/bin/sh
+case $2 in unknown*) exit 100 ;; virtual*) ;; *) echo "Package: $2" ;; esac
+"""
 
 
 def run(
@@ -36,7 +40,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     tools = {
         "apt-get": APT_GET.format(held=held, message=message, broken=broken),
-        "apt-cache": '#!/bin/sh\n[ -n "${2##unknown*}" ] || exit 100\n',
+        "apt-cache": APT_CACHE,
         "id": f"#!/bin/sh\necho {uid}\n",
         "sudo": "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n",
         "tee": "#!/bin/sh\ncat >/dev/null\n",
@@ -105,6 +109,13 @@ def test_a_package_of_several_unknown_names(tmp_path: Path) -> None:
     done = run(tmp_path, packages=("unknown-1|unknown-2",))
     assert done.returncode == 1 and "install" not in (tmp_path / "calls").read_text()
     assert done.stderr == "hakmem: apt's sources do not have unknown-1\n"
+
+
+def test_a_name_that_others_provide_is_no_package(tmp_path: Path) -> None:
+    done = run(tmp_path, packages=("virtual-1", "one", "virtual-2|two"))
+    assert done.returncode == 1
+    assert (tmp_path / "calls").read_text().splitlines()[-1].endswith("--no-install-recommends one two")
+    assert done.stderr == "hakmem: apt's sources do not have virtual-1\n"
 
 
 def only_these(folder: Path, *commands: str) -> str:

@@ -136,6 +136,18 @@ def test_a_block_of_the_other(
     assert "a block of another hakmem in this process" in step.stderr
 
 
+def test_a_block_of_the_other_inside_the_own_window(
+    tool: Tool, compiled: Callable[..., Path], static_lib: Path
+) -> None:
+    """Windows of 16 TiB begin anywhere in 16 TiB: in one run of two the other's blocks lie in the own one."""
+    words = [str(compiled("two", static_lib, HIDDEN)), "on"]
+    environment = clean_environment() | {"LD_PRELOAD": str(tool.library), "HAKMEM_WINDOW_GIB": "16384"}
+    for _ in range(20):
+        step = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert step.returncode < 0
+        assert "a block of another hakmem in this process" in step.stderr
+
+
 def test_both_hold_blocks(
     tool: Tool, compiled: Callable[..., Path], static_lib: Path, stepper: Callable[..., Stepper]
 ) -> None:
