@@ -13,14 +13,48 @@ static size_t room_at(uintptr_t address) {
   return CHUNK_BYTES - RECORD_MARGIN_BYTES - used;
 }
 
-/* A new chunk for the loser of a race is given back: nobody waits for anybody. */
+/* Nobody waits for anybody: who needs a chunk makes one, and the losers of the race keep theirs for the next ones, untouched.  Else,
+ * whenever one is used up, each of thousands of threads would map a chunk and give it back, and all would wait for the kernel's lock
+ * of the address space.  Starts of chunks; 0: none. */
+enum { SPARES_MAX = 16 };
+static ATOMIC(uintptr_t) spares[SPARES_MAX];
+
+/* acquire: pairs with keep_spare; the chunk is mapped before. */
+static uintptr_t take_spare(void) {
+  for (unsigned place = 0; place < SPARES_MAX; place++) {
+    uintptr_t start = load_relaxed(&spares[place]);
+    if (start && cas_strong_acq_rel(&spares[place], &start, 0)) return start;
+  }
+  return 0;
+}
+
+static bool is_unused_memory_charged(void) {
+  return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX;
+}
+
+/* release: pairs with take_spare. */
+static bool keep_spare(uintptr_t start) {
+  for (unsigned place = 0; place < SPARES_MAX; place++) {
+    if (load_relaxed(&spares[place])) continue;
+    uintptr_t none = 0;
+    if (cas_strong_acq_rel(&spares[place], &none, start)) return true;
+  }
+  return false;
+}
+
 RESIDENT static bool grow(uintptr_t seen) {
   const struct window_piece piece = {1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
-  size_t chunk = window_grow(piece);
-  if (chunk == NO_CHUNK) return false;
-  uintptr_t start = chunk_address(chunk) + RECORD_MARGIN_BYTES;
+  uintptr_t start = take_spare();
+  bool is_new = !start;
+  if (is_new) {
+    size_t chunk = window_grow(piece);
+    if (chunk == NO_CHUNK) return false;
+    start = chunk_address(chunk) + RECORD_MARGIN_BYTES;
+  }
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
-  if (!cas_strong_acq_rel(&cursor, &seen, start)) window_give_back(chunk, piece);
+  if (cas_strong_acq_rel(&cursor, &seen, start)) return true;
+  if ((is_new && is_unused_memory_charged()) || !keep_spare(start))
+    window_give_back((start - window.base) >> CHUNK_SHIFT, piece);
   return true;
 }
 

@@ -36,6 +36,8 @@ struct os_fake {
   bool does_half;
   /* os_map_at finds the next so many places occupied. */
   ATOMIC(uint64_t) occupied_places;
+  /* The next calls of os_map_at end together: each when so many have come. */
+  uint64_t maps_that_meet;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
   uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
@@ -56,6 +58,7 @@ struct os_fake {
 
   /* What happened. */
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];
+  ATOMIC(uint64_t) maps_met;
   ATOMIC(uint64_t) countable_calls; /* of the kinds in failing_kinds */
   ATOMIC(uint64_t) refused_calls;
   ATOMIC(uint64_t) refused[OS_CALL_COUNT]; /* the same by kind */

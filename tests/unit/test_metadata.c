@@ -1,6 +1,8 @@
 /* src/map/metadata: records: zeroed, apart, counted, and refused without a loss. */
 #include "map/metadata.h"
 
+#include <pthread.h>
+
 #include "base/counters.h"
 #include "child.h"
 #include "fake/os_fake.h"
@@ -49,11 +51,52 @@ static int a_refusal_costs_nothing(const void *unused) {
 }
 CHILD_TEST(a_refusal_costs_nothing)
 
+/* Threads that all find the chunk used up: each maps one, and none is given back. */
+enum { THREADS = 8 };
+
+static void *a_chunk_for_itself(void *found) {
+  *(char **)found = metadata_allocate(RECORD_CHUNK_BYTES);
+  return NULL;
+}
+
+static void allocate_at_once(char *records[THREADS]) {
+  pthread_t threads[THREADS];
+  for (unsigned i = 0; i < THREADS; i++)
+    REQUIRE(pthread_create(&threads[i], NULL, a_chunk_for_itself, &records[i]) == 0);
+  for (unsigned i = 0; i < THREADS; i++) REQUIRE(pthread_join(threads[i], NULL) == 0);
+}
+
+static int what_losers_mapped_is_used_next(const void *limit_bytes) {
+  REQUIRE(window_init(UINT64_C(64) << 30));
+  REQUIRE(metadata_allocate(RECORD_CHUNK_BYTES));
+  os_fake_reset();
+  os_fake.is_multi_threaded = true;
+  os_fake.address_space_limit_bytes = *(const uint64_t *)limit_bytes;
+  os_fake.maps_that_meet = THREADS;
+  char *records[THREADS];
+  allocate_at_once(records);
+  for (unsigned i = 0; i < THREADS; i++) {
+    REQUIRE(records[i]);
+    records[i][RECORD_CHUNK_BYTES - 1] = 1; /* it is memory */
+    for (unsigned other = 0; other < i; other++) REQUIRE(records[i] != records[other]);
+  }
+  bool is_limited = os_fake.address_space_limit_bytes != UINT64_MAX;
+  REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
+  REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
+  return 0;
+}
+static void test_what_losers_mapped_is_used_next(void **state) {
+  (void)state;
+  assert_child_succeeds(what_losers_mapped_is_used_next, &(uint64_t){UINT64_MAX});
+  assert_child_succeeds(what_losers_mapped_is_used_next, &(uint64_t){UINT64_C(1) << 40});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_records_lie_one_after_the_other),
       cmocka_unit_test(test_a_chunk_that_is_too_small_is_left),
       cmocka_unit_test(test_a_refusal_costs_nothing),
+      cmocka_unit_test(test_what_losers_mapped_is_used_next),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
