@@ -174,9 +174,15 @@ def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: s
     assert answer["growth"]["live_bytes"] is None
     assert any("--for tells them apart" in note for note in answer["notes"])
     assert is_on(open_process(leaky.pid))
-    # Blocks that are live in both readings do not count.
-    answer = leaks(tool, leaky.pid, *WATCH)
-    assert keeping(answer) == ["leak"]
+
+    # Blocks that are live in both readings do not count.  The period stays as it has adapted: on a slow
+    # machine samples are few, and the growth may not be seen to be steady at once.
+    def names_it_alone() -> Any:  # noqa: ANN401
+        answer = leaks(tool, leaky.pid, *WATCH)
+        assert set(keeping(answer)) <= {"leak"}
+        return answer if keeping(answer) else None
+
+    answer = wait_until(names_it_alone, "it is not named", PATIENCE_S)
     assert answer["growth"]["live_bytes"] is not None
     assert is_on(open_process(leaky.pid)), "it stays on"
     assert any("stays on" in note for note in answer["notes"])
