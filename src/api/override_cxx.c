@@ -94,8 +94,10 @@ NOINLINE static void *new_slow(size_t size) { return new_slow_or(size, new_misse
 /* Else the window has bounds for all operators. */
 INLINE bool may_be_others(void) { return UNLIKELY(!load_relaxed(&window.deleted_count)); }
 
+/* Ours of arrays call another's form of one object, not of arrays: where that is another's, nobody comes to ours.  What is found by its
+ * name may be ours, too: a program that takes the address of an operator has a stub of its own, by which all know it. */
 COLD static void *new_array_diverted(size_t size) {
-  void *(*other)(size_t) = operators_of_others()->new_array;
+  void *(*other)(size_t) = operators_of_others()->new_plain;
   return other ? other(size) : new_array_missed(size);
 }
 NOINLINE static void *new_array_slow(size_t size) {
@@ -182,7 +184,7 @@ OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return allocate_or_throw(NEW(size, alignment));
 }
 OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
-  void *(*other)(size_t, size_t) = operators_of_others()->new_array_aligned;
+  void *(*other)(size_t, size_t) = operators_of_others()->new_aligned;
   return UNLIKELY(other != NULL) ? other(size, alignment)
                                  : allocate_or_throw(NEW_ARRAY(size, alignment));
 }
@@ -200,7 +202,7 @@ OURS(void *, hak_new_aligned, _ZnwmSt11align_val_t, size_t, size_t);
 OURS(void *, hak_new_array_aligned, _ZnamSt11align_val_t, size_t, size_t);
 
 NOINLINE static void delete_array_slow(void *block) {
-  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_array : NULL;
+  void (*other)(void *) = may_be_others() ? operators_of_others()->delete_plain : NULL;
   if (UNLIKELY(other != NULL))
     other(block);
   else
@@ -220,7 +222,7 @@ OURS(void, hak_delete_array, _ZdaPv, void *);
 
 /* What follows goes to another's plain forms where there are any. */
 OPERATOR(void, _ZdaPvSt11align_val_t, void *block, size_t alignment) {
-  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
+  void (*other)(void *, size_t) = operators_of_others()->delete_aligned;
   if (UNLIKELY(other != NULL))
     other(block, alignment);
   else
@@ -245,8 +247,9 @@ OPERATOR(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignmen
 }
 OPERATOR(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, void *block, size_t alignment,
          const void *nothrow) {
+  void (*other)(void *, size_t) = operators_of_others()->delete_array_aligned;
   (void)nothrow;
-  hak_delete_array_aligned(block, alignment);
+  (other ? other : hak_delete_array_aligned)(block, alignment);
 }
 
 NOINLINE static void delete_sized_slow(void *block, size_t size) {

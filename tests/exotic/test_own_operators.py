@@ -106,3 +106,13 @@ def test_a_malloc_of_the_program_s_own_is_refused_by_the_linker(static_lib: Path
     linker = subprocess.run(command, capture_output=True, text=True, check=False)
     assert linker.returncode != 0
     assert "multiple definition of `malloc'" in linker.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static"])
+def test_a_program_that_takes_their_addresses_has_none_of_its_own(
+    mode: str, options: dict[str, str], run_program: Callable[..., Result]
+) -> None:
+    """Its stubs for them, found by name, lead back to hakmem's."""
+    flags = ["-no-pie", "-fno-pic", "-faligned-new", SIZED]
+    assert_clean(run_program(HERE / "taken_operators.cc", mode, *flags, env=options))
