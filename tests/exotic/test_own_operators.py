@@ -58,6 +58,15 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
     assert_clean(run_program(HERE / "nothrow_host.cc", mode, *flags, args=[plugin]))
 
 
+@pytest.mark.parametrize("mode", ["preload", "linked"])
+def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
+    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+) -> None:
+    library = compile_c(HERE / "loading_library.c", "-shared", "-fPIC")
+    flags = ["-Wno-sized-deallocation", "-faligned-new", "-rdynamic"]
+    assert_clean(run_program(HERE / "loading_host.cc", mode, *flags, args=[library]))
+
+
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
 def test_a_library_is_initialised_before_hakmem(
     mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
