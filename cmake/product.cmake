@@ -1,4 +1,4 @@
-# libhakmem.so and libhakmem.a, from the same objects but for a few.
+# libhakmem.so and libhakmem.a, from the same objects but for a few that the first has more.
 #   hakmem::hakmem   the shared library
 #   hakmem::static   the archive
 # Both names are those that find_package(hakmem) gives, too (cmake/install.cmake).
@@ -18,15 +18,13 @@ target_link_libraries(hakmem PRIVATE $<BUILD_INTERFACE:hakmem_objects> $<BUILD_I
 # nothing (its constructor included), and none of its internal names.  A symbol that is asked for without a version
 # (src/base/compiler.h) has a name that only GNU's linker knows: here, where the program's linker looks, its own.
 # The base of all USDT probes is one symbol, in a section that the linker takes from the first object that has it.
-add_library(hakmem_archive_objects OBJECT ${archive_sources})
-target_link_libraries(hakmem_archive_objects PRIVATE hakmem_flags)
-set(objects_of_archive $<TARGET_OBJECTS:hakmem_objects> $<TARGET_OBJECTS:hakmem_archive_objects>)
+set(objects_of_archive $<TARGET_OBJECTS:hakmem_objects>)
 set(whole_object ${PROJECT_BINARY_DIR}/hakmem-whole.o)
 add_custom_command(OUTPUT ${whole_object}
   COMMAND ${CMAKE_LINKER} -r -T ${whole_script} -o ${whole_object} ${objects_of_archive}
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden --redefine-sym _dl_find_object@=_dl_find_object ${whole_object}
   COMMAND ${CMAKE_OBJCOPY} --globalize-symbol=_.stapsdt.base ${whole_object}
-  DEPENDS hakmem_objects hakmem_archive_objects ${whole_script} ${objects_of_archive}
+  DEPENDS hakmem_objects ${whole_script} ${objects_of_archive}
   COMMAND_EXPAND_LISTS VERBATIM)
 add_library(hakmem_static STATIC ${whole_object})
 set_target_properties(hakmem_static PROPERTIES OUTPUT_NAME hakmem EXPORT_NAME static LINKER_LANGUAGE C)

@@ -1,7 +1,6 @@
 # Which source goes where.
 #   hakmem_sources   the product
 #   shared_sources   what it has beside those as libhakmem.so
-#   archive_sources  and as libhakmem.a
 #   fortify_sources  libhakmem-fortify.so
 file(GLOB_RECURSE hakmem_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 
@@ -12,10 +11,6 @@ list(REMOVE_ITEM hakmem_sources ${fortify_sources})
 set(shared_sources ${hakmem_sources})
 list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(threads|prctl)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
-
-set(archive_sources ${hakmem_sources})
-list(FILTER archive_sources INCLUDE REGEX "/src/guard/operators_linked\\.c$")
-list(REMOVE_ITEM hakmem_sources ${archive_sources})
 
 # The linker keeps this order: large static arrays, which many a process never touches, go to the end, and
 # what every process writes at its start shares a page.

@@ -136,24 +136,46 @@ COLD static void *retry_plainly(const struct request *request) {
                         : retry_with_handler(request);
 }
 
-COLD static void *retry_or_null(const struct request *request, const void *nothrow,
-                                const char *form) {
+/* The C++ library's own nothrow forms, [is_aligned][is_array]. */
+static ATOMIC(void *) next_nothrow[2][2]; /* relaxed: written while we are loaded */
+
+static void *find_next_nothrow(bool is_aligned, bool is_array) {
+  static const char names[2][2][36] = {
+      {"_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"},
+      {"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t"}};
+  return os_next_symbol(names[is_aligned][is_array]);
+}
+
+/* Where each nothrow form comes to those they are found before, as the dynamic linker's lock is held while a library is loaded, whose
+ * initialiser may wait for a thread that calls one. */
+COLD static void note_next_nothrow(void) {
+  for (unsigned form = 0; form < 4; form++)
+    store_relaxed(&next_nothrow[form / 2][form % 2], find_next_nothrow(form / 2, form % 2));
+}
+
+RUN_AT_LOAD static void at_load(void) {
+  if (UNLIKELY(!operators_are_ours())) note_next_nothrow();
+}
+
+COLD static void *retry_or_null(const struct request *request, const void *nothrow) {
+  bool is_aligned = request->alignment != 0, is_array = request->maker == MADE_BY_NEW_ARRAY;
   union {
     void *symbol;
     void *(*plain)(size_t, const void *);
     void *(*aligned)(size_t, size_t, const void *);
-  } next = {os_next_symbol(form)};
+  } next = {load_relaxed(&next_nothrow[is_aligned][is_array])};
+  if (!next.symbol) next.symbol = find_next_nothrow(is_aligned, is_array);
   if (!next.symbol) return retry_plainly(request);
-  return request->alignment ? next.aligned(request->size, request->alignment, nothrow)
-                            : next.plain(request->size, nothrow);
+  return is_aligned ? next.aligned(request->size, request->alignment, nothrow)
+                    : next.plain(request->size, nothrow);
 }
 
 /* Where another's plain form serves, the C++ library's nothrow form calls that. */
-static void *new_or_null(const struct request *request, const void *nothrow, const char *form) {
+static void *new_or_null(const struct request *request, const void *nothrow) {
   struct plain_form others = others_form(request);
   bool is_others = others.plain || others.aligned;
   void *block = UNLIKELY(is_others) ? NULL : allocate_once(request);
-  return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow, form);
+  return LIKELY(block != NULL) ? block : retry_or_null(request, nothrow);
 }
 
 /* Declared here only: no header has the mangled names.  `nothrow` is a reference, handed on. */
@@ -175,10 +197,10 @@ OPERATOR(RESIDENT void *, _Znam, size_t size) {
   return new_below(load_relaxed(&window.array_bound), size, new_array_slow);
 }
 OPERATOR(void *, _ZnwmRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(NEW(size, 0), nothrow, __func__);
+  return new_or_null(NEW(size, 0), nothrow);
 }
 OPERATOR(void *, _ZnamRKSt9nothrow_t, size_t size, const void *nothrow) {
-  return new_or_null(NEW_ARRAY(size, 0), nothrow, __func__);
+  return new_or_null(NEW_ARRAY(size, 0), nothrow);
 }
 OPERATOR(void *, _ZnwmSt11align_val_t, size_t size, size_t alignment) {
   return allocate_or_throw(NEW(size, alignment));
@@ -190,11 +212,11 @@ OPERATOR(void *, _ZnamSt11align_val_t, size_t size, size_t alignment) {
 }
 OPERATOR(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_or_null(NEW(size, alignment | !alignment), nothrow, __func__);
+  return new_or_null(NEW(size, alignment | !alignment), nothrow);
 }
 OPERATOR(void *, _ZnamSt11align_val_tRKSt9nothrow_t, size_t size, size_t alignment,
          const void *nothrow) {
-  return new_or_null(NEW_ARRAY(size, alignment | !alignment), nothrow, __func__);
+  return new_or_null(NEW_ARRAY(size, alignment | !alignment), nothrow);
 }
 OURS(void *, hak_new_plain, _Znwm, size_t);
 OURS(void *, hak_new_array, _Znam, size_t);

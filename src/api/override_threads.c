@@ -53,9 +53,13 @@ int pthread_create(void *thread, const void *attributes, void *(*body)(void *), 
 
 int thrd_create(void *thread, int (*body)(void *), void *argument);
 EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
-  start_c11_function *start;
-  heaps_at_fork();
-  *(void **)&start = os_next_symbol("thrd_create");
+  static ATOMIC(start_c11_function *) next; /* relaxed: any thread finds the same */
+  start_c11_function *start = load_relaxed(&next);
+  if (!start) {
+    heaps_at_fork();
+    *(void **)&start = os_next_symbol("thrd_create");
+    store_relaxed(&next, start);
+  }
   struct hak_heap *used = divert_set_aside();
   int error = start ? start(thread, body, argument) : THREAD_ERROR;
   divert_take_up(used);

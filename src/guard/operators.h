@@ -23,6 +23,7 @@
 
 /* Another's, or NULL: ours serves.  Where a form of arrays is ours, and that of one object another's, it is that. */
 struct other_operators {
+  bool are_any;
   void *(*new_plain)(size_t size);
   void *(*new_array)(size_t size);
   void *(*new_aligned)(size_t size, size_t alignment);
@@ -33,14 +34,11 @@ struct other_operators {
   void (*delete_array_aligned)(void *block, size_t alignment);
 };
 
-/* The first call looks for them.  It is made before the window has a bound: initialisers of libraries, and of the program, may allocate
- * and delete before this library's own are run. */
+/* The first call looks which there are.  It is made before the window has a bound: initialisers of libraries, and of the program, may
+ * allocate and delete before this library's own are run. */
 const struct other_operators *operators_of_others(void);
 
-/* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours.  Slow. */
-bool operators_are_ours(void);
-
-/* Of libhakmem.a only, where the program's linker has chosen: fills in which are another's; true if there are any. */
-bool operators_find_linked(struct other_operators *others) WEAK HIDDEN;
+/* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours. */
+INLINE bool operators_are_ours(void) { return !operators_of_others()->are_any; }
 
 #endif

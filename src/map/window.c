@@ -153,29 +153,21 @@ static ATOMIC(bool) diverts_operators;
 
 static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
   size_t bound = load_relaxed(object);
-  /* seq, for release: the entries can be read before the bound says so; and for the look below. */
-  while (bound < granules && !cas_weak_seq(object, &bound, granules)) {
+  /* acq_rel, for release: the entries can be read before the bound says so. */
+  while (bound < granules && !cas_weak_acq_rel(object, &bound, granules)) {
   }
 }
 
-static void keep_operators_out(void) {
-  store_seq(&window.deleted_count, 0); /* seq: after the bound, as others see it */
-  store_seq(&window.array_bound, 0);   /* the same */
-}
-
-/* seq: a thread that raises the bounds sees that they are to stay 0, or is seen. */
+/* Never raised for a moment: what another thread deletes in it would be taken for ours. */
 static void raise_bounds(size_t granules) {
   raise_bound(&window.granule_count, granules);
+  if (UNLIKELY(load_relaxed(&diverts_operators)))
+    return; /* known before anybody grows the window */
   raise_bound(&window.deleted_count, granules);
   raise_bound(&window.array_bound, TINY_MAX_BYTES + 1);
-  /* seq: after the bounds, as others see them; pairs with the store in window_divert_operators */
-  if (UNLIKELY(load_seq(&diverts_operators))) keep_operators_out();
 }
 
-void window_divert_operators(void) {
-  store_seq(&diverts_operators, true); /* seq: before the 0s; pairs with the load in raise_bounds */
-  keep_operators_out();
-}
+void window_divert_operators(void) { store_relaxed(&diverts_operators, true); }
 
 /* Makes the map entries of these chunks writable, and those of all before readable. */
 static bool cover(size_t first, size_t end) {

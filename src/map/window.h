@@ -82,7 +82,8 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
-/* new[], delete[] and sized deletes all take their slow path from now on: the program has operators of its own (guard/operators.h). */
+/* new[], delete[] and sized deletes are always to take their slow path: the program has operators of its own (guard/operators.h).
+ * Before the first chunk is taken. */
 void window_divert_operators(void);
 
 /* Of the maps a few pages are used, far apart. */

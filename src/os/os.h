@@ -251,9 +251,8 @@ uintptr_t os_first_stack_end(void);
 /* The next definition of a symbol in the process's search order after ours; NULL without one, or
  * without a dynamic linker. */
 void *os_next_symbol(const char *name);
-/* Whether a lookup of this name of ours finds ours, and not another's; and that other's, or NULL. */
+/* Whether a lookup of this name of ours finds ours, and not another's. */
 bool os_symbol_is_ours(const char *name);
-void *os_symbol_of_another(const char *name);
 /* What the next malloc in the process's search order offers; members are NULL when there is none. */
 struct os_libc_malloc {
   void (*free)(void *);

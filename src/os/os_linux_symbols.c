@@ -42,21 +42,10 @@ RESIDENT void *os_next_symbol(const char *name) {
   return &dlsym ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
-static void *first_symbol(const char *name) { return &dlsym ? dlsym(RTLD_DEFAULT, name) : NULL; }
-
-static bool is_ours(const void *symbol) {
-  return os_is_in_program() || os_is_in_library((uintptr_t)symbol);
-}
-
 bool os_symbol_is_ours(const char *name) {
   KEEP_ERRNO();
-  return is_ours(first_symbol(name));
-}
-
-void *os_symbol_of_another(const char *name) {
-  KEEP_ERRNO();
-  void *first = first_symbol(name);
-  return is_ours(first) ? NULL : first;
+  if (os_is_in_program()) return true;
+  return os_is_in_library((uintptr_t)(&dlsym ? dlsym(RTLD_DEFAULT, name) : NULL));
 }
 
 const struct os_libc_malloc *os_libc_malloc(void) {

@@ -27,16 +27,25 @@ void free(void *block) { (void)block; }
 int main(void) { free(malloc(10)); }
 """
 FORMS = [[], ["-DARRAYS"], ["-DDELETE_ARRAY"], ["-DALIGNED"], ["-DARRAYS", "-DALIGNED"]]
+NOT_PLAIN = [["-DNO_PLAIN", "-DARRAYS"], ["-DNO_PLAIN", "-DALIGNED"]]
 FLAGS = [SIZED, "-Wno-sized-deallocation", "-Wno-unknown-warning-option"]
 
 
 @pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}, {"HAKMEM_PROFILE": "64"}], ids=str)
-@pytest.mark.parametrize("forms", FORMS, ids="".join)
+@pytest.mark.parametrize("forms", FORMS + NOT_PLAIN, ids="".join)
 @pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static", "static-debug"])
 def test_all_other_forms_come_to_its_own(
     mode: str, forms: list[str], options: dict[str, str], run_program: Callable[..., Result]
 ) -> None:
     assert_clean(run_program(PROGRAM, mode, *FLAGS, *forms, env=options))
+
+
+@pytest.mark.parametrize("options", [{}, {"HAKMEM_HARDEN": "1"}], ids=str)
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "linked", "static"])
+def test_a_new_without_a_delete(
+    mode: str, options: dict[str, str], run_program: Callable[..., Result]
+) -> None:
+    assert_clean(run_program(HERE / "new_alone.cc", mode, SIZED, env=options))
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])
@@ -47,6 +56,15 @@ def test_no_nothrow_form_of_the_c_plus_plus_library(
     plugin = compile_c(HERE / "nothrow_plugin.cc", "-shared", "-fPIC", compiler="gcc")
     flags = ["-Wno-sized-deallocation", "-static-libstdc++", "-rdynamic"]
     assert_clean(run_program(HERE / "nothrow_host.cc", mode, *flags, args=[plugin]))
+
+
+@pytest.mark.parametrize("mode", ["preload", "linked"])
+def test_while_a_library_is_loaded_nobody_waits_for_the_dynamic_linker(
+    mode: str, compile_c: Callable[..., Path], run_program: Callable[..., Result]
+) -> None:
+    library = compile_c(HERE / "loading_library.c", "-shared", "-fPIC")
+    flags = ["-Wno-sized-deallocation", "-faligned-new", "-rdynamic"]
+    assert_clean(run_program(HERE / "loading_host.cc", mode, *flags, args=[library]))
 
 
 @pytest.mark.parametrize("mode", ["preload", "preload-debug"])

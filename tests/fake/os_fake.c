@@ -538,11 +538,6 @@ void *os_next_symbol(const char *name) {
   return NULL;
 }
 
-void *os_symbol_of_another(const char *name) {
-  (void)name;
-  return NULL;
-}
-
 bool os_symbol_is_ours(const char *name) {
   (void)name;
   return true;

@@ -149,11 +149,9 @@ def source(words: list[str]) -> str:
 def compiled_by_cmake() -> list[list[str]]:
     """What is in libhakmem.a, but for the C library's names; in the linker's order."""
     commands = json.loads((ROOT / "build/compile_commands.json").read_text())
-    objects = []
-    for target in ("hakmem_objects", "hakmem_archive_objects"):
-        found = [shlex.split(one["command"])[1:] for one in commands if f"/{target}.dir/" in one["command"]]
-        assert found, f"build/compile_commands.json knows no {target}"
-        objects += found
+    mark = "/hakmem_objects.dir/"
+    objects = [shlex.split(one["command"])[1:] for one in commands if mark in one["command"]]
+    assert objects, "build/compile_commands.json knows no hakmem_objects"
     return [words for words in objects if not source(words).startswith("api/override")]
 
 

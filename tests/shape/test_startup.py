@@ -16,7 +16,7 @@ FIRST_PIECE_KIB = 64
 # One that the dynamic linker writes and one of variables.
 OWN_PAGES_KIB = 8
 # Each costs every process about 0.2 µs.
-LOOKED_UP_MAX = 42
+LOOKED_UP_MAX = 49
 
 Mapping = dict[str, str]
 

@@ -2,6 +2,7 @@
 #include "map/window.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "base/counters.h"
@@ -171,18 +172,47 @@ static int grow_to_the_end(const void *argument) {
   return 0;
 }
 
-/* Before it is asked for sized deletes have the bound that all have, and new[] its own; afterwards none, however the window grows. */
-static int divert_operators(const void *argument) {
+static int bound_operators(const void *argument) {
   (void)argument;
   REQUIRE(window_init(64 * GIB));
   REQUIRE(grow(1, 0) == 0);
   size_t bound = load_relaxed(&window.granule_count);
   REQUIRE(bound && load_relaxed(&window.deleted_count) == bound);
   REQUIRE(load_relaxed(&window.array_bound) == TINY_MAX_BYTES + 1);
+  return 0;
+}
+
+static void test_operators_have_bounds(void **state) {
+  (void)state;
+  assert_child_succeeds(bound_operators, NULL);
+}
+
+enum { GROWN_CHUNKS = 10000 };
+static ATOMIC(bool) is_watched, has_grown;
+
+/* As a thread that deletes meanwhile. */
+static void *watch_bounds(void *raised) {
+  store_release(&is_watched, true);
+  while (!load_acquire(&has_grown))
+    if (load_relaxed(&window.deleted_count) || load_relaxed(&window.array_bound))
+      *(bool *)raised = true;
+  return NULL;
+}
+
+/* There are none, however the window grows, and at no moment. */
+static int divert_operators(const void *argument) {
+  (void)argument;
+  bool raised = false;
+  pthread_t watcher;
+  REQUIRE(window_init(64 * GIB));
   window_divert_operators();
-  REQUIRE(load_relaxed(&window.deleted_count) == 0 && load_relaxed(&window.array_bound) == 0);
-  while (load_relaxed(&window.granule_count) == bound) REQUIRE(grow(1, 0) != NO_CHUNK);
-  REQUIRE(load_relaxed(&window.deleted_count) == 0 && load_relaxed(&window.array_bound) == 0);
+  REQUIRE(pthread_create(&watcher, NULL, watch_bounds, &raised) == 0);
+  while (!load_acquire(&is_watched)) sched_yield();
+  for (unsigned chunk = 0; chunk < GROWN_CHUNKS; chunk++) REQUIRE(grow(1, 0) == chunk);
+  store_release(&has_grown, true);
+  REQUIRE(pthread_join(watcher, NULL) == 0);
+  REQUIRE(load_relaxed(&window.granule_count) >= (size_t)GROWN_CHUNKS * GRANULES_PER_CHUNK);
+  REQUIRE(!raised);
   return 0;
 }
 
@@ -550,6 +580,7 @@ int main(void) {
       cmocka_unit_test(test_refused_records_take_nothing),
       cmocka_unit_test(test_guards_of_threads),
       cmocka_unit_test(test_pass_walls_together),
+      cmocka_unit_test(test_operators_have_bounds),
       cmocka_unit_test(test_operators_are_diverted),
       cmocka_unit_test(test_keep_records_apart),
       cmocka_unit_test(test_pass_over_for_records),

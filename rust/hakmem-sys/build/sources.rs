@@ -22,8 +22,6 @@ const LARGE_ARRAYS: [&str; 8] = [
     "unwind_cache",
     "unwind_index",
 ];
-/// What only the archive has, which comes last of all.
-const ARCHIVE: &str = "src/guard/operators_linked.c";
 
 /// Where `src`, `include` and `cmake` are: beside this in the packed crate, else in the tree above.
 pub fn tree() -> PathBuf {
@@ -46,12 +44,9 @@ pub fn all(tree: &Path, with_override: bool) -> Vec<PathBuf> {
         let is_override = name.starts_with(OVERRIDE) && !with_override;
         !is_override && !NEVER.iter().any(|left_out| name.starts_with(left_out))
     });
-    let (archive, found): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|path| name_in(tree, path) == ARCHIVE);
     let (last, mut first): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|path| has_large_array(path));
     first.extend(last);
-    first.extend(archive);
     first
 }
 

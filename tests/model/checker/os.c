@@ -215,11 +215,6 @@ void *os_next_symbol(const char *name) {
   return NULL;
 }
 
-void *os_symbol_of_another(const char *name) {
-  (void)name;
-  return NULL;
-}
-
 const struct os_libc_malloc *os_libc_malloc(void) {
   static const struct os_libc_malloc none;
   return &none;
