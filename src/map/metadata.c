@@ -29,7 +29,8 @@ static uintptr_t take_spare(void) {
 }
 
 static bool is_unused_memory_charged(void) {
-  return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX;
+  return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX ||
+         os_limit(OS_LIMIT_DATA) != UINT64_MAX;
 }
 
 /* release: pairs with take_spare. */

@@ -32,11 +32,12 @@ enum { STANDARD_ERROR = 2, REAL_PAGE_BYTES = 4096 };
 #define FIRST_NS (UINT64_C(1000000) * 1000000000)
 #define DEFAULT_RANDOM UINT64_C(0x1234567)
 
-#define DEFAULTS                                                                  \
-  .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                        \
-  .address_space_limit_bytes = UINT64_MAX, .commit_limit_bytes = UINT64_MAX,      \
-  .is_multi_threaded = true, .processor_count = 2, .page_bytes = REAL_PAGE_BYTES, \
-  .random = DEFAULT_RANDOM, .libc_malloc = {free, realloc, malloc_usable_size}
+#define DEFAULTS                                                                     \
+  .failing_kinds = OS_CALLS_ALL, .fail_first = UINT64_MAX,                           \
+  .address_space_limit_bytes = UINT64_MAX, .data_limit_bytes = UINT64_MAX,           \
+  .commit_limit_bytes = UINT64_MAX, .is_multi_threaded = true, .processor_count = 2, \
+  .page_bytes = REAL_PAGE_BYTES, .random = DEFAULT_RANDOM,                           \
+  .libc_malloc = {free, realloc, malloc_usable_size}
 
 struct os_fake os_fake = {DEFAULTS, .now_ns = FIRST_NS};
 
@@ -395,7 +396,7 @@ bool os_close_pages(void *address, size_t bytes) {
 /* ---- process and machine ------------------------------------------------------------------------ */
 
 uint64_t os_limit(enum os_limit which) {
-  return which == OS_LIMIT_ADDRESS_SPACE ? os_fake.address_space_limit_bytes : UINT64_MAX;
+  return which == OS_LIMIT_DATA ? os_fake.data_limit_bytes : os_fake.address_space_limit_bytes;
 }
 bool os_overcommit_is_strict(void) { return os_fake.is_overcommit_strict; }
 

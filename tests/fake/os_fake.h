@@ -40,7 +40,8 @@ struct os_fake {
   uint64_t maps_that_meet;
 
   uint64_t address_space_limit_bytes; /* as RLIMIT_AS; UINT64_MAX for none */
-  uint64_t commit_limit_bytes;        /* as CommitLimit under overcommit_memory=2 */
+  uint64_t data_limit_bytes;   /* as RLIMIT_DATA, which is told and not kept; UINT64_MAX for none */
+  uint64_t commit_limit_bytes; /* as CommitLimit under overcommit_memory=2 */
   bool is_overcommit_strict;
   bool are_huge_pages_always;
   bool is_multi_threaded;

@@ -66,12 +66,18 @@ static void allocate_at_once(char *records[THREADS]) {
   for (unsigned i = 0; i < THREADS; i++) REQUIRE(pthread_join(threads[i], NULL) == 0);
 }
 
-static int what_losers_mapped_is_used_next(const void *limit_bytes) {
+struct limits {
+  uint64_t address_space_bytes, data_bytes;
+};
+
+static int what_losers_mapped_is_used_next(const void *argument) {
+  const struct limits *limits = argument;
   REQUIRE(window_init(UINT64_C(64) << 30));
   REQUIRE(metadata_allocate(RECORD_CHUNK_BYTES));
   os_fake_reset();
   os_fake.is_multi_threaded = true;
-  os_fake.address_space_limit_bytes = *(const uint64_t *)limit_bytes;
+  os_fake.address_space_limit_bytes = limits->address_space_bytes;
+  os_fake.data_limit_bytes = limits->data_bytes;
   os_fake.maps_that_meet = THREADS;
   char *records[THREADS];
   allocate_at_once(records);
@@ -80,15 +86,17 @@ static int what_losers_mapped_is_used_next(const void *limit_bytes) {
     records[i][RECORD_CHUNK_BYTES - 1] = 1; /* it is memory */
     for (unsigned other = 0; other < i; other++) REQUIRE(records[i] != records[other]);
   }
-  bool is_limited = os_fake.address_space_limit_bytes != UINT64_MAX;
+  bool is_limited = (limits->address_space_bytes & limits->data_bytes) != UINT64_MAX;
   REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
   REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
   return 0;
 }
 static void test_what_losers_mapped_is_used_next(void **state) {
   (void)state;
-  assert_child_succeeds(what_losers_mapped_is_used_next, &(uint64_t){UINT64_MAX});
-  assert_child_succeeds(what_losers_mapped_is_used_next, &(uint64_t){UINT64_C(1) << 40});
+  static const struct limits limits[] = {
+      {UINT64_MAX, UINT64_MAX}, {UINT64_C(1) << 40, UINT64_MAX}, {UINT64_MAX, UINT64_C(1) << 40}};
+  for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++)
+    assert_child_succeeds(what_losers_mapped_is_used_next, &limits[i]);
 }
 
 int main(void) {
