@@ -9,7 +9,7 @@ list(FILTER fortify_sources INCLUDE REGEX "/src/fortify/")
 list(REMOVE_ITEM hakmem_sources ${fortify_sources})
 
 set(shared_sources ${hakmem_sources})
-list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(threads|prctl)\\.c$")
+list(FILTER shared_sources INCLUDE REGEX "/src/api/override_(next|threads|prctl)\\.c$")
 list(REMOVE_ITEM hakmem_sources ${shared_sources})
 
 # The linker keeps this order: large static arrays, which many a process never touches, go to the end, and

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "base/atomic.h"
+#include "api/override_next.h"
 #include "base/compiler.h"
 #include "os/os.h"
 
@@ -12,19 +12,15 @@ typedef int prctl_function(int, unsigned long, unsigned long, unsigned long, uns
 
 int prctl(int option, ...);
 EXPORT int prctl(int option, ...) {
-  static ATOMIC(prctl_function *) next; /* relaxed: any thread finds the same */
+  prctl_function *next;
   unsigned long words[4];
   va_list rest;
   va_start(rest, option);
   for (unsigned index = 0; index < 4; index++) words[index] = va_arg(rest, unsigned long);
   va_end(rest);
   os_note_prctl(option);
-  prctl_function *call = load_relaxed(&next);
-  if (!call) {
-    *(void **)&call = os_next_symbol("prctl");
-    store_relaxed(&next, call);
-  }
-  if (call) return call(option, words[0], words[1], words[2], words[3]);
+  *(void **)&next = next_call(NEXT_prctl);
+  if (next) return next(option, words[0], words[1], words[2], words[3]);
   errno = ENOSYS;
   return -1;
 }

@@ -12,11 +12,10 @@
 
 #include <errno.h>
 
+#include "api/override_next.h"
 #include "api/override_threads.h"
-#include "base/atomic.h"
 #include "cache/divert.h"
 #include "heap/lifecycle.h"
-#include "os/os.h"
 #include "reclaim/helper.h"
 
 typedef int start_function(void *, const void *, void *(*)(void *), void *);
@@ -27,14 +26,10 @@ enum { THREAD_ERROR = 2 }; /* thrd_error */
 
 LONG_LIVED static int start_thread(void *thread, const void *attributes, void *(*body)(void *),
                                    void *argument) {
-  static ATOMIC(start_function *) next; /* relaxed: any thread finds the same */
-  start_function *start = load_relaxed(&next);
-  if (!start) {
-    heaps_at_fork();
-    *(void **)&start = os_next_symbol("pthread_create");
-    if (!start) return ENOSYS;
-    store_relaxed(&next, start);
-  }
+  start_function *start;
+  heaps_at_fork();
+  *(void **)&start = next_call(NEXT_pthread_create);
+  if (!start) return ENOSYS;
   int error = start(thread, attributes, body, argument);
   /* Not for want of the one that the helper has (RLIMIT_NPROC, a cgroup's pids.max). */
   bool is_again = error == EAGAIN && !helper_is(body) && helper_stop(true);
@@ -53,13 +48,9 @@ int pthread_create(void *thread, const void *attributes, void *(*body)(void *), 
 
 int thrd_create(void *thread, int (*body)(void *), void *argument);
 EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
-  static ATOMIC(start_c11_function *) next; /* relaxed: any thread finds the same */
-  start_c11_function *start = load_relaxed(&next);
-  if (!start) {
-    heaps_at_fork();
-    *(void **)&start = os_next_symbol("thrd_create");
-    store_relaxed(&next, start);
-  }
+  start_c11_function *start;
+  heaps_at_fork();
+  *(void **)&start = next_call(NEXT_thrd_create);
   struct hak_heap *used = divert_set_aside();
   int error = start ? start(thread, body, argument) : THREAD_ERROR;
   divert_take_up(used);
@@ -67,18 +58,18 @@ EXPORT int thrd_create(void *thread, int (*body)(void *), void *argument) {
 }
 
 /* Some namespaces are for a process with one thread only (unshare(2), setns(2)). */
-static int call_alone(const char *name, int first, int second) {
+static int call_alone(enum next_call which, int first, int second) {
   int (*next)(int, int);
-  *(void **)&next = os_next_symbol(name); /* first: it may allocate, and start a helper */
+  *(void **)&next = next_call(which); /* first: it may allocate, and start a helper */
   helper_stop(false);
   if (next) return next(first, second);
   errno = ENOSYS;
   return -1;
 }
 int unshare(int flags);
-EXPORT int unshare(int flags) { return call_alone("unshare", flags, 0); }
+EXPORT int unshare(int flags) { return call_alone(NEXT_unshare, flags, 0); }
 int setns(int descriptor, int type);
-EXPORT int setns(int descriptor, int type) { return call_alone("setns", descriptor, type); }
+EXPORT int setns(int descriptor, int type) { return call_alone(NEXT_setns, descriptor, type); }
 
 /* What pthread_atfork calls, ours too. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
@@ -87,7 +78,7 @@ RESIDENT EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void
                                       void (*child)(void), void *library) {
   register_function *next;
   heaps_at_fork();
-  *(void **)&next = os_next_symbol("__register_atfork");
+  *(void **)&next = next_call(NEXT___register_atfork);
   return next ? next(prepare, parent, child, library) : ENOSYS;
 }
 

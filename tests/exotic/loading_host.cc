@@ -1,6 +1,9 @@
-// A program with plain operators of its own loads a library whose initialiser waits for one of its threads, which calls the nothrow
-// forms and starts a thread meanwhile: nobody may wait for the dynamic linker there, whose lock the loading thread holds.
+// A program with plain operators of its own loads a library whose initialiser waits for one of its threads, which calls for the first
+// time what hakmem stands before: nobody may wait for the dynamic linker there, whose lock the loading thread holds.
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -9,7 +12,8 @@
 #include <cstdlib>
 #include <new>
 
-static std::atomic<unsigned> stage; /* 1: is being loaded; 2: the other thread has made its blocks */
+static std::atomic<unsigned>
+    stage; /* 1: is being loaded; 2: the other thread has made its blocks */
 
 void *operator new(std::size_t size) {
   void *block = std::malloc(size);
@@ -46,9 +50,13 @@ extern "C" void host_is_loading() {
 
 static int do_nothing(void *) { return 0; }
 
-static int make_blocks(void *) {
+static void *call_all(void *) {
   thrd_t thread;
   if (!reaches(1)) fail("nothing is loaded");
+  if (prctl(PR_SET_NAME, "caller", 0, 0, 0) != 0) fail("no name");
+  if (unshare(0) != 0) fail("nothing to unshare, and refused");
+  if (setns(-1, 0) == 0) fail("no namespace, and entered");
+  if (pthread_atfork(nullptr, nullptr, nullptr) != 0) fail("no fork handlers");
   if (thrd_create(&thread, do_nothing, nullptr) != thrd_success) fail("no thread");
   thrd_join(thread, nullptr);
   delete hide(new (std::nothrow) int);
@@ -56,12 +64,12 @@ static int make_blocks(void *) {
   delete hide(new (std::nothrow) line);
   delete[] hide(new (std::nothrow) line[10]);
   stage = 2;
-  return 0;
+  return nullptr;
 }
 
 int main(int argc, char **argv) {
-  thrd_t thread;
-  if (thrd_create(&thread, make_blocks, nullptr) != thrd_success) fail("no thread");
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, call_all, nullptr) != 0) fail("no thread");
   if (argc != 2 || !dlopen(argv[1], RTLD_NOW)) fail("no library");
-  thrd_join(thread, nullptr);
+  pthread_join(thread, nullptr);
 }

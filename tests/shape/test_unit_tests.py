@@ -30,7 +30,7 @@ ELSEWHERE = {
             "heap/sized_free.c",
         ],
         "tests/api/test_operator_new.py": ["api/override_cxx.c"],
-        "tests/exotic/test_own_operators.py": ["guard/operators.c"],
+        "tests/exotic/test_own_operators.py": ["api/override_next.c", "guard/operators.c"],
         "tests/api/test_reports.py": [
             "api/override_glibc.c",
             "observe/report_figures.c",

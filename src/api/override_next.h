@@ -1,0 +1,17 @@
+/* override_next.h: what the calls that ours stand before are called on, in libhakmem.so only. */
+#ifndef HAK_API_OVERRIDE_NEXT_H
+#define HAK_API_OVERRIDE_NEXT_H
+
+#define NEXT_CALLS(CALL) \
+  CALL(pthread_create)   \
+  CALL(thrd_create) CALL(unshare) CALL(setns) CALL(__register_atfork) CALL(prctl)
+
+#define CALL(name) NEXT_##name,
+enum next_call { NEXT_CALLS(CALL) NEXT_CALL_COUNT };
+#undef CALL
+
+/* The next definition after ours; NULL without one.  The first call finds all of them; no later one that finds its own known asks the
+ * dynamic linker.  Thread-safe. */
+void *next_call(enum next_call which);
+
+#endif
