@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 
 import click
 
@@ -51,6 +52,9 @@ Exit status:
 """
 
 
+MORE_NUMBERS = re.compile(r"unexpected extra arguments? \([0-9 ]+\)")
+
+
 class Told(click.ClickException):
     """A HakmemError as click reports it: one sentence on standard error."""
 
@@ -83,6 +87,11 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except HakmemError as error:
             raise Told(error) from None
+        except click.UsageError as error:  # $(pgrep NAME) may tell several
+            if not MORE_NUMBERS.search(error.message):
+                raise
+            message = f"{error.message}; give one PID: pgrep -o NAME tells the oldest"
+            raise click.UsageError(message, error.ctx) from None
 
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

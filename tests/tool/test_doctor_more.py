@@ -13,7 +13,7 @@ import pytest
 from hakmem.doctor import process_checks
 from hakmem.doctor.runtimes import runtime_of
 from tool.conftest import Tool
-from tool.processes import running
+from tool.processes import running, wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 Findings = dict[str, list[dict[str, Any]]]
@@ -182,6 +182,31 @@ def test_a_preload_that_the_loader_ignored(tool: Tool, lib: Path, compiled: Call
         process.communicate()
     assert item["verdict"] == "problem"
     assert "linked statically" in item["found"]
+
+
+@pytest.mark.parametrize(
+    ("preload", "found", "fix"),
+    [
+        ("/nowhere/libhakmem.so", "there is no /nowhere/libhakmem.so", "hakmem library"),
+        ("libhakmem-of-nobody.so.0", "finds no libhakmem-of-nobody.so.0 where it looks", "hakmem library"),
+        ("OTHER", "is built for x86-64, OTHER for aarch64", "build hakmem for that machine"),
+    ],
+)
+def test_why_the_loader_ignored_it(
+    tool: Tool, lib: Path, tmp_path: Path, preload: str, found: str, fix: str
+) -> None:
+    other = tmp_path / "libhakmem.so"
+    data = bytearray(lib.read_bytes())
+    data[18] = 183  # e_machine: EM_AARCH64
+    other.write_bytes(data)
+    environment = {"LD_PRELOAD": preload.replace("OTHER", str(other))}
+    with subprocess.Popen(["/bin/sleep", "60"], env=environment, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n", "no sleep")
+        (item,) = findings(tool, process.pid)["allocator"]
+        process.kill()
+    assert item["verdict"] == "problem"
+    assert found.replace("OTHER", str(other)) in item["found"]
+    assert fix in item["advice"]
 
 
 def test_few_mappings_left(

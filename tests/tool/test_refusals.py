@@ -156,3 +156,20 @@ def test_wrong_command_lines(tool: Tool) -> None:
         ended = tool.inside(*arguments)
         assert ended.status == ExitCode.USAGE, arguments
         assert "Usage:" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("stat redis-server", "'redis-server' is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one"),
+        ("top redis-server", "is not a PID"),
+        ("why redis-server", "neither a PID nor a core file; `hakmem ps` lists processes"),
+        ("why 1 2 3", "unexpected extra arguments (2 3); give one PID: pgrep -o NAME tells the oldest"),
+        ("stat 1 2", "(2); give one PID"),
+        ("run --profil -- true", "--profile"),
+    ],
+)
+def test_a_wrong_word_is_told_with_the_right_one(tool: Tool, line: str, word: str) -> None:
+    ended = tool.inside(*line.split())
+    assert ended.status == ExitCode.USAGE
+    assert word in ended.stderr

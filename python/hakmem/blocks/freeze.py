@@ -59,7 +59,7 @@ def _stop_all(process: Process, stopped: dict[int, int]) -> None:
             threads = [int(name) for name in os.listdir(process.path("task"))]
         except OSError:
             raise gone(process.pid) from None
-        fresh = [thread_id for thread_id in threads if thread_id not in stopped]
+        fresh = [number for number in threads if number not in stopped and process.is_living(number)]
         if not fresh:
             return
         for thread_id in fresh:
@@ -77,7 +77,7 @@ def _stop(process: Process, thread_id: int, stopped: dict[int, int]) -> None:
         _ptrace(INTERRUPT, thread_id, 0, 0)
         stopped[thread_id] = _wait(process, thread_id)
     except OSError as error:
-        if error.errno == errno.ESRCH:  # it has ended
+        if error.errno == errno.ESRCH or not process.is_living(thread_id):
             return
         raise _why_not(process) from None
 

@@ -34,9 +34,23 @@ def complete_pids(
     return found
 
 
+class Pid(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """The number of a process."""
+
+    name = "pid"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Called by click."""
+        if isinstance(value, int):
+            return value
+        if not PID.fullmatch(value) or not int(value):
+            self.fail(f"{value!r} is not a PID; `hakmem ps` lists them, pgrep -o NAME tells one", param, ctx)
+        return int(value)
+
+
 def pid_argument(command: Command) -> Command:
     """PID of the process to read."""
-    return click.argument("pid", type=click.IntRange(min=1), shell_complete=complete_pids)(command)
+    return click.argument("pid", type=Pid(), shell_complete=complete_pids)(command)
 
 
 def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
@@ -74,7 +88,9 @@ def open_target(text: str, executable: Path | None = None, libraries: Sequence[P
         return open_pid(int(text))
     if Path(text).is_file():
         return open_core(Path(text), executable, libraries)
-    raise click.BadParameter(f"{text!r} is neither a PID nor a core file", param_hint="PID|CORE")
+    raise click.BadParameter(
+        f"{text!r} is neither a PID nor a core file; `hakmem ps` lists processes", param_hint="PID|CORE"
+    )
 
 
 def open_pid(pid: int) -> Target:

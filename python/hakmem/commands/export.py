@@ -105,6 +105,7 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     "--heaps",
     "heaps_shown",
     type=click.IntRange(0, 100),
+    metavar="N",
     default=20,
     show_default=True,
     help="Heaps of each process that it has made or named, by name and tag; 0: none.",

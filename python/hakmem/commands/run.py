@@ -70,9 +70,7 @@ class Run(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    "run", cls=Run, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@click.command("run", cls=Run, context_settings={"allow_interspersed_args": False})
 @click.option("--stats", is_flag=True, help="Print hakmem's report on standard error when the program ends.")
 @click.option(
     "--json",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakmem.base.durations import Duration
-from hakmem.commands.arguments import complete_pids
+from hakmem.commands.arguments import Pid, complete_pids
 
 if TYPE_CHECKING:
     from hakmem.target.fleet import Fleet
@@ -20,7 +20,7 @@ ROWS_SHOWN = 20
 
 
 @click.command("top")
-@click.argument("pid", type=click.IntRange(min=1), required=False, shell_complete=complete_pids)
+@click.argument("pid", type=Pid(), required=False, shell_complete=complete_pids)
 @click.option(
     "--interval",
     "interval_s",

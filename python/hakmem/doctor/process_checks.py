@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from hakmem.doctor.findings import Finding, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
 from hakmem.doctor.several import several_findings
+from hakmem.launch.preload import misfit
 from hakmem.target.allocators import HAKMEM, STATIC, Allocator, detect
 from hakmem.target.cgroup import cgroup_limits
+from hakmem.target.elf import open_elf
 from hakmem.target.process import Mapping, Process
 
 MAX_MAP_COUNT = Path("/proc/sys/vm/max_map_count")
@@ -23,6 +26,10 @@ UNLIMITED = "unlimited"
 LIMITS_SEEN = {"Max address space": "ulimit -v", "Max data size": "ulimit -d"}
 SECCOMP = {"0": "none", "1": "strict: read, write and exit only", "2": "a filter"}
 PRELOAD = "LD_PRELOAD"
+# Where the loader looks for a library without a path, unless it was told of other folders.
+LOADERS_FOLDERS = tuple(
+    f"{root}{folder}" for root in ("", "usr/", "usr/local/") for folder in ("lib", "lib/*", "lib64")
+)
 
 
 def process_findings(pid: int) -> list[Finding]:
@@ -61,14 +68,29 @@ def _allocator(process: Process, allocator: Allocator, environment: dict[str, st
         return ok("allocator", f"hakmem {allocator.version} ({process.name})")
     found = f"{process.name} uses {allocator.name}, not hakmem"
     if "hakmem" in environment.get(PRELOAD, ""):
-        why = "the program is linked statically" if allocator.name == STATIC else "the loader ignored it"
-        return problem(
-            "allocator",
-            f"{found}, despite {PRELOAD}={environment[PRELOAD]}: {why}",
-            "hakmem doctor -- PROGRAM shows why",
-        )
+        why, fix = _why_not_preloaded(allocator, process, environment[PRELOAD])
+        return problem("allocator", f"{found}, despite {PRELOAD}={environment[PRELOAD]}: {why}", fix)
     fix = "build it without its own malloc" if allocator.is_bundled else "start it with hakmem run"
     return advice("allocator", found, f"{fix}; hakmem doctor -- PROGRAM shows what hinders it")
+
+
+def _why_not_preloaded(allocator: Allocator, process: Process, value: str) -> tuple[str, str]:
+    """And what to do.  The library is looked for where the process would: in its own file system."""
+    if allocator.name == STATIC:
+        return "the program is linked statically", "hakmem doctor -- PROGRAM shows what to do"
+    name = next(name for name in re.split("[ :]", value) if "hakmem" in name)
+    root, fix = process.path("root"), "start it with hakmem run, or write the path that hakmem library prints"
+    if "/" not in name and not any(any(root.glob(f"{folder}/{name}")) for folder in LOADERS_FOLDERS):
+        return f"the loader finds no {name} where it looks", fix
+    if name.startswith("/"):
+        library = root / name.lstrip("/")
+        if not library.exists():
+            return f"there is no {name}", fix
+        program = open_elf(process.path("exe"))
+        trap = misfit(process.path("exe").readlink(), program, library) if program is not None else None
+        if trap is not None:
+            return trap.what.replace(str(library), name), trap.advice
+    return "the loader ignored it", "hakmem doctor -- PROGRAM shows why"
 
 
 def _limits(snapshot: Snapshot) -> Iterator[Finding]:

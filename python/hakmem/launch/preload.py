@@ -217,6 +217,11 @@ def _has_capabilities(program: Path) -> bool:
         return False
 
 
+def misfit(program: Path, file: ElfFile, library: Path) -> Trap | None:
+    """Why that library cannot be in that program, if it cannot."""
+    return next(_fit(program, file, library), None)
+
+
 def _fit(program: Path, file: ElfFile, library: Path | None) -> Iterator[Trap]:
     """Program and library must match in machine and C library."""
     ours = open_elf(library) if library is not None else None

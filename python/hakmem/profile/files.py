@@ -18,6 +18,7 @@ from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import BYTES_MAX, GZIP_MAGIC, from_pprof, uncompressed
 
 Write = Callable[[Profile], bytes]
+RECORDING = b'{"format":"hakmem-run"'  # how one begins (views/recording.py)
 
 
 def _text(make: Callable[[Profile], str]) -> Write:
@@ -98,6 +99,8 @@ def loaded(data: bytes, name: str) -> Profile:
         raise HakmemError(f"{name} is empty; use a file of `hakmem profile`")
     if not is_json(data, name):
         return from_pprof(data, name)
+    if data.startswith(RECORDING):
+        raise HakmemError(f"{name} is a recording, not a heap profile; hakmem report {name} shows it")
     try:
         value = json.loads(uncompressed(data))
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:

@@ -343,7 +343,7 @@ def _length_ms(target: Target, state: np.void) -> int:
 def _now_ms(target: Target, state: np.void) -> int:
     """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
     if target.process is not None:
-        return monotonic_ms(target.pid)
+        return monotonic_ms(target.process.memory_id)
     births = (
         int(segment["samples"]["born_ms"][segment["keys"] > KEY_BUSY].max(initial=0))
         for segment in _segments(target, state, "sample")

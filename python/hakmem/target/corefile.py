@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 READABLE, WRITABLE, EXECUTABLE = 4, 2, 1
+OURS = (b"\x1f", b"{")  # a heap profile or a recording begins so
 READ_BYTES_MAX = 4 << 30  # at once: a damaged core may ask for anything
 PRSTATUS, PRPSINFO, FILES, AUXV = "NT_PRSTATUS", "NT_PRPSINFO", "NT_FILE", "NT_AUXV"
 OTHER_REGISTERS = ("NT_FPREGSET", "NT_PRFPREG", "NT_X86_XSTATE", 2, 0x202)
@@ -246,7 +247,9 @@ def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has 
     try:
         core = ELFFile(cast(IO[bytes], data))
     except ELFError:
-        raise HakmemError(f"{path} is not a core dump (not an ELF file)") from None
+        is_ours = data[:1] in OURS
+        hint = "; hakmem symbolize shows a heap profile, hakmem report a recording" if is_ours else ""
+        raise HakmemError(f"{path} is not a core dump (not an ELF file){hint}") from None
     except Exception as error:
         if not is_parser_error(error):
             raise

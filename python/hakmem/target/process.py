@@ -2,6 +2,9 @@
 
 A PID is not an identity: the kernel reuses it as soon as the process is gone.  A `Process` remembers its
 start time, and `check_same` raises if the PID belongs to another process by now.
+
+Nor does its memory always lie under its PID: a main thread that ends before the others (pthread_exit) stays
+as a zombie without memory, under the number of the process.  Then a living thread's number leads there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from hakmem.target.access import gone, refused
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DELETED = " (deleted)"
 STATUS_BYTES_MAX = 1 << 14
+ENDED = "ZXx"  # states of a thread, in /proc/PID/stat
 KEEPER_NAME = "hakmem-keeper"  # src/os/os.h: OS_KEEPER_NAME
 # 55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0    [heap]
 MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
@@ -86,27 +90,36 @@ class Process:
 
     pid: int
     start_ticks: int = field(default=-1)  # since boot: with the PID, the process's identity
+    memory_id: int = field(init=False)  # the number that leads to its memory
 
     def __post_init__(self) -> None:
+        self.memory_id = self.pid
+        stat = self._stat()
         if self.start_ticks < 0:
-            self.start_ticks = int(self._stat()[19])
+            self.start_ticks = int(stat[19])
+        if stat[0] in ENDED:
+            self.memory_id = self._living_thread() or self.pid
 
     # ---- identity ----------------------------------------------------------------------------------
 
     def check_same(self) -> None:
         """Raises if the process has ended, or its PID has been reused."""
-        state, start_ticks = self._stat()[0], int(self._stat()[19])
+        stat = self._stat(self.pid)
+        state, start_ticks = stat[0], int(stat[19])
         if start_ticks != self.start_ticks:
             raise ProcessGoneError(
                 f"process {self.pid} ended while it was being read, and its PID has been reused; "
                 "`hakmem ps` lists the running processes"
             )
-        if state in "ZXx":
-            raise ProcessGoneError(f"process {self.pid} ended while it was being read")
+        if state in ENDED:
+            living = self._living_thread()
+            if living is None:
+                raise ProcessGoneError(f"process {self.pid} ended while it was being read")
+            self.memory_id = living
 
     @cached_property
     def name(self) -> str:
-        return self._read("comm").rstrip("\n")
+        return self._read(f"/proc/{self.pid}/comm").rstrip("\n")
 
     @cached_property
     def command(self) -> list[str]:
@@ -179,6 +192,13 @@ class Process:
                 names[self.own_id(int(thread))] = name.decode(errors="replace").rstrip("\n")
         return names
 
+    def is_living(self, thread_id: int) -> bool:
+        """False of a thread that has ended, and of a main one that others have outlived."""
+        try:
+            return self._stat(thread_id)[0] not in ENDED
+        except ProcessGoneError:
+            return False
+
     def own_id(self, thread_id: int) -> int:
         """The id of a thread inside the process's PID namespace: in a container it differs from the one
         outside."""
@@ -194,7 +214,7 @@ class Process:
     # ---- reading -----------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
-        return Path("/proc", str(self.pid), name)
+        return Path("/proc", str(self.memory_id), name)
 
     def _read(self, name: str) -> str:
         try:
@@ -202,9 +222,18 @@ class Process:
         except OSError as error:
             raise self._error(error) from None
 
-    def _stat(self) -> list[str]:
+    def _stat(self, number: int = 0) -> list[str]:
         """/proc/PID/stat from the state on: the name before it may contain blanks and brackets."""
-        return self._read("stat").rpartition(")")[2].split()
+        name = f"/proc/{number}/stat" if number else "stat"  # an absolute name stands for itself
+        return self._read(name).rpartition(")")[2].split()
+
+    def _living_thread(self) -> int | None:
+        """The number of the oldest thread that goes on, where the main one has ended."""
+        with suppress(OSError):
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                if self.is_living(int(thread)):
+                    return int(thread)
+        return None
 
     def _error(self, error: OSError) -> Exception:
         return refused(self.pid) if isinstance(error, PermissionError) else gone(self.pid)

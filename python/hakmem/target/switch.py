@@ -75,7 +75,7 @@ class Switch:
         self._process = target.process
         self._fields = schema.records[CONTROL].fields
         self._address = schema.root(CONTROL)
-        self._file = _opened(target.pid)
+        self._file = _opened(target.process.memory_id)
 
     def __enter__(self) -> Switch:
         return self
@@ -100,12 +100,12 @@ class Switch:
         self._announce()
 
     def _lease(self, lease_s: float) -> None:
-        end_ms = monotonic_ms(self.target.pid) + int(lease_s * MS_PER_S) if lease_s else 0
+        end_ms = monotonic_ms(self._process.memory_id) + int(lease_s * MS_PER_S) if lease_s else 0
         self._set("lease_ms", end_ms)
 
     def renew(self, lease_s: float) -> None:
         """The lease ends so many seconds from now; 0: never.  Threads that saw it end are asked to go on."""
-        now_ms, end_ms = monotonic_ms(self.target.pid), int(self._record()["lease_ms"])
+        now_ms, end_ms = monotonic_ms(self._process.memory_id), int(self._record()["lease_ms"])
         self._lease(lease_s)
         if end_ms and end_ms <= now_ms + RENEWAL_MS:
             self._announce()

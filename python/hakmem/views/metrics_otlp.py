@@ -33,6 +33,9 @@ TIMEOUT_MAX_S = 10.0
 UNITS = {"_bytes": "By", "_seconds": "s"}  # a collector adds the unit to a name that lacks it
 TOTAL = "_total"
 TRANSIENT = re.compile("Transient error (.*) encountered while", re.DOTALL)  # it is tried again
+CONNECTION = re.compile(
+    r"Max retries exceeded.*\[Errno -?\d+\] ([^\"')]+)", re.DOTALL
+)  # within others' classes
 UNKNOWN_START = 0  # in OTLP: when the counter began is not known
 
 
@@ -80,7 +83,7 @@ class _FirstComplaint(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
-        cause = TRANSIENT.match(said)
+        cause = CONNECTION.search(said) or TRANSIENT.match(said)
         self.text = self.text or (cause[1] if cause else said)
 
 

@@ -1,0 +1,64 @@
+"""A process whose main thread has ended before the others: under its PID is a zombie without memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hakmem.target.process import Process
+from tool.conftest import Tool
+from tool.processes import running, wait_until
+
+KEPT_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def outlived(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([compiled("main_ends", "-g", "-pthread")], lib) as process:
+        leader = Path(f"/proc/{process.pid}/task/{process.pid}/stat")
+        wait_until(lambda: leader.read_text().rpartition(")")[2].split()[0] == "Z", "it is no zombie")
+        yield process
+
+
+def test_it_is_read(outlived: subprocess.Popen[str], tool: Tool) -> None:
+    snapshot = tool.json("stat", outlived.pid)
+    assert snapshot["memory"]["live_bytes"] > KEPT_BYTES
+    assert snapshot["pid"] == outlived.pid
+    why = tool.json("why", outlived.pid)
+    assert sum(line["bytes"] for line in why["lines"]) > KEPT_BYTES
+
+
+def test_it_is_listed(outlived: subprocess.Popen[str], tool: Tool) -> None:
+    lines = {line["pid"]: line for line in tool.json("ps")["processes"]}
+    assert lines[outlived.pid]["allocator"] == "hakmem"
+    assert lines[outlived.pid]["command"][0].count("main_ends")
+
+
+def test_it_is_sampled_and_purged(outlived: subprocess.Popen[str], tool: Tool) -> None:
+    ended = tool("profile", outlived.pid, "--for", "1s", "--allocated", "--period", "4096", "--json")
+    assert ended.status == 0, ended.stderr
+    frames = [frame for site in json.loads(ended.stdout)["sites"] for frame in site["stack"]]
+    assert "goes_on" in {frame["function"] for frame in frames}
+    assert tool("purge", outlived.pid).status == 0
+
+
+@pytest.mark.parametrize("how", [[], ["--freeze"]], ids=["running", "frozen"])
+def test_its_blocks_are_reached(how: list[str], outlived: subprocess.Popen[str], tool: Tool) -> None:
+    found = tool.json("leaks", outlived.pid, "--no-profile", "--wait", "100ms", *how)
+    assert found["live"]["bytes"] > KEPT_BYTES
+    assert found["definite"]["bytes"] == 0
+
+
+def test_the_doctor_checks_it(outlived: subprocess.Popen[str], tool: Tool) -> None:
+    ended = tool("doctor", outlived.pid)
+    assert "hakmem" in ended.stdout, ended.stderr
+
+
+def test_it_stays_the_same(outlived: subprocess.Popen[str]) -> None:
+    process = Process(outlived.pid)
+    process.check_same()
+    assert process.name.startswith("programs-main")
+    assert process.figures().threads > 1
