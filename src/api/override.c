@@ -14,6 +14,7 @@ FAST_PATH EXPORT void free(void *block) { heap_free(block); }
 RESIDENT EXPORT void *calloc(size_t count, size_t size) {
   return family_calloc(count, size, SITE());
 }
+void *pvalloc(size_t size); /* musl has none */
 #define FAMILY(residence, result, name, arguments, ...) \
   residence EXPORT result name(__VA_ARGS__) { return family_##name(WITH_SITE arguments); }
 #include "api/malloc_family.def"
