@@ -22,17 +22,23 @@ enum {
   YIELDS_BEFORE_SLEEP = 64
 };
 
-/* The kernel lends no priority: a sleep lets whoever has less run. */
+/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking anybody:
+ * so whoever waits in the kernel checks again.  Ever less often: thousands that check every 50 ms leave no processor to the
+ * holder. */
+enum { CHECK_AGAIN_MS = 50, CHECK_AGAIN_MAX_MS = 3200 };
+
+/* The kernel lends no priority: a sleep lets whoever has less run; the longer one waits, the longer it sleeps. */
 static void wait_without_the_kernel(unsigned attempt) {
-  if (attempt < YIELDS_BEFORE_SLEEP)
-    os_yield();
+  unsigned milliseconds = attempt / YIELDS_BEFORE_SLEEP;
+  if (milliseconds)
+    os_sleep_ms(milliseconds < CHECK_AGAIN_MS ? milliseconds : CHECK_AGAIN_MS);
   else
-    os_sleep_ms(1);
+    os_yield();
 }
 
 /* Nobody will give it.  Not at once: in a thread that asked for its number as a child of vfork another may have the same. */
 static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigned *attempts) {
-  enum { ATTEMPTS = 500 }; /* half a second */
+  enum { ATTEMPTS = 300 }; /* half a second */
   bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
   *attempts = is_own ? *attempts + 1 : 0;
   return *attempts == ATTEMPTS && &report_endless_wait;
@@ -41,14 +47,16 @@ static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigne
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
   uint32_t self = thread_number();
   unsigned own_attempts = 0;
+  uint64_t most_ms = CHECK_AGAIN_MS;
   for (unsigned spin = 0; spin < SPINS_BEFORE_SLEEP; spin++) {
     cpu_relax();
     if (word_try(word, self)) return;
   }
-  for (unsigned attempt = 0; !os_take_word(word); attempt++) {
+  for (unsigned attempt = 0; !os_take_word(word, most_ms); attempt++) {
     if (word_try(word, self)) return;
     if (is_own_for_good(word, self, &own_attempts)) report_endless_wait();
     wait_without_the_kernel(attempt);
+    if (most_ms < CHECK_AGAIN_MAX_MS) most_ms *= 2;
   }
   (void)load_acquire(word); /* what the last holder wrote; pairs with the OR in word_give */
 }

@@ -139,8 +139,8 @@ void os_sleep_ms(uint64_t milliseconds);
 void os_wait(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_ms);
 void os_wake_one(ATOMIC(uint32_t) *word);
 /* Waits for a word that holds the number of the thread that has it (os/lock.h), which gets this thread's priority
- * meanwhile; then it holds this thread's.  False when the kernel cannot, and after a while: the word is to be checked. */
-bool os_take_word(ATOMIC(uint32_t) *word);
+ * meanwhile; then it holds this thread's.  False when the kernel cannot, and after most_ms: the word is to be checked. */
+bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms);
 /* Hands it to the waiter with the highest priority; false when the kernel did not. */
 bool os_give_word(ATOMIC(uint32_t) *word);
 /* A detached thread with all signals blocked; false when it cannot be had. */

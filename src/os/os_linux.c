@@ -205,16 +205,12 @@ void os_wake_one(ATOMIC(uint32_t) *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without
- * waking anybody: so whoever waits checks again now and then. */
-#define CHECK_AGAIN_NS (50 * NS_PER_MS)
-
-bool os_take_word(ATOMIC(uint32_t) *word) {
+bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
   if (os_is_confined()) return false; /* filters list what futex may do */
   KEEP_ERRNO();
   long result;
   do {
-    struct timespec end = time_of(clock_ns(CLOCK_REALTIME) + CHECK_AGAIN_NS);
+    struct timespec end = time_of(clock_ns(CLOCK_REALTIME) + most_ms * NS_PER_MS);
     result = syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, &end, NULL, 0);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR)); /* its holder is about to end */
   return result == 0;

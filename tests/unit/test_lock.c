@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <sys/resource.h>
 
 #include "child.h"
 
@@ -141,12 +142,41 @@ static void test_holder_gets_the_priority(void **state) {
   assert_true(waited_ms < STALL_MS);
 }
 
+/* ---- many that wait ------------------------------------------------------------------------------------ */
+
+/* Each thread that waits costs a processor its look at the word: thousands, who look every 50 ms, all of them. */
+enum { LONG_MS = 2000, LOOKS_MAX = 30 }; /* every 50 ms: 80, with a sleep after each */
+
+static long sleeps;
+
+static void *wait_long(void *unused) {
+  struct rusage before, after;
+  getrusage(RUSAGE_THREAD, &before);
+  word_wait(&wanted);
+  getrusage(RUSAGE_THREAD, &after);
+  word_give(&wanted);
+  sleeps = after.ru_nvcsw - before.ru_nvcsw;
+  return unused;
+}
+
+static void test_who_waits_long_looks_less_often(void **state) {
+  pthread_t thread;
+  (void)state;
+  assert_true(word_try(&wanted, thread_number()));
+  assert_int_equal(pthread_create(&thread, NULL, wait_long, NULL), 0);
+  os_sleep_ms(LONG_MS);
+  word_give(&wanted);
+  pthread_join(thread, NULL);
+  assert_in_range(sleeps, 1, LOOKS_MAX);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_one_at_a_time),
       cmocka_unit_test(test_order_of_ranks),
       cmocka_unit_test(test_reset),
       cmocka_unit_test(test_holder_gets_the_priority),
+      cmocka_unit_test(test_who_waits_long_looks_less_often),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
