@@ -12,13 +12,13 @@ from pathlib import Path
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output
 from hakmem.profile.folded import to_folded
-from hakmem.profile.json_format import from_json, to_json
+from hakmem.profile.json_format import RECORDING_NAME, from_json, to_json
 from hakmem.profile.model import Profile
 from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import BYTES_MAX, GZIP_MAGIC, from_pprof, uncompressed
 
 Write = Callable[[Profile], bytes]
-RECORDING = b'{"format":"hakmem-run"'  # how one begins (views/recording.py)
+RECORDING = f'{{"format":"{RECORDING_NAME}"'.encode()  # how one begins
 
 
 def _text(make: Callable[[Profile], str]) -> Write:

@@ -30,6 +30,7 @@ from hakmem.profile.model import Frame, Mapping, Profile, Sample, Stack
 from hakmem.profile.sites import site_table
 
 FORMAT_NAME, FORMAT_VERSION = "hakmem-profile", 1
+RECORDING_NAME = "hakmem-run"  # of views/recording.py, which may be given for a profile
 COLUMNS = tuple(item.name for item in fields(Sample))
 OF_ROWS = ("age_max_ms",)  # only profiles that were files with rows have it; older versions do not know it
 ADDRESSES = ("start", "end", "offset")
@@ -99,7 +100,7 @@ def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
     """HakmemError if it is not a profile; `name` is that of the file."""
     if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
         kind = data.get("format") if isinstance(data, dict) else None
-        hint = "; see it with `hakmem report`" if kind == "hakmem-run" else ""
+        hint = "; see it with `hakmem report`" if kind == RECORDING_NAME else ""
         raise HakmemError(f"{name} is not a heap profile{hint or '; use a file of `hakmem profile`'}")
     if data.get("format_version") != FORMAT_VERSION:
         raise HakmemError(

@@ -36,10 +36,11 @@ from hakmem.census.figures import Snapshot, ThreadFigures
 from hakmem.census.heap_figures import few_heaps
 from hakmem.census.snapshot import take
 from hakmem.layout.schema import FieldMeta
+from hakmem.profile.json_format import RECORDING_NAME
 from hakmem.target.target import Target
 from hakmem.views.recording_sites import SiteHistory, SiteRecorder, to_lines
 
-FORMAT_NAME = "hakmem-run"
+FORMAT_NAME = RECORDING_NAME
 FORMAT_VERSION, ONE_OBJECT_VERSION = 2, 1
 WALK_SHARE_MAX = 0.1
 THREADS_KEPT = 64
