@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import fcntl
+import itertools
 import json
 import os
 import resource
 import signal
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
+from typing import cast
 
 import pytest
+from hakmem.base import files as files_module
+from hakmem.base import signals
 from hakmem.base.errors import HakmemError
-from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording
+from hakmem.base.files import Output
+from hakmem.base.signals import Stopped, stoppable
+from hakmem.target.target import Target
+from hakmem.views import recording
+from hakmem.views.recording import ENDED_BY_USER, ENDED_CUT, ENDED_IN_TIME, Recording, record
 from tool.processes import TOOL, hakmem, tool_environment, wait_until
+
+PIPE_BYTES = 1 << 20  # all that is written fits
 
 
 def recorder(pid: int, path: Path, **options: object) -> subprocess.Popen[str]:
@@ -43,6 +61,81 @@ def test_signals(busy: subprocess.Popen[str], tmp_path: Path, name: str) -> None
     assert recording.ended == expected.get(number, f"stopped by {name}")
     assert list(tmp_path.iterdir()) == [path]
     hakmem("report", path)
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo"])
+def test_a_signal_between_any_two_instructions(
+    kind: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No sample is lost that was written, none is there twice, and what follows is the end or nothing."""
+    whole, path = Recording.read(run), tmp_path / "run.json"
+    taken = [replace(sample, classes=[], counters={}, totals={}) for sample in whole.samples[:2]]
+    monkeypatch.setattr(recording, "samples", lambda *_: iter(taken))
+    monkeypatch.setattr(Recording, "of", lambda *_: replace(whole, samples=[], meta={}))
+    ends = collections.Counter[str]()
+
+    def work() -> None:
+        with stoppable(), Output(path) as output:
+            record(cast("Target", None), 1.0, 1.0, output, lambda _: None)
+
+    for number in itertools.count():
+        with writable(path, kind) as text, stoppable():
+            is_whole = is_through(number, work)
+            written = text()
+        path.unlink(missing_ok=True)
+        if written:
+            path.write_text(written)
+            found = Recording.read(path)
+            assert "\0" not in written, number  # a hole, where a piece was taken back
+            assert found.samples == taken[: len(found.samples)], number
+            ends[found.ended] += 1
+            path.unlink()
+        if is_whole:
+            break
+    assert set(ends) == {ENDED_IN_TIME, ENDED_CUT, "stopped by SIGTERM"}, ends
+    assert ends[ENDED_CUT] < ends["stopped by SIGTERM"]
+
+
+@contextmanager
+def writable(path: Path, kind: str) -> Iterator[Callable[[], str]]:
+    """A file, or a FIFO with a reader; what was written."""
+    if kind == "file":
+        yield lambda: path.read_text() if path.exists() else ""
+        return
+    os.mkfifo(path)
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    held = os.open(path, os.O_WRONLY)  # so that an empty one is not at its end
+    os.write(held, b"\n")
+    yield lambda: os.read(file, PIPE_BYTES).decode()[1:]
+    os.close(held)
+    os.close(file)
+
+
+def is_through(number: int, work: Callable[[], None]) -> bool:
+    """SIGTERM comes after that many instructions of the code that writes recordings; false if it came."""
+    left = number
+    files = {module.__file__ for module in (recording, files_module, signals, contextlib)}
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        if frame.f_code.co_filename not in files:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == -1:
+                signal.raise_signal(signal.SIGTERM)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except Stopped:
+        pass
+    finally:
+        sys.settrace(None)
+    return left >= 0
 
 
 def test_a_hangup_that_is_ignored(busy: subprocess.Popen[str], tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from hakmem.base.errors import HakmemError
-from hakmem.base.signals import stoppable
+from hakmem.base.signals import deferred, stoppable
 
 STANDARD_STREAMS = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR_FOLDER = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
@@ -69,7 +69,8 @@ def resolved(path: Path) -> Path | int:
 
 class Output:
     """An output that is written in pieces.  Nothing changes before the first piece is complete; of a regular
-    file each piece is written whole or, when the disk is full, not at all.
+    file each piece is written whole or, when the disk is full, not at all, whatever signal comes.  Elsewhere
+    a reader that waits must not hold the tool: a signal may cut a piece, and nothing is written after it.
 
     The first piece replaces the old content.  Every failure is a HakmemError."""
 
@@ -78,8 +79,10 @@ class Output:
         needs no new file."""
         self._name = "standard output" if str(path) == "-" else str(path)
         self._file = -1
+        self.pieces = 0  # that are written
         self._written_bytes = 0
         self._is_regular = False
+        self._is_cut = False
         try:
             place = resolved(path)
             self._path = None if isinstance(place, int) else place
@@ -128,20 +131,32 @@ class Output:
     def write_bytes(self, data: bytes) -> None:
         """One piece."""
         try:
-            if self._file >= 0:
-                self._append(data)
-            else:
-                with stoppable():
+            if self._file >= 0 and not self._is_regular:
+                self._stream(data)
+                return
+            with stoppable(), deferred():
+                if self._file >= 0:
+                    self._append(data)
+                else:
                     self._begin(data)
+                self.pieces += 1
         except OSError as error:
             raise self._failed(error) from None
+
+    def _stream(self, data: bytes) -> None:
+        if self._is_cut:
+            return
+        self._is_cut = True  # from the first byte on
+        write_all(self._file, data)
+        self.pieces += 1
+        self._is_cut = False
 
     def _append(self, data: bytes) -> None:
         try:
             write_all(self._file, data)
         except BaseException:
-            if self._is_regular:
-                os.ftruncate(self._file, self._written_bytes)
+            os.ftruncate(self._file, self._written_bytes)
+            os.lseek(self._file, self._written_bytes, os.SEEK_SET)  # no hole before what comes next
             raise
         self._written_bytes += len(data)
 
@@ -150,7 +165,7 @@ class Output:
         self._is_regular = True
         old = self._path.stat() if self._path.exists() else None
         beside, file = self._path.with_name(f".hakmem-{secrets.token_hex(8)}"), -1
-        try:  # a signal may arrive between any two steps
+        try:
             file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, WRITABLE)
             if old is not None:
                 keep_owner_and_mode(file, old)

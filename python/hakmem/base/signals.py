@@ -2,7 +2,8 @@
 
 Ctrl-C, SIGTERM, SIGHUP and SIGPIPE kill it as they kill any program, at once and silently: nothing needs
 cleaning up.  Where something does, the code runs as `stoppable`: there the signal becomes an exception, and
-after the clean-up the tool kills itself with the same signal (`die_of`), so that shells see it."""
+after the clean-up the tool kills itself with the same signal (`die_of`), so that shells see it.  The
+exception may come after any instruction; steps that belong together run as `deferred`."""
 
 from __future__ import annotations
 
@@ -25,8 +26,18 @@ class Stopped(BaseException):
         self.number = number
 
 
-def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    raise Stopped(number)
+class _Deferral:
+    """How many `deferred` are open, and the signal that came meanwhile."""
+
+    depth = 0
+    number = 0
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    if _Deferral.depth:
+        _Deferral.number = number
+    else:
+        raise Stopped(number)
 
 
 @contextmanager
@@ -46,6 +57,20 @@ def stoppable() -> Iterator[None]:
         for number, handler in before.items():
             if handler is not None:  # None: not set by Python, which cannot restore it
                 signal.signal(number, handler)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """A signal that would raise Stopped in here raises it at the end.  For the main thread, and for steps
+    that end soon: nothing interrupts them."""
+    _Deferral.depth += 1
+    try:
+        yield
+    finally:
+        _Deferral.depth -= 1
+        if _Deferral.number and not _Deferral.depth:
+            number, _Deferral.number = _Deferral.number, 0
+            raise Stopped(number)
 
 
 def die_of(number: int) -> NoReturn:

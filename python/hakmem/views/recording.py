@@ -291,21 +291,26 @@ class Journal:
     def __init__(self, output: Output, recording: Recording) -> None:
         self._output = output
         self._header = line(recording.header())
-        self.samples = 0
         self.first_s = self.last_s = 0.0
+
+    @property
+    def samples(self) -> int:
+        """That are written: each is a piece."""
+        return self._output.pieces
 
     def add(self, sample: Snapshot, sites: Mapping[str, Any]) -> None:
         """The first sample replaces the old content."""
         text = line({**bounded(sample).to_json(), **sites})
-        self._output.write(text if self.samples else self._header + text)
-        self.first_s = self.first_s if self.samples else sample.monotonic_s
+        if not self.samples:
+            text, self.first_s = self._header + text, sample.monotonic_s
+        self._output.write(text)
         self.last_s = sample.monotonic_s
-        self.samples += 1
 
     def end(self, why: str, sites: Mapping[str, Any], stopped_by: int | None = None) -> Recorded:
         """The last line."""
+        samples = self.samples
         self._output.write(line({"ended": why, **sites}))
-        return Recorded(self.samples, self.last_s - self.first_s, why, stopped_by)
+        return Recorded(samples, self.last_s - self.first_s, why, stopped_by)
 
 
 def record(
