@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hakmem.census.snapshot import open_process, take
 from hakmem.target.process import Process
 from tool.conftest import Tool
 from tool.processes import running, wait_until
@@ -16,11 +18,34 @@ KEPT_BYTES = 5_000_000
 
 
 @pytest.fixture(scope="module")
-def outlived(compiled: Callable[..., Path], lib: Path) -> Iterator[subprocess.Popen[str]]:
-    with running([compiled("main_ends", "-g", "-pthread")], lib) as process:
-        leader = Path(f"/proc/{process.pid}/task/{process.pid}/stat")
-        wait_until(lambda: leader.read_text().rpartition(")")[2].split()[0] == "Z", "it is no zombie")
+def program(compiled: Callable[..., Path]) -> Path:
+    return compiled("main_ends", "-g", "-pthread")
+
+
+@pytest.fixture(scope="module")
+def outlived(program: Path, lib: Path) -> Iterator[subprocess.Popen[str]]:
+    with running([program], lib) as process:
+        wait_for_zombie(process)
         yield process
+
+
+def wait_for_zombie(process: subprocess.Popen[str]) -> None:
+    leader = Path(f"/proc/{process.pid}/task/{process.pid}/stat")
+    wait_until(lambda: leader.read_text().rpartition(")")[2].split()[0] == "Z", "it is no zombie")
+
+
+def test_it_ends_while_it_is_looked_at(program: Path, lib: Path) -> None:
+    """As `hakmem top` and `record` do."""
+    with running([program, "later"], lib) as process:
+        target = open_process(process.pid)
+        assert take(target).memory.live_bytes < KEPT_BYTES
+        process.send_signal(signal.SIGUSR1)
+        wait_for_zombie(process)
+        wait_until(lambda: take(target).memory.live_bytes > KEPT_BYTES, "its memory is not seen")
+        after = take(target)
+        assert after.process is not None
+        assert after.process.rss_bytes > KEPT_BYTES
+        target.check_same()
 
 
 def test_it_is_read(outlived: subprocess.Popen[str], tool: Tool) -> None:

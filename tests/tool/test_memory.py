@@ -16,6 +16,7 @@ from hakmem.census.snapshot import open_process, take
 from hakmem.layout.memory import PAGE_BYTES
 from hakmem.target import live_memory as module
 from hakmem.target.live_memory import ProcessMemory
+from hakmem.target.process import Process
 from tool.conftest import Stepper
 
 ME = os.getpid()
@@ -34,7 +35,7 @@ def own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Proc
     """This process's memory, by either way."""
     if request.param == "file":
         monkeypatch.setattr(module, "_libc", NoSystemCall)
-    return ProcessMemory(ME)
+    return ProcessMemory(Process(ME))
 
 
 def test_pieces_come_in_their_order(own: ProcessMemory) -> None:
@@ -60,7 +61,7 @@ def test_short_answers_are_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_process_vm_readv", lambda pid, part, pieces: real(pid, part[:7], pieces))
     data = np.arange(100, dtype=np.uint8)
     pieces = [(data.ctypes.data + begin, 10) for begin in range(0, 100, 10)]
-    assert b"".join(ProcessMemory(ME).read_many(pieces)) == data.tobytes()
+    assert b"".join(ProcessMemory(Process(ME)).read_many(pieces)) == data.tobytes()
 
 
 @pytest.fixture

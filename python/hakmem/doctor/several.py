@@ -50,7 +50,7 @@ def several_findings(process: Process, maps: Sequence[Mapping]) -> list[Finding]
 
 def all_of(process: Process, maps: Sequence[Mapping]) -> list[One]:
     """The one that serves malloc first."""
-    memory, executable = ProcessMemory(process.memory_id), executable_of(process, maps)
+    memory, executable = ProcessMemory(process), executable_of(process, maps)
 
     def opened(mapping: Mapping) -> ElfFile | None:
         return file_of(process, mapping)

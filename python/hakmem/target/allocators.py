@@ -80,7 +80,7 @@ def detect(process: Process) -> Allocator:
 
 
 def hakmem_in(process: Process, maps: Sequence[Mapping]) -> Head | None:
-    memory = ProcessMemory(process.memory_id)
+    memory = ProcessMemory(process)
     try:
         return read_head(memory, find_in_process(process, memory, maps))
     except NotHakmemError:

@@ -15,6 +15,8 @@ from hakmem.target.access import gone, refused
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from hakmem.target.process import Process
 else:
     np = Lazy("numpy")
 
@@ -31,8 +33,9 @@ class Piece(ctypes.Structure):
 class ProcessMemory(Memory):
     """The memory of a running process, as far as the kernel permits."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._number = process.memory_id
         self._mem_fd: int | None = None
 
     def read(self, address: int, count: int) -> bytes:
@@ -40,7 +43,7 @@ class ProcessMemory(Memory):
         if self._mem_fd is None:
             data = ctypes.create_string_buffer(count)
             local, remote = Piece(ctypes.addressof(data), count), Piece(address, count)
-            got = _libc().process_vm_readv(self.pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
+            got = _libc().process_vm_readv(self._number, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
             if got == count:
                 return data.raw
         return super().read(address, count)
@@ -63,16 +66,20 @@ class ProcessMemory(Memory):
         if self._mem_fd is not None:
             return self._read_through_file(part, pieces)
         while len(part):
-            got = _process_vm_readv(self.pid, part, pieces)
+            got = _process_vm_readv(self._number, part, pieces)
             if got <= 0:
                 return self._read_otherwise(part, pieces, -got)
             part, pieces = part[got:], _skip(pieces, got)
         return None
 
     def _read_otherwise(self, part: Bytes, pieces: NDArray[np.uint64], error: int) -> None:
-        """process_vm_readv failed.  Some sandboxes forbid the system call but permit the file."""
+        """process_vm_readv failed.  The thread whose number led to the memory may have ended before others;
+        some sandboxes forbid the system call but permit the file."""
         if error == errno.ESRCH:
-            raise gone(self.pid)
+            before, self._number = self._number, self._process.memory_id
+            if self._number == before:
+                raise gone(self._process.pid)
+            return self._read_into(part, pieces)
         if error in (errno.EPERM, errno.ENOSYS):
             self._mem_fd = self._open_file()
             return self._read_through_file(part, pieces)
@@ -80,11 +87,11 @@ class ProcessMemory(Memory):
 
     def _open_file(self) -> int:
         try:
-            return os.open(f"/proc/{self.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(self._process.path("mem"), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise gone(self.pid) from None
+            raise gone(self._process.pid) from None
         except PermissionError:
-            raise refused(self.pid) from None
+            raise refused(self._process.pid) from None
 
     def _read_through_file(self, part: Bytes, pieces: NDArray[np.uint64]) -> None:
         assert self._mem_fd is not None
@@ -97,7 +104,7 @@ class ProcessMemory(Memory):
                 except (OSError, OverflowError):
                     raise UnreadableError(address) from None
                 if got == 0:  # the address space is gone
-                    raise gone(self.pid)
+                    raise gone(self._process.pid)
                 done += got
 
     def close(self) -> None:

@@ -4,7 +4,8 @@ A PID is not an identity: the kernel reuses it as soon as the process is gone.  
 start time, and `check_same` raises if the PID belongs to another process by now.
 
 Nor does its memory always lie under its PID: a main thread that ends before the others (pthread_exit) stays
-as a zombie without memory, under the number of the process.  Then a living thread's number leads there.
+as a zombie without memory, under the number of the process.  Then a living thread's number leads there
+(`memory_id`), from one moment to the next.
 """
 
 from __future__ import annotations
@@ -90,15 +91,10 @@ class Process:
 
     pid: int
     start_ticks: int = field(default=-1)  # since boot: with the PID, the process's identity
-    memory_id: int = field(init=False)  # the number that leads to its memory
 
     def __post_init__(self) -> None:
-        self.memory_id = self.pid
-        stat = self._stat()
         if self.start_ticks < 0:
-            self.start_ticks = int(stat[19])
-        if stat[0] in ENDED:
-            self.memory_id = self._living_thread() or self.pid
+            self.start_ticks = int(self._stat(self.pid)[19])
 
     # ---- identity ----------------------------------------------------------------------------------
 
@@ -111,15 +107,19 @@ class Process:
                 f"process {self.pid} ended while it was being read, and its PID has been reused; "
                 "`hakmem ps` lists the running processes"
             )
-        if state in ENDED:
-            living = self._living_thread()
-            if living is None:
-                raise ProcessGoneError(f"process {self.pid} ended while it was being read")
-            self.memory_id = living
+        if state in ENDED and self._living_thread() is None:
+            raise ProcessGoneError(f"process {self.pid} ended while it was being read")
+
+    @property
+    def memory_id(self) -> int:
+        """The number that leads to its memory now."""
+        if self._stat(self.pid)[0] not in ENDED:
+            return self.pid
+        return self._living_thread() or self.pid
 
     @cached_property
     def name(self) -> str:
-        return self._read(f"/proc/{self.pid}/comm").rstrip("\n")
+        return self._text(Path("/proc", str(self.pid), "comm")).rstrip("\n")
 
     @cached_property
     def command(self) -> list[str]:
@@ -130,12 +130,12 @@ class Process:
     @property
     def state(self) -> str:
         """R running, S sleeping, D in uninterruptible sleep, T stopped, Z zombie …"""
-        return self._stat()[0]
+        return self._stat(self.memory_id)[0]
 
     @cached_property
     def has_memory(self) -> bool:
         """False for kernel threads and zombies."""
-        return int(self._stat()[20]) > 0
+        return int(self._stat(self.memory_id)[20]) > 0
 
     def environment(self) -> dict[str, str]:
         """The environment at its start; a process may overwrite it (process titles)."""
@@ -163,7 +163,7 @@ class Process:
     # ---- figures -----------------------------------------------------------------------------------
 
     def figures(self) -> ProcessFigures:
-        stat, status = self._stat(), self.status()
+        stat, status = self._stat(self.memory_id), self.status()
         return ProcessFigures(
             rss_bytes=_kib(status.get("VmRSS")),
             rss_anonymous_bytes=_kib(status.get("RssAnon")),
@@ -217,15 +217,17 @@ class Process:
         return Path("/proc", str(self.memory_id), name)
 
     def _read(self, name: str) -> str:
+        return self._text(self.path(name))
+
+    def _text(self, path: Path) -> str:
         try:
-            return self.path(name).read_text(errors="replace")
+            return path.read_text(errors="replace")
         except OSError as error:
             raise self._error(error) from None
 
-    def _stat(self, number: int = 0) -> list[str]:
-        """/proc/PID/stat from the state on: the name before it may contain blanks and brackets."""
-        name = f"/proc/{number}/stat" if number else "stat"  # an absolute name stands for itself
-        return self._read(name).rpartition(")")[2].split()
+    def _stat(self, number: int) -> list[str]:
+        """/proc/NUMBER/stat from the state on: the name before it may contain blanks and brackets."""
+        return self._text(Path("/proc", str(number), "stat")).rpartition(")")[2].split()
 
     def _living_thread(self) -> int | None:
         """The number of the oldest thread that goes on, where the main one has ended."""

@@ -80,7 +80,7 @@ def open_process(pid: int) -> Target:
     from hakmem.target.locate import all_in_process
 
     process = Process(pid)
-    memory = ProcessMemory(process.memory_id)
+    memory = ProcessMemory(process)
     try:
         found = all_in_process(process, memory)
         schema = Schema.read(memory, found[0].address)

@@ -1,5 +1,7 @@
-/* The main thread ends before the others: the process goes on under the number of a zombie.  Prints "ready" when it has. */
+/* The main thread ends before the others: the process goes on under the number of a zombie.  Prints "ready" when it has;
+   with an argument before it does, which is at SIGUSR1. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +27,23 @@ static void *goes_on(void *unused) {
   return NULL;
 }
 
-int main(void) {
+static void wait_for_signal(const sigset_t *set) {
+  int number;
+  puts("ready");
+  fflush(stdout);
+  sigwait(set, &number);
+}
+
+int main(int count, char **words) {
+  (void)words;
   pthread_t other;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
   first = pthread_self();
   pthread_create(&other, NULL, goes_on, NULL);
+  if (count > 1)
+    wait_for_signal(&set);
   pthread_exit(NULL);
 }
