@@ -230,3 +230,9 @@ def test_pids_that_are_none(tool: Tool) -> None:
         ended = tool("doctor", pid)
         assert (ended.status, ended.stdout) == (status, "")
         assert ended.stderr.startswith("hakmem: ")
+
+
+def test_a_misspelt_option_is_no_program(tool: Tool) -> None:
+    ended = tool("doctor", "--jsn")
+    assert (ended.status, ended.stdout) == (2, "")
+    assert "No such option '--jsn'" in ended.stderr

@@ -43,6 +43,8 @@ def command(context: click.Context, as_json: bool, words: tuple[str, ...]) -> No
     from hakmem.doctor.process_checks import process_findings
     from hakmem.views.screen import print_json
 
+    if words and words[0].startswith("-"):
+        raise click.NoSuchOption(words[0], ctx=context)
     # The program first: a wrong name should fail at once.
     if len(words) == 1 and PID.fullmatch(words[0]):
         findings = process_findings(int(words[0]))
