@@ -1,9 +1,10 @@
 /* trailer.h: the canary of hardened blocks (HAKMEM_HARDEN), which also knows what was asked for, and by which function.
  *
  *   block  [ requested bytes | slack: SLACK_BYTE … | trailer, 8 bytes ]
- *   trailer                                          | slack bytes : 16 | maker : 2 | check : 46 |
+ *   trailer                                      | 1 | slack bytes : 16 | maker : 2 | check : 45 |
  *
- * The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
+ * The first bit is set, so that no trailer is an address of the program: of many, some would look like pointers to live blocks
+ * (`hakmem leaks`).  The check is a keyed hash of the block's address, slack and maker, so that it can be neither guessed nor
  * copied from another block.  A write past the requested bytes, of a single zero too, is seen when
  * the block is freed, resized or asked for its size.  It is written in one store, and so it is erased: a thread that checks
  * another's block sees it whole or sees 0, which no trailer is. */
@@ -20,7 +21,10 @@
 #include "guard/maker.h"
 
 enum { TRAILER_BYTES = 8, SLACK_MAX_BYTES = UINT16_MAX };
-enum { TRAILER_MAKER_SHIFT = 46, MAKER_BITS = 2, SLACK_BYTE = 0xD7 };
+enum { TRAILER_MAKER_SHIFT = 45, MAKER_BITS = 2, SLACK_BITS = 16, SLACK_BYTE = 0xD7 };
+#define NO_ADDRESS (UINT64_C(1) << (MAKER_BITS + SLACK_BITS))
+_Static_assert(SLACK_MAX_BYTES >> SLACK_BITS == 0, "a slack has room");
+_Static_assert(TRAILER_MAKER_SHIFT + MAKER_BITS + SLACK_BITS == 63, "the mark is the first bit");
 
 /* Draws the key; once, before the first block. */
 void trailer_init(void);
@@ -38,7 +42,7 @@ INLINE uint64_t trailer_word(uintptr_t block, uint64_t slack_and_maker) {
   return slack_and_maker << TRAILER_MAKER_SHIFT | (check & ~UINT64_C(0x40)) | 0x81;
 }
 INLINE uint64_t trailer_word_for(uintptr_t block, size_t slack_bytes, enum maker maker) {
-  return trailer_word(block, (uint64_t)slack_bytes << MAKER_BITS | maker);
+  return trailer_word(block, NO_ADDRESS | (uint64_t)slack_bytes << MAKER_BITS | maker);
 }
 
 /* Others may read it meanwhile: never torn. */
@@ -96,7 +100,7 @@ INLINE void trailer_write_first(uintptr_t block, size_t capacity_bytes, size_t r
 /* Takes the trailer's word for it: the requested bytes, or false when the trailer was overwritten. */
 INLINE bool trailer_read(uintptr_t block, size_t capacity_bytes, size_t *requested_bytes) {
   uint64_t word = load_relaxed(trailer_of(block, capacity_bytes));
-  size_t slack_bytes = word >> (TRAILER_MAKER_SHIFT + MAKER_BITS);
+  size_t slack_bytes = word >> (TRAILER_MAKER_SHIFT + MAKER_BITS) & low_bits(SLACK_BITS);
   if (word != trailer_word(block, word >> TRAILER_MAKER_SHIFT) ||
       slack_bytes > capacity_bytes - TRAILER_BYTES)
     return false;
