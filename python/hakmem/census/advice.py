@@ -81,7 +81,7 @@ ADVICE = {
     ),
     Outside.ANONYMOUS: (
         "Mapped directly by the program or its libraries, bypassing malloc: language runtimes, JITs, arenas.",
-        "Their own settings decide; PYTHONMALLOC=malloc makes CPython use malloc, and so hakmem.",
+        "Their own settings decide: `hakmem doctor PID` names those of the common runtimes.",
     ),
 }
 
