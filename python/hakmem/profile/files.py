@@ -12,7 +12,7 @@ from pathlib import Path
 from hakmem.base.errors import HakmemError
 from hakmem.base.files import Output
 from hakmem.profile.folded import to_folded
-from hakmem.profile.json_format import RECORDING_NAME, from_json, to_json
+from hakmem.profile.json_format import RECORDING_NAME, from_json, is_a_recording, to_json
 from hakmem.profile.model import Profile
 from hakmem.profile.pprof import to_pprof
 from hakmem.profile.pprof_reader import BYTES_MAX, GZIP_MAGIC, from_pprof, uncompressed
@@ -100,7 +100,7 @@ def loaded(data: bytes, name: str) -> Profile:
     if not is_json(data, name):
         return from_pprof(data, name)
     if data.startswith(RECORDING):
-        raise HakmemError(f"{name} is a recording, not a heap profile; hakmem report {name} shows it")
+        raise is_a_recording(name)
     try:
         value = json.loads(uncompressed(data))
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:

@@ -96,12 +96,18 @@ def row_of(values: tuple[Any, ...], stacks: dict[Stack, int]) -> list[Any]:
     return [stacks.setdefault(values[0], len(stacks)), *values[1:]]
 
 
+def is_a_recording(name: str) -> HakmemError:
+    """Why it cannot be read."""
+    return HakmemError(f"{name} is a recording, not a heap profile; hakmem report {name} shows it")
+
+
 def from_json(data: Any, name: str) -> Profile:  # noqa: ANN401 - any JSON value
     """HakmemError if it is not a profile; `name` is that of the file."""
     if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
         kind = data.get("format") if isinstance(data, dict) else None
-        hint = "; see it with `hakmem report`" if kind == RECORDING_NAME else ""
-        raise HakmemError(f"{name} is not a heap profile{hint or '; use a file of `hakmem profile`'}")
+        if kind == RECORDING_NAME:
+            raise is_a_recording(name)
+        raise HakmemError(f"{name} is not a heap profile; use a file of `hakmem profile`")
     if data.get("format_version") != FORMAT_VERSION:
         raise HakmemError(
             f"{name} has format {data.get('format_version')}, this tool reads {FORMAT_VERSION}; "
