@@ -162,8 +162,8 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
 
     Built-in knowledge of malloc is off, so that the compiler removes no allocation under test, and so are
     the checks that Ubuntu's compilers add, which end a program before hakmem sees its mistake.  Flags
-    may name libraries (static_lib, "-ldl").  Programs that differ in those alone are compiled once, and
-    none twice in a run, whichever worker asks for it."""
+    may name libraries (static_lib, "-ldl") and more sources.  Programs that differ in libraries alone are
+    compiled once, and no source twice in a run, whichever worker asks for it."""
     make = Compiler(BUILD / "tests").make
 
     def build(source: str | Path, *flags: str | Path, compiler: str | None = None) -> Path:
@@ -177,7 +177,14 @@ def compile_c(cc: str, cxx: str) -> Callable[..., Path]:
         fixed = [standard, "-O2", "-g", "-Wall", "-Wextra", "-pthread", "-U_FORTIFY_SOURCE"]
         command = [*target.command_of(driver), *fixed, *keep]
         command += [f"-I{ROOT / 'include'}", *(word for word in words if word not in linked)]
-        return make(path, "", *command, str(make(path, ".o", *command, "-c", str(path))), *linked)
+        files = [object_of(word, command) if is_source(word) else word for word in linked]
+        return make(path, "", *command, object_of(str(path), command), *files)
+
+    def object_of(source: str, command: list[str]) -> str:
+        return str(make(Path(source), ".o", *command, "-c", source))
+
+    def is_source(word: str) -> bool:
+        return Path(word).suffix in {".c", *CXX_SUFFIXES}
 
     return build
 

@@ -110,12 +110,20 @@ static void serve_after_giving_back(size_t limit_bytes, const char *kind) {
   free(block);
 }
 
-/* Three fifths are live: a request for more than the rest is impossible too.  In hardened mode a closed page
- * follows a block of this size. */
+/* What a block above 32 KiB takes of the limit: in hardened mode whole granules, with a closed page after it and, where that
+ * is smaller than a granule, one before. */
+static size_t counted_bytes(size_t bytes) {
+  enum { GRANULE_BYTES = 64 * KIB };
+  if (!is_hardened()) return bytes;
+  size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  size_t with_pages = bytes + page_bytes + (page_bytes < GRANULE_BYTES ? page_bytes : 0);
+  return (with_pages + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
+}
+
+/* Three fifths are live: a request for more than the rest is impossible too. */
 static void refuse_beside_live(size_t limit_bytes) {
   chain_link *chain = NULL;
-  size_t closed_bytes = is_hardened() ? (size_t)sysconf(_SC_PAGESIZE) : 0;
-  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += 50000 + closed_bytes)
+  for (size_t bytes = 0; bytes < limit_bytes / 5 * 3; bytes += counted_bytes(50000))
     CHECK(chain_add(&chain, 50000, true));
   leave_free_memory(limit_bytes / 8);
   size_t rounds = figure("purges"), purges = figure("os_purges");
