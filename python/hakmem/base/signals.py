@@ -40,11 +40,15 @@ def _stop(number: int, _frame: FrameType | None) -> None:
         raise Stopped(number)
 
 
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Signals that end the tool raise Stopped in here.  A signal that was ignored at start (nohup, a
     background job) stays ignored.  Outside the main thread, which receives the signals, nothing changes."""
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
@@ -61,8 +65,11 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """A signal that would raise Stopped in here raises it at the end.  For the main thread, and for steps
-    that end soon: nothing interrupts them."""
+    """A signal that would raise Stopped in here raises it at the end.  For steps that end soon: nothing
+    interrupts them.  Outside the main thread nothing changes."""
+    if not _is_main_thread():
+        yield
+        return
     _Deferral.depth += 1
     try:
         yield
