@@ -140,6 +140,11 @@ def check_line(name: str, stderr: str) -> None:
         assert int(line["address"], 16) - int(line["base"], 16) == fault.offset
 
 
+def status_of(name: str) -> int:
+    """Of the program."""
+    return 0 if FAULTS[name].kind in HARMLESS else -signal.SIGABRT
+
+
 def test_every_program_has_its_line() -> None:
     assert PROGRAMS.keys() == FAULTS.keys()
 
@@ -157,6 +162,5 @@ CASES = [
 @pytest.mark.parametrize(("name", "mode"), CASES)
 def test_misuse(name: str, mode: str, run_program: Run) -> None:
     result = run_program(PROGRAMS[name], mode, stats=False)
-    status = 0 if FAULTS[name].kind in HARMLESS else -signal.SIGABRT
-    assert (result.returncode, result.stdout) == (status, "")
+    assert (result.returncode, result.stdout) == (status_of(name), "")
     check_line(name, result.stderr)
