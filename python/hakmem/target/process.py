@@ -112,10 +112,11 @@ class Process:
 
     @property
     def memory_id(self) -> int:
-        """The number that leads to its memory now."""
-        if self._stat(self.pid)[0] not in ENDED:
-            return self.pid
-        return self._living_thread() or self.pid
+        """The number that leads to its memory now; the PID where none does."""
+        with suppress(ProcessGoneError):
+            if self._stat(self.pid)[0] in ENDED:
+                return self._living_thread() or self.pid
+        return self.pid
 
     @cached_property
     def name(self) -> str:
