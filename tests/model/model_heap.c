@@ -291,6 +291,9 @@ static const struct model_mutant start_mutants[] = {
     {"ready without release", {{"library_ready", "store", "is_library_ready", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
+static const struct model_mutant start_three_mutants[] = {
+    {"started in two steps", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+
 /* Threads that wait for the lock of the list of heaps sleep at once (lock-two, lock-three look closer). */
 static const struct model_rule no_spinning[] = {{"wait_for_word", "load", "word", MODEL_NOTHING, 1},
                                                 {0}};
@@ -351,9 +354,15 @@ int main(int count, char **arguments) {
        .mutants = starter_mutants},
       {.name = "heap-start",
        .set_up = set_up_nothing,
-       .threads = {first_call, first_call, first_call},
+       .threads = {first_call, first_call},
        .always = no_spinning,
        .mutants = start_mutants},
+      {.name = "heap-start-three",
+       .set_up = set_up_nothing,
+       .threads = {first_call, first_call, first_call},
+       .in_order = true,
+       .always = no_spinning,
+       .mutants = start_three_mutants},
       {0}};
   return model_main(count, arguments, scenarios);
 }
