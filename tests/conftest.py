@@ -8,7 +8,8 @@
 `plain(cmd, ...)`                  runs the same program without hakmem, to compare
 `tally(number, what)`              adds to the closing lines of `make test`: how much was tried
 
-`make test` runs two modules at a time; tests that measure memory or time are marked `alone`.
+`make test` runs two modules at a time; tests that measure memory or time, or change
+other programs, are marked `alone`.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ def with_site(address: str, process: subprocess.Popen[str]) -> Families | None:
     return found if KEEPS in functions else None
 
 
+@pytest.mark.alone  # profiles of all programs of the machine go on
 def test_switched_on_by_the_exporter_and_off_again(sites: subprocess.Popen[str]) -> None:
     with exporting("--profile") as (exporter, address):
         found = wait_until(lambda: with_site(address, sites), "no site", PATIENCE_S)
@@ -77,6 +78,7 @@ def test_switched_on_by_the_exporter_and_off_again(sites: subprocess.Popen[str])
     wait_until(lambda: not is_on(open_process(sites.pid)), "it stays on", PATIENCE_S)
 
 
+@pytest.mark.alone  # profiles of all programs of the machine go on
 def test_figures_add_up_to_the_live_bytes(sites: subprocess.Popen[str]) -> None:
     with exporting("--profile") as (_, address):
         found = wait_until(lambda: with_site(address, sites), "no site", PATIENCE_S)
@@ -141,6 +143,7 @@ def test_textfile_has_the_names_at_once(
     assert (step.returncode, step.stderr) == (0, "")
 
 
+@pytest.mark.alone  # profiles of all programs of the machine go on
 def test_a_process_that_refuses(sites_program: Path, lib: Path) -> None:
     with running([sites_program], lib, {"HAKMEM_PROFILE": "never"}) as process:
         with exporting("--profile") as (_, address):
