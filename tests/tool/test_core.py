@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,31 +62,43 @@ DUMPERS = [
 ]
 
 
-@pytest.mark.parametrize("dump", DUMPERS)
-@pytest.mark.parametrize("linked", ["preloaded", "static"])
-def test_same_figures_as_of_the_process(
-    tool: Tool,
+@pytest.fixture
+def freed(
     compiled: Callable[..., Path],
     stepper: Callable[..., Stepper],
     static_lib: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    dump: Callable[[Stepper, Path], Path],
-    linked: str,
-) -> None:
+) -> Iterator[Callable[[str], Stepper]]:
+    """A program, preloaded or static, that has freed half of its blocks, and may be dumped into tmp_path."""
     monkeypatch.chdir(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-    try:
+
+    def start(linked: str) -> Stepper:
         flags = ["-static", "-s", static_lib] if linked == "static" else []
         words = [compiled("blocks", *flags), "-r", "48:5000", "3000:200", "100000:20", "5000000:2"]
         program = stepper(words, "begun", preload=linked != "static", HAKMEM_HELPER_THREAD="0")
         program.go_on("allocated")
         program.go_on("freed")
-        before = json.loads(tool.inside("stat", program.pid, "--json").stdout)
-        core = dump(program, tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+        return program
+
+    yield start
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
+@pytest.mark.parametrize("dump", DUMPERS)
+@pytest.mark.parametrize("linked", ["preloaded", "static"])
+def test_same_figures_as_of_the_process(
+    tool: Tool,
+    freed: Callable[..., Stepper],
+    tmp_path: Path,
+    dump: Callable[[Stepper, Path], Path],
+    linked: str,
+) -> None:
+    program = freed(linked)
+    before = json.loads(tool.inside("stat", program.pid, "--json").stdout)
+    core = dump(program, tmp_path)
     after = json.loads(tool.inside("core", core, "--json").stdout)
     same(after, before)
     assert after["memory"]["live_bytes"] > 5_000_000
@@ -117,6 +129,31 @@ def test_files_that_have_moved_are_named(
         ended = tool.inside("core", core, "--library", library, "--json")
         assert ended.status == 0, ended.stderr
         same(json.loads(ended.stdout), before)
+
+
+@pytest.mark.parametrize("dump", DUMPERS)
+@pytest.mark.parametrize("linked", ["preloaded", "static"])
+def test_truncated_cores_say_so(
+    tool: Tool,
+    freed: Callable[..., Stepper],
+    tmp_path: Path,
+    dump: Callable[[Stepper, Path], Path],
+    linked: str,
+) -> None:
+    """Their programs "did not run on hakmem": its data lies above the heap's.  A static program's lies below,
+    so the rest is shown, with a warning."""
+    core = dump(freed(linked), tmp_path)
+    data = core.read_bytes()
+    shown = 0
+    for length in (len(data) * 97 // 100, len(data) // 2, len(data) // 10, 5000, 700):
+        part = tmp_path / f"part.{length}"
+        part.write_bytes(data[:length])
+        for command in ("core", "why", "what", "leaks"):
+            ended = tool.inside(command, part)
+            assert "is truncated: it has" in ended.stderr, (command, length, ended)
+            assert ended.status in (0, 1)
+            shown += ended.status == 0
+    assert (shown > 0) == (dump is dumped_by_kernel and linked == "static")
 
 
 def test_what_is_no_core(tool: Tool, lib: Path, tmp_path: Path) -> None:

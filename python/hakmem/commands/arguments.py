@@ -82,15 +82,25 @@ def one_of(name: str, flags: Mapping[str, str]) -> Callable[[Command], Command]:
 
 def open_target(text: str, executable: Path | None = None, libraries: Sequence[Path] = ()) -> Target:
     """The process or core that an argument PID|CORE names."""
-    from hakmem.target.target import open_core
-
     if PID.fullmatch(text):
         return open_pid(int(text))
     if Path(text).is_file():
-        return open_core(Path(text), executable, libraries)
+        return open_core_file(Path(text), executable, libraries)
     raise click.BadParameter(
         f"{text!r} is neither a PID nor a core file; `hakmem ps` lists processes", param_hint="PID|CORE"
     )
+
+
+def open_core_file(path: Path, executable: Path | None, libraries: Sequence[Path]) -> Target:
+    """The core, with a line on standard error where it is truncated: figures are those of the rest."""
+    from hakmem.target.target import open_core
+
+    opened = open_core(path, executable, libraries)
+    if opened.memory.truncation:
+        click.echo(
+            f"hakmem: warning: {opened.memory.truncation}; memory beyond its end is missing here", err=True
+        )
+    return opened
 
 
 def open_pid(pid: int) -> Target:

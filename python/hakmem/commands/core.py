@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES
+from hakmem.commands.arguments import EVERY_FIGURE, EXECUTABLE, JSON, LIBRARIES, open_core_file
 
 if TYPE_CHECKING:
     from hakmem.blocks.guards import GuardReport
@@ -39,13 +39,12 @@ def command(
       coredumpctl -o core dump server && hakmem core core
       hakmem core core --executable ./server --library ./lib
     """
-    from hakmem.census.snapshot import open_core
     from hakmem.profile.json_format import sites_to_json
     from hakmem.views.guard_text import guard_lines
     from hakmem.views.profile_text import show_profile
     from hakmem.views.snapshot_text import show_snapshot
 
-    target = open_core(file, executable, libraries)
+    target = open_core_file(file, executable, libraries)
     moved = [*([executable] if executable else []), *libraries]
     profile, report = profile_of(target, moved), report_of(target, moved)
     more = {"profile": sites_to_json(profile)} if profile else {}

@@ -21,6 +21,8 @@ from hakmem.base.lazy import Lazy
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from hakmem.base.errors import HakmemError
 else:
     np = Lazy("numpy")
 
@@ -33,6 +35,10 @@ TEXT_BYTES_MAX = 4096
 
 class Memory(ABC):
     """The memory of a target, by its own addresses."""
+
+    truncation: HakmemError | None = (
+        None  # of a core that was cut short: raised where the missing part is read
+    )
 
     @abstractmethod
     def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:

@@ -23,9 +23,21 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
+from hakmem.base.sizes import bytes_text
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
 from hakmem.target.elf import ElfFile, elf_of, open_elf
-from hakmem.target.elf_format import is_parser_error, parsing
+from hakmem.target.elf_format import (
+    CLASS,
+    CLASS_64,
+    DATA,
+    HEADER,
+    LITTLE_ENDIAN,
+    PROGRAM_HEADER,
+    PT_NOTE,
+    Header,
+    is_parser_error,
+    parsing,
+)
 from hakmem.target.process import DELETED, Mapping
 
 if TYPE_CHECKING:
@@ -49,6 +61,7 @@ class CoreMemory(Memory):
         self._libraries = list(libraries)
         self._paths: dict[str, Path | None] = {}
         self._data = _mapped(path)
+        self.truncation = _truncation(path, self._data)
         core = _core(path, self._data)
         with parsing(str(path)):
             self._segments = sorted(
@@ -64,7 +77,6 @@ class CoreMemory(Memory):
         self.machine = MACHINES.get(core["e_machine"], "")
         self.maps = self._all_maps()
         self.executable_path = self._guess_executable()
-        self.is_cut = any(piece.offset + piece.file_bytes > len(self._data) for piece in self._segments)
 
     @property
     def dumped(self) -> list[tuple[int, int]]:
@@ -113,9 +125,7 @@ class CoreMemory(Memory):
             start = piece.offset + into
             part = self._data[start : start + min(count, piece.file_bytes - into)]
             if not part:
-                raise UnreadableError(
-                    address, "the core dump is truncated; raise the limit (ulimit -c unlimited)"
-                )
+                raise self.truncation or UnreadableError(address)
             return part
         return self._from_file(address, count, min(count, piece.end - address), is_segment=True)
 
@@ -241,6 +251,30 @@ def _build_id(file: ElfFile | None) -> str | None:
         return file.build_id if file is not None else None
     except DamagedFileError:
         return None
+
+
+def _truncation(path: Path, data: mmap.mmap) -> HakmemError | None:
+    """The error to raise where something is read that a truncated core lacks; None for a whole core."""
+    if len(data) < HEADER.size or (data[CLASS], data[DATA]) != (CLASS_64, LITTLE_ENDIAN):
+        return None
+    head = Header(*HEADER.unpack_from(data))
+    headers_end = max(
+        head.segments_at + head.segments * head.segment_bytes,
+        head.sections_at + head.sections * head.section_bytes,
+    )
+    table = data[head.segments_at :][: head.segments * PROGRAM_HEADER.size]
+    rows = PROGRAM_HEADER.iter_unpack(table[: len(table) // PROGRAM_HEADER.size * PROGRAM_HEADER.size])
+    ends = [(kind, offset + count) for kind, _, offset, _, _, count, _, _ in rows]
+    whole = max(headers_end, *(end for _, end in ends), 0)
+    if whole <= len(data):
+        return None
+    error = HakmemError(
+        f"{path} is truncated: it has {bytes_text(len(data))} of {bytes_text(whole)}; dump the program again "
+        "with a higher limit (ulimit -c unlimited) and room on the disk"
+    )
+    if len(data) < max(headers_end, *(end for kind, end in ends if kind == PT_NOTE), 0):
+        raise error  # gdb writes notes and section headers last
+    return error
 
 
 def _core(path: Path, data: mmap.mmap) -> Any:  # noqa: ANN401 - pyelftools has no types

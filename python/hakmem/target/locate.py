@@ -72,7 +72,7 @@ def all_in_process(process: Process, memory: Memory, maps: Sequence[Mapping] | N
 def find_in_core(core: CoreMemory) -> int:
     found = find(core, core.maps, core.executable_path, core.file_of)
     if not found:
-        raise NotHakmemError(f"the program of {core.path} did not run on hakmem")
+        raise core.truncation or NotHakmemError(f"the program of {core.path} did not run on hakmem")
     return found[0].address
 
 
