@@ -255,7 +255,8 @@ REFUSED = [
     (["--when", "rss>0%"], "never comes true, or always"),
     (["--when", "rss>5X"], "is not a unit"),
     (["--when", "live>100000G"], "never comes true: there are only"),
-    (["--when", "rss>0"], "is always true"),
+    (["--when", "rss>0M"], "is always true"),
+    (["--when", "rss>80"], "lacks a unit; did you mean rss>80%, or rss>80M?"),
     (["--env", "HAKMEM_PROFILE=never"], "sets HAKMEM_PROFILE itself"),
     (["--allocated", "--age"], "exclude each other"),
 ]

@@ -1,7 +1,7 @@
 """`hakmem run --when`: a figure and the size above which a profile is written.
 
 rss>80%      of what the process may use: the tightest cgroup's limit, else the machine's memory
-live>500M    bytes in live blocks, in K, M, G or T (of 1,024)
+live>500M    bytes in live blocks, in K, M, G or T (of 1,024), or B
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hakmem.base.sizes import bytes_text
 from hakmem.target.cgroup import cgroup_limits
 
 RULE = re.compile(r"([a-z]+)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", re.IGNORECASE)
-UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 EXAMPLES = "'rss>80%', 'rss>2G' or 'live>500M'"
 KIB = 1024
 
@@ -51,7 +51,9 @@ def parse_condition(text: str, memory_bytes: int) -> Condition:
         if not 0 < number < 100:
             raise ValueError(f"{text!r} never comes true, or always: use more than 0 % and less than 100 %")
         return Condition(text.strip(), Figure(name), int(memory_bytes * number / 100))
-    factor = UNITS.get(unit.removesuffix("IB").removesuffix("B") if unit != "B" else unit)
+    if not unit:
+        raise ValueError(f"{text!r} lacks a unit; did you mean {text.strip()}%, or {text.strip()}M?")
+    factor = UNITS.get(unit.removesuffix("IB").removesuffix("B") or unit)
     if factor is None:
         raise ValueError(f"{match[3]!r} in {text!r} is not a unit; use %, K, M, G or T: {EXAMPLES}")
     size = int(number * factor)
