@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 
@@ -77,6 +78,17 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"hakmem.commands.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggests the command that was probably meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean {close[0]}?" if close else "hakmem --help lists the commands"
+            raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

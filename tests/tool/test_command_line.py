@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hakmem import __version__
+from hakmem.base.errors import ExitCode
 from hakmem.cli import COMMANDS
 from tool.conftest import Tool
 
@@ -30,6 +31,20 @@ def test_help_lists_every_command_and_the_exit_statuses(tool: Tool) -> None:
     text = tool("--help").stdout
     assert all(f"  {name} " in text and sentence in text for name, sentence in COMMANDS.items())
     assert "Exit status:" in text
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("proflie", "did you mean profile?"),
+        ("lekas", "did you mean leaks?"),
+        ("./server", "hakmem --help lists"),
+    ],
+)
+def test_a_misspelt_command_gets_a_suggestion(tool: Tool, word: str, hint: str) -> None:
+    ended = tool.inside(word, "1")
+    assert ended.status == ExitCode.USAGE
+    assert hint in " ".join(ended.stderr.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -133,3 +134,20 @@ def test_a_file_that_is_only_read_is_no_allocator(tool: Tool, tmp_path: Path) ->
         (line,) = (line for line in tool.json("ps")["processes"] if line["pid"] == one.pid)
         one.kill()
     assert line["allocator"] not in ("jemalloc", "hakmem")
+
+
+def test_pss_and_groups(listing: Listing, tool: Tool) -> None:
+    """A shared page counts once in sums of PSS."""
+    assert all(
+        0 < line["pss_bytes"] <= line["rss_bytes"] for line in listing.lines.values() if line["rss_bytes"]
+    )
+    for by, key in (("command", "name"), ("container", "container")):
+        name = listing.of("preloaded")[key]
+        (group,) = (one for one in tool.json("ps", "--by", by)["groups"] if one["name"] == name)
+        members = [listing.lines[pid] for pid in listing.pids.values() if listing.lines[pid][key] == name]
+        assert group["processes"] >= len(members) >= 3
+        assert group["allocators"]["hakmem"] >= 2
+        assert sum(group["allocators"].values()) == group["processes"]
+        assert 0 < group["pss_bytes"] < group["rss_bytes"]
+    shown = tool("ps", "--by", "command", COLUMNS="80").stdout
+    assert re.search(r"^sleep +[0-9]+ .*hakmem [0-9]", shown, re.MULTILINE)

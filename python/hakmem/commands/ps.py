@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from hakmem.census.limits import LimitFigures
     from hakmem.target.process import Process
 
+By = Literal["process", "command", "container"]
+
 OTHERS_SHOWN = 15
 COMMAND_SHOWN = 100
+GROUP_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,23 @@ class Line:
     version: str | None
     is_bundled: bool
     rss_bytes: int
+    pss_bytes: int | None  # RSS, with each shared page divided among the processes that map it
     user_id: int
+    name: str
+    container: str  # its ID; the cgroup's path outside any
     command: list[str]
     limits: LimitFigures | None = None  # of those on hakmem
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes of a command or a container."""
+
+    name: str
+    processes: int
+    allocators: dict[str, int]  # how many processes use each
+    rss_bytes: int
+    pss_bytes: int
 
 
 @dataclass(frozen=True)
@@ -44,9 +62,18 @@ class Listing:
     is_flag=True,
     help="Every process, not only those on hakmem and the largest others.",
 )
+@click.option(
+    "--by",
+    type=click.Choice(["process", "command", "container"]),
+    default="process",
+    show_default=True,
+    help="A line for each process, or sums of the processes of a command or of a container.",
+)
 @JSON
-def command(everything: bool, as_json: bool) -> None:
+def command(everything: bool, by: By, as_json: bool) -> None:
     """List processes by allocator: hakmem, glibc, musl, jemalloc, mimalloc, tcmalloc …
+
+    PSS is RSS with each shared page divided among the processes that map it, so sums of it are true.
 
     For those on hakmem the closest memory limit (HAKMEM_LIMIT_SOFT, HAKMEM_LIMIT_HARD, the cgroup's) and the
     number of refused requests are shown.
@@ -58,15 +85,24 @@ def command(everything: bool, as_json: bool) -> None:
     Examples:
       hakmem ps
       sudo hakmem ps --all
+      sudo hakmem ps --by container
       hakmem ps --json | jq '.processes[] | select(.allocator == "hakmem") | .pid'
     """
     from hakmem.views.screen import print_json
 
     found = listing()
-    if as_json:
+    if by != "process":
+        groups = grouped(found.lines, by)
+        if as_json:
+            print_json({"groups": [asdict(group) for group in groups], "refused": found.refused})
+        else:
+            print_groups(groups, by, everything)
+    elif as_json:
         print_json({"processes": [asdict(line) for line in found.lines], "refused": found.refused})
     else:
         print_listing(found, everything)
+    if found.refused and not as_json:
+        print_refused(found.refused)
 
 
 def listing() -> Listing:
@@ -89,7 +125,9 @@ def listing() -> Listing:
 def _line(process: Process) -> Line:
     from hakmem.base.errors import UnreadableError, VersionError
     from hakmem.target.allocators import HAKMEM, Allocator, detect
+    from hakmem.target.container import container_of
 
+    container = container_of(process.path("cgroup"))
     try:
         allocator = detect(process)
     except VersionError:
@@ -103,7 +141,10 @@ def _line(process: Process) -> Line:
         version=allocator.version,
         is_bundled=allocator.is_bundled,
         rss_bytes=process.figures().rss_bytes,
+        pss_bytes=process.smaps_rollup().get("Pss"),
         user_id=process.path("").stat().st_uid,
+        name=process.name,
+        container=container.id or container.cgroup,
         command=process.command,
         limits=_limits(process) if allocator.name == HAKMEM else None,
     )
@@ -120,7 +161,7 @@ def _limits(process: Process) -> LimitFigures | None:
 
 
 def print_listing(found: Listing, everything: bool) -> None:
-    from hakmem.base.sizes import bytes_text, counted
+    from hakmem.base.sizes import bytes_text
     from hakmem.census.limits import limit_mark
     from hakmem.target.allocators import HAKMEM
     from hakmem.views.screen import console, one_line, table
@@ -135,21 +176,74 @@ def print_listing(found: Listing, everything: bool) -> None:
             str(line.pid),
             _allocator_text(line),
             bytes_text(line.rss_bytes),
+            _pss_text(line.pss_bytes),
             *([marks.get(line.pid, "")] if has_marks else []),
             one_line(line.command, None if everything else COMMAND_SHOWN),
         )
         for line in [*ours, *shown]
     ]
     out = console()
-    out.print(table("", ["PID", "<malloc", "RSS", *(["<limit"] if has_marks else []), "<command"], rows))
+    out.print(
+        table("", ["PID", "<malloc", "RSS", "PSS", *(["<limit"] if has_marks else []), "<command"], rows)
+    )
     if len(shown) < len(others):
         counts = Counter(line.allocator for line in others[len(shown) :])
         out.print(
             f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
         )
-    if found.refused:
-        fix = "" if os.geteuid() == 0 else "; use sudo"
-        out.print(f"access denied by the kernel: {counted(found.refused, 'process', 'processes')}{fix}")
+
+
+def print_refused(refused: int) -> None:
+    from hakmem.base.sizes import counted
+    from hakmem.views.screen import console
+
+    fix = "" if os.geteuid() == 0 else "; use sudo"
+    console().print(f"access denied by the kernel: {counted(refused, 'process', 'processes')}{fix}")
+
+
+def grouped(lines: Sequence[Line], by: By) -> list[Group]:
+    """Most PSS first."""
+    members: defaultdict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        members[line.name if by == "command" else line.container].append(line)
+    groups = [
+        Group(
+            name,
+            len(those),
+            dict(Counter(line.allocator for line in those).most_common()),
+            sum(line.rss_bytes for line in those),
+            sum(line.pss_bytes or 0 for line in those),
+        )
+        for name, those in members.items()
+    ]
+    return sorted(groups, key=lambda group: -group.pss_bytes)
+
+
+def print_groups(groups: Sequence[Group], by: By, everything: bool) -> None:
+    from hakmem.base.sizes import bytes_text
+    from hakmem.views.screen import console, one_line, table
+
+    shown = groups if everything else groups[:OTHERS_SHOWN]
+    rows = [
+        (
+            one_line([group.name], None if everything else GROUP_SHOWN),
+            str(group.processes),
+            bytes_text(group.rss_bytes),
+            bytes_text(group.pss_bytes),
+            ", ".join(f"{name} {count}" for name, count in group.allocators.items()),
+        )
+        for group in shown
+    ]
+    out = console()
+    out.print(table("", [f"<{by}", "processes", "RSS", "PSS", "<malloc"], rows))
+    if len(shown) < len(groups):
+        out.print(f"… and {len(groups) - len(shown)} more (--all)", style="dim")
+
+
+def _pss_text(pss_bytes: int | None) -> str:
+    from hakmem.base.sizes import bytes_text
+
+    return "–" if pss_bytes is None else bytes_text(pss_bytes)
 
 
 def _allocator_text(line: Line) -> str:
