@@ -16,6 +16,7 @@ import pytest
 from hakmem.target.process import Process
 from hakmem.target.target import Target, open_process
 from hakmem.views.top import ChooseProcess, TopApp
+from hakmem.views.top_parts import GaugeTile, Help
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 from tool.processes import TOOL, running, tool_environment, wait_until
@@ -131,6 +132,33 @@ def test_resizing_under_the_choice(busy: subprocess.Popen[str]) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, ChooseProcess))
         await pilot.pause(0.3)
+
+    by_pilot(act, busy.pid, size=(100, 30))
+
+
+def test_a_size_counts_at_once(busy: subprocess.Popen[str]) -> None:
+    """Each size was laid out with the one before: a terminal that had once been narrow stayed vertical."""
+
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: app.watch_ is not None and len(app.watch_.history) > 1)
+        gauges = app.query(GaugeTile)
+        for columns, rows in ((20, len(gauges)), (100, 1), (50, 2), (20, len(gauges)), (100, 1)):
+            await pilot.resize_terminal(columns, 30)
+            await until(pilot, lambda wanted=rows: len({tile.region.y for tile in gauges}) == wanted)  # type: ignore[misc]
+
+    by_pilot(act, busy.pid, size=(100, 30))
+
+
+@pytest.mark.parametrize("key", ["question_mark", "h"])
+def test_help(busy: subprocess.Popen[str], key: str) -> None:
+    async def act(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(app.screen, Help))
+        assert isinstance(app.screen, Help)
+        names = [name for name, _ in app.screen.rows]
+        assert {"?", "q", "Tab", "o", "RSS", "live", "remote frees"} <= {*names}
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, Help))
 
     by_pilot(act, busy.pid, size=(100, 30))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hakmem.census.advice import POOL, RANGES_CACHED, RANGES_FREE, action
 from hakmem.layout.occupancy import bits_before, clip_to_capacity, set_bytes_by_page
 from hakmem.target.mappings import Outside, classify
 from hakmem.target.process import Mapping
@@ -22,6 +24,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 PAGE = 4096
 SUM_TOLERANCE = 0.01  # of RSS, the issue's
 QUARANTINE_BYTES = 1 << 18  # of each thread, unless HAKMEM_QUARANTINE_BYTES says otherwise
+HUGE_BYTES = 200 << 30  # of huge.c, untouched
 BUSY_REDIS_BYTES = 24 << 20  # more than it has with 10,000 of the 20,000 keys
 NEVER_PURGED = {"HAKMEM_DECAY_MS": "86400000"}
 
@@ -144,6 +147,32 @@ def test_untouched_blocks_are_not_resident(known: tuple[dict[str, int], Answer, 
     said, answer, _ = known
     assert answer["not_resident_live_bytes"] >= said["untouched_mid"] - 64 * PAGE
     assert not [item for item in line(answer, "live data")["details"] if item["block_bytes"] == 20480]
+
+
+def test_untouched_memory_is_told_apart(lib: Path, compile_c: Callable[..., Path]) -> None:
+    """Of blocks above 64 KiB, too: live exceeds RSS."""
+    with running([compile_c(PROGRAMS / "huge.c")], lib) as process:
+        answer = hakmem_json("why", process.pid)
+        assert 0.99 * HUGE_BYTES < answer["not_resident_live_bytes"] < 1.01 * HUGE_BYTES
+        assert any("never touched, or swapped out" in note for note in answer["notes"])
+        once = " ".join(hakmem("top", "--once", process.pid, "--interval", "100ms").stdout.split())
+        assert re.search(r"live exceeds RSS: at least 200 GiB of it is not resident", once)
+
+
+def test_advice_names_options_that_help(lib: Path, compile_c: Callable[..., Path]) -> None:
+    """HAKMEM_BIG_CACHE_BYTES bounds the lines whose advice names it, and no other."""
+    option = "HAKMEM_BIG_CACHE_BYTES"
+    program = [compile_c(PROGRAMS / "freed_memory.c")]
+    with (
+        running(program, lib, NEVER_PURGED) as one,
+        running(program, lib, NEVER_PURGED | {option: "0"}) as other,
+    ):
+        wait_until(lambda: rss_of(other.pid) < 0.8 * rss_of(one.pid), f"{option}=0 frees nothing")
+        default, lowest = (hakmem_json("why", process.pid) for process in (one, other))
+    for name in (POOL, RANGES_CACHED, RANGES_FREE):
+        before, after = (line(answer, name)["bytes"] for answer in (default, lowest))
+        assert before > 1 << 20, name
+        assert (after < before / 2) == (option in action(name)), (name, before, after)
 
 
 def test_verdict_names_the_shares(known: tuple[dict[str, int], Answer, int]) -> None:

@@ -39,17 +39,17 @@ ADVICE = {
         "Use fewer threads, or end idle ones.",
     ),
     QUARANTINE: (
-        "Hardened mode: freed blocks whose reuse is delayed.",
-        "Lower HAKMEM_QUARANTINE_BYTES, the limit per thread.",
+        "Hardened mode: freed blocks whose reuse is delayed, and some of each class ready for reuse.",
+        "Use fewer threads, or lower HAKMEM_QUARANTINE_BYTES, which bounds the delayed ones of each.",
     ),
     POOL: (
         "Completely free slabs, kept for reuse for HAKMEM_DECAY_MS.",
-        "Lower HAKMEM_DECAY_MS or HAKMEM_SUPERSLAB_KEEP, call hak_purge(true), or enable the helper thread "
+        "Lower HAKMEM_DECAY_MS, call hak_purge(true), or enable the helper thread "
         "(HAKMEM_HELPER_THREAD=1).",
     ),
     RANGES_CACHED: (
         "Freed Large and Big blocks, kept whole for the same call site.",
-        "Lower HAKMEM_BIG_CACHE_BYTES or HAKMEM_DECAY_MS, or call hak_purge(true).",
+        "Lower HAKMEM_DECAY_MS, or call hak_purge(true).",
     ),
     RANGES_FREE: (
         "Freed memory above 64 KiB that is purged after HAKMEM_DECAY_MS.",

@@ -23,7 +23,7 @@ from hakmem.target.target import Target
 SCANS_MAX = 5
 SCANNING_MAX_S = 3.0
 PAUSE_S = 0.02
-HEAPS_NAMED, MENTION_SHARE = 3, 0.01
+HEAPS_NAMED, MENTION_SHARE, UNTOUCHED_SHARE = 3, 0.01, 0.05
 
 CORE_NOTES = [
     "A core does not record which pages were resident. Pages that are not all zeros count as resident, so "
@@ -181,6 +181,9 @@ def notes(found: Scan, scans: int) -> list[str]:
         )
     if found.swap_bytes:
         made.append(f"Another {bytes_text(found.swap_bytes)} is swapped out, and not part of RSS.")
+    if found.residency.not_resident_live_bytes >= UNTOUCHED_SHARE * found.residency.live_bytes:
+        size = bytes_text(found.residency.not_resident_live_bytes)
+        made.append(f"Another {size} of live blocks is not part of RSS: never touched, or swapped out.")
     return made
 
 

@@ -104,7 +104,7 @@ def print_once(target: Target, interval_s: float) -> None:
     from rich.markup import escape
 
     from hakmem.views.screen import console, one_line, table
-    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, HEAPS, Watch
+    from hakmem.views.watching import CLASSES, COUNTERS, GAUGES, HEAPS, Watch, beyond_rss
 
     watch = Watch(target)
     moment = watch.poll()
@@ -114,6 +114,8 @@ def print_once(target: Target, interval_s: float) -> None:
     out = console()
     out.print(f"[bold]{target.pid}[/] {escape(one_line(target.command))}")
     out.print(table("", [gauge.name for gauge in GAUGES], [[g.text(g.pick(moment)) for g in GAUGES]]))
+    if said := beyond_rss(moment):
+        out.print(said)
     for view in (CLASSES, COUNTERS, *([HEAPS] if moment.snapshot.heaps else [])):
         rows = view.sorted_rows(moment, target.schema.counter_meta)
         out.print(table(view.name, view.columns, rows[:ROWS_SHOWN]))

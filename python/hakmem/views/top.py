@@ -22,10 +22,10 @@ from hakmem.base.sizes import counted
 from hakmem.target.target import Target
 from hakmem.views.screen import one_line
 from hakmem.views.top_panel import SitesPanel
-from hakmem.views.top_parts import COMMAND_SHOWN, STYLE, ChooseProcess, GaugeTile, flowed, keys
+from hakmem.views.top_parts import COMMAND_SHOWN, STYLE, ChooseProcess, GaugeTile, Help, flowed, keys
 from hakmem.views.top_sites import SITES, Sites
 from hakmem.views.top_tables import TABLES, Tables
-from hakmem.views.watching import GAUGES, Moment, Watch
+from hakmem.views.watching import GAUGES, Moment, Watch, beyond_rss
 
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.1, 60.0
 INTERVAL_STEP = 2.0
@@ -42,12 +42,13 @@ class TopApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = STYLE
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,h", "help", "This help", key_display="?"),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
-        Binding("tab", "next_view(1)", "Next view", priority=True),
-        Binding("shift+tab", "next_view(-1)", "Previous view", priority=True),
-        Binding("right", "scroll(1)", "Scroll a wide table", priority=True),
-        Binding("left", "scroll(-1)", "Scroll back", priority=True),
+        Binding("tab", "next_view(1)", "Next table; 1, 2 …: that one", priority=True, key_display="Tab"),
+        Binding("shift+tab", "next_view(-1)", "Previous table", priority=True, key_display="Shift Tab"),
+        Binding("right", "scroll(1)", "Scroll a wide table", priority=True, key_display="→"),
+        Binding("left", "scroll(-1)", "Scroll back", priority=True, key_display="←"),
         Binding("b", "choose", "Choose another process"),
         *(Binding(str(n + 1), f"view({n})", view.name, show=False) for n, view in enumerate(TABLES)),
         Binding("s", "sort", "Sort by next column"),
@@ -84,6 +85,7 @@ class TopApp(App[None]):
         with Container(id="gauges"):
             for gauge in GAUGES:
                 yield GaugeTile(gauge)
+        yield Static(id="beyond")
         yield Static(id="views")
         yield SitesPanel()
         yield DataTable(cursor_type="row", zebra_stripes=False, fixed_columns=1)
@@ -230,6 +232,10 @@ class TopApp(App[None]):
         self.show_head()
         for tile in self.main.query(GaugeTile):
             tile.show(self.watch_.history, self.gauge_columns == 1)
+        said = beyond_rss(self.watch_.history[-1])
+        line = self.main.query_one("#beyond", Static)
+        line.update(said)
+        line.set_class(bool(said), "shown")
         self.show_table()
 
     @property
@@ -238,6 +244,10 @@ class TopApp(App[None]):
         return next((n for n in (6, 3, 2) if self.size.width >= n * GAUGE_COLUMNS + 2), 1)
 
     def on_resize(self) -> None:
+        """The app's own handler, which runs next, makes the new size known."""
+        self.call_later(self.arrange)
+
+    def arrange(self) -> None:
         """Gauges are in one or more rows, or, in a very narrow terminal, one per line."""
         if self.is_closing:
             return
@@ -322,6 +332,12 @@ class TopApp(App[None]):
         table = self.main.query_one(DataTable)
         wanted = table.scroll_target_x + step * max(8, table.size.width // 3)
         table.scroll_to(x=min(table.max_scroll_x, max(0, wanted)), animate=False)
+
+    def action_help(self) -> None:
+        """Explains keys and gauges."""
+        bindings = [one for one in self.BINDINGS if isinstance(one, Binding) and one.show]
+        shown = [(one.key_display or one.key.split(",")[0], one.description) for one in bindings]
+        self.push_screen(Help([*shown, ("", ""), *((gauge.name, gauge.meaning) for gauge in GAUGES)]))
 
     def action_choose(self) -> None:
         """Offers the current processes."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -27,11 +29,15 @@ STYLE = """
 #keys { height: auto; padding: 0 1; dock: bottom; background: $panel; color: $text-muted; }
 #sites { display: none; height: auto; padding: 0 1; color: $text-muted; }
 #sites.shown { display: block; }
+#beyond { display: none; height: auto; padding: 0 1; color: $text-muted; }
+#beyond.shown { display: block; }
 #ended { display: none; height: auto; padding: 0 1; background: $warning; color: $background; }
 #ended.shown { display: block; }
 DataTable { height: 1fr; background: $background; }
 DataTable > .datatable--cursor { background: $panel; color: $text; text-style: none; }
-ChooseProcess { align: center middle; }
+ChooseProcess, Help { align: center middle; }
+Help #help { width: 90%; max-width: 78; height: auto; max-height: 90%; }
+Help #help { padding: 1 2; background: $panel; }
 ChooseProcess OptionList { width: 90%; max-height: 60%; }
 ChooseProcess #question { width: 90%; padding: 0 1; background: $panel; }
 """
@@ -59,6 +65,7 @@ class GaugeTile(Static):
 def keys(tables: int) -> list[Text]:
     """What keys do, with so many tables."""
     words = (
+        "? help",
         "q quit",
         "b processes",
         f"Tab 1-{tables} tables",
@@ -86,6 +93,26 @@ def flowed(pieces: Sequence[Text], between: str, width: int) -> Text:
         text.append(piece)
         used += piece.cell_len
     return text
+
+
+class Help(ModalScreen[None]):
+    """Each key, and each figure above the tables."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit"),
+        Binding("escape,question_mark,h", "dismiss", "Back"),
+    ]
+
+    def __init__(self, rows: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def compose(self) -> ComposeResult:
+        text = Table.grid(padding=(0, 2))
+        for name, meaning in self.rows:
+            text.add_row(Text(name, style="bold"), meaning)
+        with VerticalScroll(id="help"):
+            yield Static(text)
 
 
 class ChooseProcess(ModalScreen[Target | None]):

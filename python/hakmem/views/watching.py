@@ -86,6 +86,7 @@ class Gauge:
     name: str
     pick: Callable[[Moment], float]
     text: Callable[[float], str]
+    meaning: str
 
 
 def rss(moment: Moment) -> float:
@@ -93,13 +94,46 @@ def rss(moment: Moment) -> float:
     return moment.snapshot.process.rss_bytes if moment.snapshot.process else 0
 
 
+def live(moment: Moment) -> float:
+    """Bytes in live blocks, resident or not."""
+    return moment.snapshot.memory.live_bytes
+
+
+def beyond_rss(moment: Moment) -> str:
+    """Why live bytes exceed RSS; "" where they do not."""
+    process = moment.snapshot.process
+    if process is None or live(moment) <= process.rss_bytes:
+        return ""
+    size = bytes_text(live(moment) - process.rss_anonymous_bytes)
+    swapped = f", {bytes_text(process.swap_bytes)} of it swapped out" if process.swap_bytes else ""
+    return (
+        f"live exceeds RSS: at least {size} of it is not resident{swapped}. Pages count in RSS once they are "
+        f"touched; hakmem why {moment.snapshot.pid} splits RSS."
+    )
+
+
 GAUGES = (
-    Gauge("RSS", rss, bytes_text),
-    Gauge("live", lambda m: m.snapshot.memory.live_bytes, bytes_text),
-    Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text),
-    Gauge("slow paths", lambda m: m.rates.slow_paths_per_s, rate_text),
-    Gauge("remote frees", lambda m: m.rates.remote_frees_per_s, rate_text),
-    Gauge("page faults", lambda m: m.rates.minor_faults_per_s + m.rates.major_faults_per_s, rate_text),
+    Gauge("RSS", rss, bytes_text, "resident memory of the process, hakmem's and other"),
+    Gauge("live", live, bytes_text, "bytes in blocks that the program holds, resident or not"),
+    Gauge("caches", lambda m: m.snapshot.memory.cached_bytes, bytes_text, "free blocks that threads keep"),
+    Gauge(
+        "slow paths",
+        lambda m: m.rates.slow_paths_per_s,
+        rate_text,
+        "calls of malloc and free that found their magazine empty or full",
+    ),
+    Gauge(
+        "remote frees",
+        lambda m: m.rates.remote_frees_per_s,
+        rate_text,
+        "blocks freed by another thread than the one that owns their slab",
+    ),
+    Gauge(
+        "page faults",
+        lambda m: m.rates.minor_faults_per_s + m.rates.major_faults_per_s,
+        rate_text,
+        "pages touched for the first time, or read from a file or swap",
+    ),
 )
 
 # ---- views: the tables below ------------------------------------------------------------------------
