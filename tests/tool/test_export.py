@@ -40,7 +40,7 @@ def address() -> Iterator[str]:
     """Where an exporter listens."""
     port = free_port()
     with subprocess.Popen(
-        [*TOOL, "export", "--listen", f"127.0.0.1:{port}"],
+        [*TOOL, "export", "--classes", "--listen", f"127.0.0.1:{port}"],
         env=tool_environment(),
         stderr=subprocess.PIPE,
         text=True,
@@ -174,6 +174,15 @@ def test_promtool_finds_no_fault(textfile: Path, program: Callable[[str], Path])
     with textfile.open() as file:
         step = subprocess.run(words, stdin=file, capture_output=True, text=True, check=False)
     assert (step.returncode, step.stderr) == (0, "")
+
+
+def test_series_for_each_class_are_asked_for(known: subprocess.Popen[str], tmp_path: Path) -> None:
+    """They are four fifths of all series."""
+    path = tmp_path / "hakmem.prom"
+    hakmem("export", "--textfile", path)
+    found = families(path.read_text())
+    assert value(found, "hakmem_live_bytes", known) > 0
+    assert not [name for name in found if name.startswith("hakmem_class_")]
 
 
 def test_quick_leaves_out_what_needs_a_walk(known: subprocess.Popen[str], tmp_path: Path) -> None:

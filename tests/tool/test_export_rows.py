@@ -241,7 +241,7 @@ def pair(
 
 def collected(targets: list[Target], grouping: Grouping) -> Any:  # noqa: ANN401 - of prometheus_client
     """Of these processes alone."""
-    collector = HakmemCollector(grouping=grouping)
+    collector = HakmemCollector(grouping=grouping, has_classes=True)
     collector._fleet.targets = lambda: targets  # type: ignore[method-assign]
     return {family.name: family for family in collector.collect()}
 

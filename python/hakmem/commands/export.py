@@ -110,6 +110,7 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     show_default=True,
     help="Heaps of each process that it has made or named, by name and tag; 0: none.",
 )
+@click.option("--classes", is_flag=True, help="Also series for each size class: up to 500 for each process.")
 @click.option(
     "--profile",
     "switches_on",
@@ -126,6 +127,7 @@ def command(
     quick: bool,
     sites_shown: int,
     heaps_shown: int,
+    classes: bool,
     switches_on: bool,
 ) -> None:
     """Export metrics of all hakmem processes of this machine to Prometheus or OpenTelemetry.
@@ -163,7 +165,7 @@ def command(
         raise click.UsageError("--profile is for sites: leave out --sites 0")
     sites = SiteMetrics(sites_shown, switches_on=switches_on, waits=listen is None)
     grouping = Grouping(by, top, sites_shown)
-    metrics = registry("counters" if quick else "full", sites, grouping, heaps_shown)
+    metrics = registry("counters" if quick else "full", sites, grouping, heaps_shown, classes)
     try:
         if listen is not None:
             _listen(listen, metrics)

@@ -2,7 +2,7 @@
 
     hakmem_live_bytes{pid,command} …                    gauges of memory
     hakmem_refills_total{pid,command} …                 every counter of the library; ns become seconds
-    hakmem_class_live_blocks{pid,command,class,tier} …  by size class; class: the blocks' size in bytes
+    hakmem_class_live_blocks{pid,command,class,tier} …  by size class (--classes); class: bytes of a block
     hakmem_site_live_bytes{pid,command,site,…} …        by call site, while a profile is on: metrics_sites.py
     hakmem_heap_live_bytes{pid,command,heap,tag,kind} … by heap that the program has made: metrics_heaps.py
 
@@ -101,8 +101,10 @@ class HakmemCollector(Collector):
         sites: SiteMetrics | None = None,
         grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
         heaps_shown: int = HEAPS_SHOWN,
+        has_classes: bool = False,
     ) -> None:
         self._detail = detail
+        self._has_classes = has_classes
         self._heaps = HeapMetrics(heaps_shown)
         self._sites = sites
         self._grouping = grouping
@@ -127,6 +129,8 @@ class HakmemCollector(Collector):
             for target, snapshot in snapshots:
                 labels = process_labels(target)
                 add_snapshot(families, snapshot, target.schema.counter_meta, labels)
+                for item in snapshot.classes if self._has_classes else ():
+                    add_class(families, item, labels)
                 self._heaps.add(families, target, snapshot, labels, rows[target.pid])
                 if self._sites is not None:
                     self._sites.add(families.gauge, target, snapshot, labels)
@@ -212,8 +216,6 @@ def add_snapshot(
             (*labels, state),
             heaps,
         )
-    for item in snapshot.classes:
-        add_class(families, item, labels)
 
 
 def add_gauges(
@@ -280,10 +282,11 @@ def registry(
     sites: SiteMetrics | None = None,
     grouping: Grouping = Grouping(),  # noqa: B008 - it cannot change
     heaps_shown: int = HEAPS_SHOWN,
+    has_classes: bool = False,
 ) -> CollectorRegistry:
     """With hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
-    made.register(HakmemCollector(detail, sites, grouping, heaps_shown))
+    made.register(HakmemCollector(detail, sites, grouping, heaps_shown, has_classes))
     return made
 
 
