@@ -113,11 +113,12 @@ def out_folder(messages: str) -> Path:
     return Path(out)
 
 
-def pack(output: Path) -> dict[str, Path]:
+def pack(output: Path, **variables: str) -> dict[str, Path]:
     """Crate → its file, by scripts/pack-crates."""
     words = [sys.executable, str(ROOT / "scripts" / "pack-crates"), "--output", str(output)]
+    environment = os.environ | IMPATIENT | variables
     step = subprocess.run(
-        words, env=os.environ | IMPATIENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        words, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     need_network(step)
     files = [Path(line) for line in done(step).splitlines()]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.rust_crates import PATIENCE_S, ROOT, Packed, pack, packed
+from packages.rust_crates import PATIENCE_S, ROOT, Packed, cargo, done, need_cargo, pack, packed
 from preload import clean_environment
 
 SYS = ROOT / "rust" / "hakmem-sys"
@@ -41,6 +41,13 @@ NOT_CODE = re.compile(r"-I|-W|-w$|-g|-M[DTF]")
 IMPLIED = {"-m64", "-march=x86-64", "-std=gnu17"}
 # Declared in the header under another project's names.
 OF_HARDENED_MALLOC = {"malloc_object_size", "malloc_object_size_fast"}
+NEW_CC = """[package]
+name = "project"
+edition = "2021"
+
+[dependencies]
+cc = "=1.11.3" # needs Rust 1.65
+"""
 SAMPLED_SHARE = 0.3  # of what a site holds that an estimate may be off: one sample in 4 KiB
 
 
@@ -85,6 +92,31 @@ def test_the_same_tree_gives_the_same_bytes(crates: Packed, tmp_path: Path) -> N
     assert {name: file.read_bytes() for name, file in again.items()} == {
         name: file.read_bytes() for name, file in crates.files.items()
     }
+
+
+def test_they_are_the_same_whatever_cargo_has_fetched_before(crates: Packed, tmp_path: Path) -> None:
+    """Here a cc that is newer than the oldest compiler: cargo took what it had without a network."""
+    home = {"CARGO_HOME": str(tmp_path / "cargo")}
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "src/lib.rs").touch()
+    (project / "Cargo.toml").write_text(NEW_CC)
+    done(cargo("fetch", cwd=project, env=home))
+    again = pack(tmp_path / "packed", **home)
+    for name, file in again.items():
+        assert file.read_bytes() == crates.files[name].read_bytes()
+
+
+def test_the_locked_crates_are_for_the_oldest_compiler() -> None:
+    need_cargo()
+    said = json.loads(done(cargo("metadata", "--locked", "--format-version=1", cwd=ROOT / "rust")))
+    oldest = {one["name"]: version(one["rust_version"] or "0") for one in said["packages"]}
+    assert {"cc", "hakmem", "hakmem-sys"} < set(oldest)
+    assert max(oldest.values()) == oldest["hakmem"], oldest
+
+
+def version(text: str) -> list[int]:
+    return [int(part) for part in text.split(".")][:2]
 
 
 # ---- the declarations ----------------------------------------------------------------------------------
