@@ -253,14 +253,34 @@ def sites_of(profile: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("harden", ["0", "1"])
-def test_a_wrong_layout_is_told(crates: Packed, harden: str) -> None:
-    """In a warning, and in hardened mode it ends the program."""
+def test_a_wrong_layout_is_reported(crates: Packed, harden: str) -> None:
+    """The first of two in a warning; in hardened mode it ends the program."""
     program = crates.build("mismatch").program
     environment = clean_environment() | {"HAKMEM_HARDEN": harden}
     step = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (step.returncode == 0) == (harden == "0")
     assert ("warning" in step.stderr) == (harden == "0")
-    assert "said to have 1000 bytes, a block of 6" in step.stderr
+    assert step.stderr.count("said to have 1000 bytes, a block of 6") == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "include/hakmem/hakmem.h",
+        "rust/hakmem/src/lib.rs",
+        "rust/hakmem-sys/src/lib.rs",
+        "docs/guides/RUST.md",
+    ],
+)
+def test_all_pages_say_the_same_of_a_wrong_layout(page: str) -> None:
+    said = re.sub(r"[\s*/!`]+", " ", (ROOT / page).read_text())
+    assert "first is reported as a warning, and the block is freed all the same; " in said
+    assert "with HAKMEM_HARDEN=1 each ends the program" in said
+
+
+def test_c_code_shares_the_heap_by_default(crates: Packed) -> None:
+    with consumer(crates.build("consumer", "default").program) as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")
 
 
 def test_names_are_its_own(crates: Packed) -> None:
