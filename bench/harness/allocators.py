@@ -23,11 +23,19 @@ class Allocator:
     package: str = ""  # Debian's, whose version is told
     origin: str = ""  # version and flags, where that is known without asking
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, beside the preload
+    needed: tuple[str, ...] = ()  # files beside the library, which the loader does not look for there
 
     @property
     def expected_file(self) -> str:
         """The file that must serve malloc and free."""
         return "libc.so.6" if self.library is None else self.library.name
+
+    @property
+    def preload(self) -> str:
+        """As LD_PRELOAD has it; glibc is named too: Debian links redis-server with jemalloc."""
+        if self.library is None:
+            return self.expected_file
+        return ":".join(str(self.library.with_name(name)) for name in (self.library.name, *self.needed))
 
     @property
     def is_peer(self) -> bool:
@@ -84,7 +92,9 @@ def _make_new(names: Collection[str], library: Callable[[NewPeer], Path]) -> Fou
     for peer in (peer for peer in NEW_PEERS if peer.name in names):
         try:
             package = peer.package if peer.registry == "Debian" else ""
-            found[peer.name] = Allocator(peer.name, library(peer), package, peer.origin, peer.variables)
+            found[peer.name] = Allocator(
+                peer.name, library(peer), package, peer.origin, peer.variables, peer.recipe.needed
+            )
         except PeerError as error:
             missing.append(f"{peer.name} {error}")
     return found, missing

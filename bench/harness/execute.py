@@ -43,7 +43,7 @@ def allocator_environment(allocator: Allocator) -> dict[str, str]:
     """For programs that report who serves them: all of bench/support/measure.h."""
     environment = user_environment() | {"BENCH_PROVE": "1"}
     if allocator.library is not None:
-        environment["LD_PRELOAD"] = str(allocator.library)
+        environment["LD_PRELOAD"] = allocator.preload
     return environment | dict(allocator.variables)
 
 

@@ -109,7 +109,7 @@ NEW_PEERS = (
             "rpmalloc/rpmalloc",
         ),
     ),
-    # The proxy replaces malloc and hands on to libtbbmalloc.so.2, which lies beside it.
+    # The proxy replaces malloc and hands on to libtbbmalloc.so.2, that is not sought beside it.
     NewPeer(
         "tbbmalloc",
         "PyPI",

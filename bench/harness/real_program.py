@@ -31,8 +31,7 @@ def find_program(name: str) -> str | None:
 
 
 def preload_variables(allocator: Allocator) -> dict[str, str]:
-    """glibc is preloaded as the others are: Debian links redis-server with jemalloc."""
-    return {"LD_PRELOAD": str(allocator.library or allocator.expected_file), **dict(allocator.variables)}
+    return {"LD_PRELOAD": allocator.preload, **dict(allocator.variables)}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 TIMEOUT_SECONDS = 1800
 
@@ -33,8 +33,18 @@ class Recipe(Protocol):
     def summary(self) -> str:
         """How it was built, for the tables."""
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Files that come to lie beside the library, and that it needs."""
+
     def make(self, source: Path, folder: Path, name: str) -> Path:
         """The library, in `folder`, which is empty.  Raises PeerError."""
+
+
+class Alone:
+    """A library that needs none of its own package."""
+
+    needed: ClassVar[tuple[str, ...]] = ()
 
 
 def run(command: list[str], folder: Path) -> None:
@@ -54,7 +64,7 @@ def run(command: list[str], folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class Compiled(Alone):
     """All units are compiled with the same flags and linked.  A package may list more of them in a file."""
 
     units: tuple[str, ...]
@@ -96,7 +106,7 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Commands:
+class Commands(Alone):
     """The peer's own build system.  {source}, {build} and {jobs} are replaced; `built` lies in {build}."""
 
     commands: tuple[str, ...]
@@ -126,6 +136,10 @@ class Unpacked:
     def summary(self) -> str:
         return "as the wheel has it"
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return self.files[1:]
+
     def make(self, source: Path, folder: Path, name: str) -> Path:  # noqa: ARG002
         wheel = next(source.glob("*.whl"), None)
         if wheel is None:
@@ -140,7 +154,7 @@ class Unpacked:
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Alone):
     """A file of an installed package."""
 
     path: str

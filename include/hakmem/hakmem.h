@@ -64,8 +64,8 @@ HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
 HAK_EXPORT void hak_free(void *block);
 
 /* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with, or last resized to.  Of a size that
- * the block cannot have, the first is told of in a warning, and the block is freed all the same; in hardened mode each is reported as
- * any misuse (HAKMEM_ON_MISUSE). */
+ * the block cannot have, the first is reported as a warning, and the block is freed all the same; with HAKMEM_HARDEN=1 each ends the
+ * program (HAKMEM_ON_MISUSE=warn: none does). */
 HAK_EXPORT void hak_free_sized(void *block, size_t size);
 HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);
 

@@ -181,15 +181,15 @@ class heap {
 
   void set_name(const char *name) noexcept { hak_heap_set_name(handle_, name); }
   void set_tag(std::uint64_t tag) noexcept { hak_heap_set_tag(handle_, tag); }
-  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit. */
-  void set_limit(std::size_t bytes) noexcept { hak_set_limit(handle_, bytes); }
+  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit.  False where hak_set_limit is. */
+  bool set_limit(std::size_t bytes) noexcept { return hak_set_limit(handle_, bytes); }
   hak_figures figures() const noexcept {
     hak_figures now;
     hak_heap_figures(handle_, &now, sizeof now);
     return now;
   }
-  /* Frees all of its blocks, which nobody may use any more; it may be used again. */
-  void free_all() noexcept { hak_heap_free_all(handle_); }
+  /* Frees all of its blocks, which nobody may use any more; it may be used again.  False where hak_heap_free_all is. */
+  bool free_all() noexcept { return hak_heap_free_all(handle_); }
 
   /* For the functions of hakmem.h; still owned. */
   hak_heap *get() const noexcept { return handle_; }

@@ -21,6 +21,7 @@ import pages
 # The dialect that pages are written for; mkdocs' own wants blank lines and indents that it does not.
 WRITTEN_FOR = MarkdownIt("commonmark").enable("table")
 COUNTED = re.compile(r"<(ul|ol|li|table|tr|pre|blockquote|img|h[1-6])\b")
+COMMANDS = re.compile(r"<pre>(?=(?:[^\n]*\n){1,8}</code></pre>)")  # longer ones are output, or drawn
 LOG = get_plugin_logger("hakmem")
 LINKS = "site-links.txt"
 
@@ -70,7 +71,7 @@ def on_page_content(html: str, page: Page, **_: object) -> str:
             LOG.warning(
                 f"{path} is laid out otherwise than in a checkout: {wrong}; a blank line before the list?"
             )
-    return html
+    return COMMANDS.sub('<pre class="commands">', html)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

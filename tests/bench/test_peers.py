@@ -148,6 +148,39 @@ def test_a_wheel(tmp_path: Path) -> None:
     assert (library.parent / "libsome.so").read_text() == "itself"
 
 
+def test_a_proxy_is_preloaded_with_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loader does not look beside it, says that it cannot be preloaded, and goes on without."""
+    sources = {
+        "libitself.so.2": "int served(void) { return 1; }",
+        "libproxy.so.2": "int served(void) { return 2; }",
+    }
+    for name, source in sources.items():
+        words = [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-xc",
+            "-",
+            "-Wl,--no-as-needed",
+            f"-Wl,-soname,{name}",
+            "-o",
+            name,
+        ]
+        words += ["-L.", "-l:libitself.so.2"] if "proxy" in name else []
+        subprocess.run(words, cwd=tmp_path, input=source, text=True, check=True)
+    recipe = Unpacked(("libproxy.so.2", "libitself.so.2"))
+    monkeypatch.setattr(allocators, "NEW_PEERS", (peer_of(recipe, "PyPI"),))
+    monkeypatch.setattr(allocators, "library_of", lambda _peer, _tell: tmp_path / "libproxy.so.2")
+    found, _ = find_allocators({}, NEW, ["some"])
+    some = next(each for each in found if each.name == "some")
+    assert some.expected_file == "libproxy.so.2"
+    for environment in (allocator_environment(some), preload_variables(some)):
+        words = ["env", f"LD_PRELOAD={environment['LD_PRELOAD']}", "cat", "/proc/self/maps"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        assert all(str(tmp_path / name) in done.stdout for name in sources)
+
+
 def test_a_fetch_that_fails_leaves_nothing_that_looks_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

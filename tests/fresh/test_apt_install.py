@@ -17,6 +17,12 @@ HELD = (
     "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 812 (apt-get)\n"
     "E: Unable to lock directory /var/lib/apt/lists/",
 )
+# As root of a user namespace: of one that has the user's number alone, and of one that has root's.
+NOT_REALLY_ROOT = (
+    "E: Could not open lock file /var/lib/apt/lists/lock - open (13: Permission denied)\n"
+    "E: Unable to lock directory /var/lib/apt/lists/",
+    "E: setgroups 65534 failed - setgroups (1: Operation not permitted)",
+)
 APT_GET = """#!/bin/sh
 echo "$*" >>calls
 [ "$(wc -l <calls)" -gt {held} ] || {{ printf '%s\\n' '{message}' >&2; exit 100; }}
@@ -74,6 +80,16 @@ def test_waiting_ends(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "another process has held apt's lock for 1 s, held by process 812" in done.stderr
     assert "sudo apt-get install one two" in done.stderr
+
+
+@pytest.mark.parametrize("message", NOT_REALLY_ROOT)
+def test_a_root_without_rights_does_not_wait(tmp_path: Path, message: str) -> None:
+    done = run(tmp_path, held=1000, message=message, APT_WAIT_S="3")
+    assert done.returncode == 1
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1
+    first, second, command = done.stderr.splitlines()
+    assert first == message.splitlines()[0] and "root has no right to install packages here" in second
+    assert command.startswith("    apt-get install one two ")
 
 
 def test_one_broken_source_stops_nothing(tmp_path: Path) -> None:

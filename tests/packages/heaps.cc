@@ -53,13 +53,13 @@ static hakmem::heap *full;
 static int handled;
 static void free_what_there_is() {
   handled++;
-  full->free_all();
+  CHECK(full->free_all());
   std::set_new_handler(nullptr);
 }
 
 static void a_limit_throws() {
   hakmem::heap heap("limited");
-  heap.set_limit(100000);
+  CHECK(heap.set_limit(100000));
   while (heap.try_allocate(1000) != nullptr) {
   }
   CHECK(heap.figures().refusals == 1);

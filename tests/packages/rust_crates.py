@@ -38,7 +38,7 @@ name = "{name}"
 path = "{source}"
 
 [dependencies]
-hakmem = {{ path = "{hakmem}", features = {features} }}
+hakmem = {{ path = "{hakmem}", default-features = false, features = {features} }}
 
 [patch.crates-io]
 hakmem-sys = {{ path = "{sys}" }}
@@ -113,11 +113,12 @@ def out_folder(messages: str) -> Path:
     return Path(out)
 
 
-def pack(output: Path) -> dict[str, Path]:
+def pack(output: Path, **variables: str) -> dict[str, Path]:
     """Crate → its file, by scripts/pack-crates."""
     words = [sys.executable, str(ROOT / "scripts" / "pack-crates"), "--output", str(output)]
+    environment = os.environ | IMPATIENT | variables
     step = subprocess.run(
-        words, env=os.environ | IMPATIENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        words, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     need_network(step)
     files = [Path(line) for line in done(step).splitlines()]
@@ -169,13 +170,14 @@ class Packed:
         )
         (folder / "Cargo.toml").write_text(manifest)
         words = ["build", "--release", "--message-format=json"]
-        said = done(cargo(*words, cwd=folder, env={"CC": str(self._recorder())}))
+        said = done(cargo(*words, cwd=folder, env={"CC": str(self._recorder(*features))}))
         return Built(TARGET / "release" / own_name, out_folder(said))
 
-    def _recorder(self) -> Path:
-        recorder = self.folder / "recording-cc"
+    def _recorder(self, *features: str) -> Path:
+        """What is compiled without features is noted in cc.log."""
+        recorder = self.folder / "-".join(("recording-cc", *features))
         if not recorder.exists():
-            log = shlex.quote(str(self.folder / "cc.log"))
+            log = shlex.quote(str(self.folder / ("-".join(("cc", *features)) + ".log")))
             recorder.write_text(RECORDER.format(log=log, compiler=shlex.quote(os.environ.get("CC", "gcc"))))
             recorder.chmod(0o755)
         return recorder

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.rust_crates import PATIENCE_S, ROOT, Packed, pack, packed
+from packages.rust_crates import PATIENCE_S, ROOT, Packed, cargo, done, need_cargo, pack, packed
 from preload import clean_environment
 
 SYS = ROOT / "rust" / "hakmem-sys"
@@ -41,6 +41,13 @@ NOT_CODE = re.compile(r"-I|-W|-w$|-g|-M[DTF]")
 IMPLIED = {"-m64", "-march=x86-64", "-std=gnu17"}
 # Declared in the header under another project's names.
 OF_HARDENED_MALLOC = {"malloc_object_size", "malloc_object_size_fast"}
+NEW_CC = """[package]
+name = "project"
+edition = "2021"
+
+[dependencies]
+cc = "=1.11.3" # needs Rust 1.65
+"""
 SAMPLED_SHARE = 0.3  # of what a site holds that an estimate may be off: one sample in 4 KiB
 
 
@@ -85,6 +92,31 @@ def test_the_same_tree_gives_the_same_bytes(crates: Packed, tmp_path: Path) -> N
     assert {name: file.read_bytes() for name, file in again.items()} == {
         name: file.read_bytes() for name, file in crates.files.items()
     }
+
+
+def test_they_are_the_same_whatever_cargo_has_fetched_before(crates: Packed, tmp_path: Path) -> None:
+    """Here a cc that is newer than the oldest compiler: cargo took what it had without a network."""
+    home = {"CARGO_HOME": str(tmp_path / "cargo")}
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "src/lib.rs").touch()
+    (project / "Cargo.toml").write_text(NEW_CC)
+    done(cargo("fetch", cwd=project, env=home))
+    again = pack(tmp_path / "packed", **home)
+    for name, file in again.items():
+        assert file.read_bytes() == crates.files[name].read_bytes()
+
+
+def test_the_locked_crates_are_for_the_oldest_compiler() -> None:
+    need_cargo()
+    said = json.loads(done(cargo("metadata", "--locked", "--format-version=1", cwd=ROOT / "rust")))
+    oldest = {one["name"]: version(one["rust_version"] or "0") for one in said["packages"]}
+    assert {"cc", "hakmem", "hakmem-sys"} < set(oldest)
+    assert max(oldest.values()) == oldest["hakmem"], oldest
+
+
+def version(text: str) -> list[int]:
+    return [int(part) for part in text.split(".")][:2]
 
 
 # ---- the declarations ----------------------------------------------------------------------------------
@@ -221,14 +253,34 @@ def sites_of(profile: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("harden", ["0", "1"])
-def test_a_wrong_layout_is_told(crates: Packed, harden: str) -> None:
-    """In a warning, and in hardened mode it ends the program."""
+def test_a_wrong_layout_is_reported(crates: Packed, harden: str) -> None:
+    """The first of two in a warning; in hardened mode it ends the program."""
     program = crates.build("mismatch").program
     environment = clean_environment() | {"HAKMEM_HARDEN": harden}
     step = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (step.returncode == 0) == (harden == "0")
     assert ("warning" in step.stderr) == (harden == "0")
-    assert "said to have 1000 bytes, a block of 6" in step.stderr
+    assert step.stderr.count("said to have 1000 bytes, a block of 6") == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "include/hakmem/hakmem.h",
+        "rust/hakmem/src/lib.rs",
+        "rust/hakmem-sys/src/lib.rs",
+        "docs/guides/RUST.md",
+    ],
+)
+def test_all_pages_say_the_same_of_a_wrong_layout(page: str) -> None:
+    said = re.sub(r"[\s*/!`]+", " ", (ROOT / page).read_text())
+    assert "first is reported as a warning, and the block is freed all the same; " in said
+    assert "with HAKMEM_HARDEN=1 each ends the program" in said
+
+
+def test_c_code_shares_the_heap_by_default(crates: Packed) -> None:
+    with consumer(crates.build("consumer", "default").program) as (_, found):
+        assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")
 
 
 def test_names_are_its_own(crates: Packed) -> None:

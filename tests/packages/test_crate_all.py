@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -21,8 +22,6 @@ OLDEST = (
     "cargo rustc libstd-rust-1.63 libstd-rust-dev libgit2-1.5 libhttp-parser2.9 libmbedcrypto7 libmbedtls14 "
     "libmbedx509-1 libssh2-1"
 ).split()
-# The last cc that says that it is for that compiler, and cargo's of that time choose the newest.
-CC_FOR_OLDEST = "1.2.34"
 
 pytestmark = [
     pytest.mark.skipif(
@@ -46,6 +45,7 @@ def test_their_own_tests(features: str) -> None:
     words = [
         "test",
         "--workspace",
+        "--no-default-features",
         "--features",
         ",".join(f"hakmem/{one}" for one in features.split(",") if one),
     ]
@@ -107,9 +107,17 @@ def host() -> str:
     return next(line.split()[1] for line in said.splitlines() if line.startswith("host:"))
 
 
-def test_override_serves_c_as_well(crates: Packed) -> None:
-    with consumer(crates.build("consumer", "override").program) as (_, found):
-        assert (found["rust"], found["c"], found["children"]) == ("true", "true", "true")
+def test_the_packed_crates_are_used_as_the_page_says(crates: Packed, root: Path, tmp_path: Path) -> None:
+    page = (root / "docs/guides/RUST.md").read_text()
+    (lines,) = re.findall(r"```toml\n(\[dependencies\].*?)```", page, re.DOTALL)
+    package = use(crates, tmp_path / "consumer")
+    (package / "vendor").symlink_to(crates.folder)
+    manifest = (package / "Cargo.toml").read_text().partition("[dependencies]")[0]
+    (package / "Cargo.toml").write_text(f"{manifest}{lines}\n[workspace]\n")
+    target = tmp_path / "target"
+    done(cargo("build", "--release", cwd=package, env={"CARGO_TARGET_DIR": str(target)}))
+    with consumer(target / "release/consumer") as (_, found):
+        assert (found["rust"], found["c"]) == ("true", "true")
 
 
 def test_two_hakmems_in_a_process(crates: Packed, lib: Path) -> None:
@@ -195,7 +203,7 @@ def test_the_oldest_compiler(crates: Packed, tmp_path: Path) -> None:
         subprocess.run(["dpkg", "-x", package, root], check=True)
     package = use(crates, tmp_path / "consumer")
     # The registry's format is younger than this cargo: what it needs lies beside, as `cargo vendor` puts it.
-    done(cargo("update", "-p", "cc", "--precise", CC_FOR_OLDEST, cwd=package))
+    shutil.copy(crates.unpacked("hakmem-sys") / "Cargo.lock", package)
     config = done(cargo("vendor", "vendor", cwd=package))
     (package / ".cargo").mkdir()
     (package / ".cargo" / "config.toml").write_text(config)
@@ -230,13 +238,18 @@ def need_target() -> Callable[[str], None]:
     return need
 
 
-def test_musl(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]) -> None:
+@pytest.mark.parametrize("features", [[], ["default"]], ids=str)
+def test_musl(
+    features: list[str], crates: Packed, tmp_path: Path, need_target: Callable[[str], None]
+) -> None:
     """A fully static program."""
     target = "x86_64-unknown-linux-musl"
     need_target(target)
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed (scripts/install-tools test)")
     package = use(crates, tmp_path / "consumer")
+    manifest = package / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace("features = []", f"features = {json.dumps(features)}"))
     headers = tmp_path / "include"  # the kernel's, which are beside the C library's on Debian
     headers.mkdir()
     for name, folder in (("linux", "linux"), ("asm-generic", "asm-generic"), ("asm", "x86_64-linux-gnu/asm")):
@@ -244,7 +257,11 @@ def test_musl(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]
     flags = {"CFLAGS_x86_64_unknown_linux_musl": f"-isystem {headers}"}
     done(cargo("build", "--release", "--target", target, cwd=package, env=flags))
     with consumer(TARGET / target / "release/consumer") as (_, found):
-        assert (found["rust"], found["c"], found["children"]) == ("true", "false", "true")
+        assert (found["rust"], found["c"], found["children"]) == (
+            "true",
+            "true" if features else "false",
+            "true",
+        )
 
 
 def test_aarch64(crates: Packed, tmp_path: Path, need_target: Callable[[str], None]) -> None:

@@ -91,12 +91,26 @@ def test_uninstall_leaves_what_was_there(script: Callable, lib: Path, tmp_path: 
     assert {name: left.get(name) for name in before} == before
 
 
+def test_uninstall_leaves_no_folder_that_install_made(script: Callable, lib: Path, tmp_path: Path) -> None:
+    """Those above the prefix neither, DESTDIR's own among them; but for what has another's file in it."""
+    destination = tmp_path / "made" / "root"
+    for _ in range(2):
+        done = script(lib.parent, "/usr/local", destination=destination)
+    for file in ("lib/libhakmem.so", "include/hakmem/hakmem.h", "share/man/man3/libhakmem.3"):
+        (place,) = (path.parent for path in destination.rglob(Path(file).name))
+        assert f" in {place}" in done.stdout
+    assert f"make uninstall PREFIX=/usr/local DESTDIR={destination} removes them" in done.stdout
+    (tmp_path / "made" / "other").touch()
+    assert script("--remove", "/usr/local", destination=destination).returncode == 0
+    assert list(tmp_path.rglob("*")) == [tmp_path / "made", tmp_path / "made" / "other"]
+
+
 def test_a_list_names_nothing_outside(script: Callable, lib: Path, tmp_path: Path) -> None:
     prefix, other = tmp_path / "prefix", tmp_path / "other"
     other.write_text("another's")
     assert script(lib.parent, prefix).returncode == 0
     names = prefix / "share/hakmem/installed"
-    names.write_text(names.read_text() + f"file ../other\nfile {other}\nfolder ..\n")
+    names.write_text(names.read_text() + f"file ../other\nfile {other}\nfolder ..\nabove 9\n")
     assert script("--remove", prefix).returncode == 0
     assert other.read_text() == "another's"
     assert not prefix.exists()

@@ -23,6 +23,7 @@ COPIED = (
     "include/hakmem/hakmem.h",
     "python/hakmem/__init__.py",
     "python/pyproject.toml",
+    "rust/Cargo.lock",
     "rust/Cargo.toml",
     "rust/hakmem/Cargo.toml",
     "rust/hakmem-sys/Cargo.toml",
@@ -126,7 +127,7 @@ def test_another_version_is_written_everywhere(repo: Repo) -> None:
     assert repo("scripts/version", "--check").stdout == "12.34.56\n"
     changed = {line[3:] for line in repo("git", "status", "--porcelain").stdout.splitlines()}
     assert changed == {*(name for name in COPIED if name.endswith((".h", "__init__.py"))),
-                       "rust/Cargo.toml", "rust/hakmem/Cargo.toml"}  # fmt: skip
+                       "rust/Cargo.lock", "rust/Cargo.toml", "rust/hakmem/Cargo.toml"}  # fmt: skip
     assert "#define HAKMEM_VERSION_MINOR 34\n" in (repo.folder / "include/hakmem/hakmem.h").read_text()
 
 

@@ -24,7 +24,7 @@ LOOKED_AT = [
     "docs/PERFORMANCE.html",
     "include/hakmem/hakmem.h.html",
 ]
-WIDTHS = [500, 1400]
+WIDTHS = [390, 500, 1400]
 # A frame of the site's own folder measures each page, at each width, after its scripts have run.
 PROBE = """<!doctype html><meta charset="utf-8"><body><script>
 const wait = frame => new Promise(loaded => frame.onload = () => setTimeout(loaded, 200));
@@ -40,7 +40,12 @@ async function look(page, width) {
   const loaded = entries.map(entry => entry.name).filter(name => !name.startsWith("file:"));
   const images = [...inside.images].filter(image => image.complete && !image.naturalWidth);
   const over = inside.documentElement.scrollWidth - frame.contentWindow.innerWidth;
-  const line = {page, width, broken: images.map(image => image.src), loaded, title: inside.title, over};
+  const isPlain = box => getComputedStyle(box).backgroundImage == "none";
+  const isShort = box => box.textContent.split("\\n").length <= 9;
+  const boxes = [...inside.querySelectorAll("pre > code")];
+  const scrolled = boxes.filter(box => box.scrollWidth > box.clientWidth);
+  const cut = scrolled.filter(box => isShort(box) || isPlain(box)).map(box => box.textContent);
+  const line = {page, cut, width, broken: images.map(image => image.src), loaded, title: inside.title, over};
   frame.remove();
   return line;
 }
@@ -117,6 +122,7 @@ def test_pages_fit_their_window_and_load_their_pictures(site: Path, dump: Callab
     assert len(seen) == len(LOOKED_AT) * len(WIDTHS)
     assert all("hakmem" in line["title"] for line in seen)
     assert not [line for line in seen if line["over"] > 0 or line["broken"] or line["loaded"]]
+    assert not [line for line in seen if line["width"] == WIDTHS[0] and line["cut"]]
 
 
 @pytest.mark.parametrize(

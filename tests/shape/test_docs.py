@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -26,6 +27,10 @@ PAGES = sorted(
 # What was true once: names in these pages are those of their time.
 HISTORY = {"CHANGELOG.md", "PERFORMANCE.md"}
 # Where a page's `folder/file.c` may begin.
+BESIDE = re.compile(
+    r"`(?P<file>[\w./-]+\.(?:c|h|cc|hpp|py))`,? \((?P<names>(?:`\w+`(?:, | and )?)+)\)"
+    r"|(?P<name>`\w+`) (?:of|in) `(?P<its_file>[\w./-]+\.(?:c|h|cc|hpp|py))`"
+)
 ROOTS = ("", "src", "python", "python/hakmem", "tests", "tests/unit", "bench", "include", "scripts")
 README_LINES_MAX = 150
 OPTIONS_OF_OTHERS = {
@@ -35,11 +40,11 @@ OPTIONS_OF_OTHERS = {
     "HAKMEM_ASSERTIONS",
 }  # the tool's; a placeholder; CMake's
 
+# Linux's, and Kubernetes'.
+OF_OTHERS = """rt_sigaction rt_sigprocmask sched_getscheduler sched_setaffinity sched_setscheduler
+kube_pod_info kube_pod_container_info""".split()
+
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY and page.parent.name != "decisions"]
-# MEMORY_ORDER.md has a test of its own.
-ARCHITECTS_PAGES = [
-    page for page in OF_TODAY if page.parent == ROOT / "docs" and page.name != "MEMORY_ORDER.md"
-]
 every_page_of_today = pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: str(page.relative_to(ROOT)))
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -58,22 +63,57 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [n for n in named if n not in placeholders and not any((root / n).exists() for root in roots)]
 
 
-@pytest.fixture(scope="module")
-def words_of_the_tree() -> set[str]:
-    files = [
-        path
-        for folder in ("src", "include", "tests", "python", "bench", "lab", "scripts", "cmake")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix != ".md"
-    ]
-    texts = " ".join(path.read_text(errors="ignore") for path in files)
-    return set(re.findall(r"\w+", texts)) | {path.stem for path in files}
+@functools.cache
+def words_of_files() -> dict[str, set[str]]:
+    """File → the words in it, but for pages."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    step = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [name for name in step.stdout.split() if not name.endswith(".md") and (ROOT / name).is_file()]
+    return {
+        name: {Path(name).stem, *re.findall(r"\w+", (ROOT / name).read_text(errors="ignore"))}
+        for name in files
+    }
 
 
-@pytest.mark.parametrize("page", ARCHITECTS_PAGES, ids=lambda page: page.name)
-def test_functions_that_are_named_exist(page: Path, words_of_the_tree: set[str]) -> None:
-    named = set(re.findall(r"`([a-z]\w*_\w+)(?:\(\))?`", page.read_text()))
-    assert not named - words_of_the_tree
+@functools.cache
+def known_names() -> set[str]:
+    """All but those that only tests have, and parts of options; names of tests."""
+    found, of_tests = set(OF_OTHERS), set()
+    for name, words in words_of_files().items():
+        (of_tests if name.startswith("tests/") else found).update(words)
+    found |= {name for name in of_tests if name.startswith("test_")}
+    return found | set(re.findall(r"=(\w+)` \|", (ROOT / "docs/OPTIONS.md").read_text()))
+
+
+def is_known(name: str) -> bool:
+    """Of a name that Prometheus shows, a table has a part."""
+    table = re.sub(
+        r"^hakmem_(?:cgroup_|heap_|ranges_|limit_)?|(?:_bytes|_blocks|_ratio)?(?:_total)?$", "", name
+    )
+    return name in known_names() or (name.startswith("hakmem_") and table in known_names())
+
+
+@every_page_of_today
+def test_functions_that_are_named_exist(page: Path) -> None:
+    text = page.read_text()
+    named = set(re.findall(r"`([a-z]\w*_\w+)(?:\(\))?`", text))
+    named -= {name for _, names in beside(text) for name in names}
+    assert not {name for name in named if not is_known(name)}
+
+
+def beside(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Files of a page with the names that are said to be in them."""
+    for found in BESIDE.finditer(text):
+        yield found["file"] or found["its_file"], re.findall(r"\w+", found["names"] or found["name"])
+
+
+@every_page_of_today
+def test_names_are_in_the_file_that_stands_beside_them(page: Path) -> None:
+    wrong = []
+    for file, names in beside(page.read_text()):
+        texts = [found for path, found in words_of_files().items() if f"/{path}".endswith(f"/{file}")]
+        wrong += [(file, name) for name in names if not any(name in text for text in texts)]
+    assert not wrong
 
 
 @every_page_of_today
@@ -122,7 +162,8 @@ def test_operators_have_the_lines_of_why() -> None:
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence of a page and the line of a source that it tells; their groups are compared in order."""
+    """A sentence of a page and the line of a source that it tells; their groups are compared in order.
+    The page is in docs/ and the source in src/, unless they begin with a slash."""
 
     page: str
     sentence: str
@@ -154,6 +195,18 @@ FACTS = (
         r"= \{(\w+), (\w+)\}",
     ),
     Fact("ARCHITECTURE.md", r"tag << (\d+) \| class", "map/window.h", r"MAP_TAG_SHIFT (\d+)"),
+    Fact(
+        "MISSION.md",
+        r"for lists of (named), parked and (lost) heaps, for one (round) at a time and for the (start) ",
+        "os/lock.h",
+        r"LOCK_RANK_(NAMED), LOCK_RANK_HEAPS, LOCK_RANK_(LOST), LOCK_RANK_(ROUND), LOCK_RANK_(START) \}",
+    ),
+    Fact(
+        "/README.md",
+        r"one exclusive or and (\w+) branches make it `free`'s fast path",
+        "/tests/shape/fast_path.golden",
+        r" free(?: +\d+){4} +(\d+)",
+    ),
 )
 
 
@@ -161,12 +214,17 @@ def values(path: Path, pattern: str) -> list[str]:
     text = " ".join(path.read_text().split())
     found = re.search(pattern, text)
     assert found, f"{path.name} says nothing like {pattern!r} any more: mend or remove the fact"
-    return [str(WORDS.get(group, group)).replace(",", "") for group in found.groups()]
+    return [str(WORDS.get(group, group)).replace(",", "").lower() for group in found.groups()]
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact.page}: {fact.sentence}")
 def test_numbers_are_those_of_the_sources(fact: Fact) -> None:
-    assert values(ROOT / "docs" / fact.page, fact.sentence) == values(ROOT / "src" / fact.source, fact.line)
+    page, source = place("docs", fact.page), place("src", fact.source)
+    assert values(page, fact.sentence) == values(source, fact.line)
+
+
+def place(folder: str, name: str) -> Path:
+    return ROOT / name[1:] if name.startswith("/") else ROOT / folder / name
 
 
 def scripts() -> Iterator[str]:

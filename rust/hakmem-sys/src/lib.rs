@@ -10,7 +10,8 @@
 //! # Features
 //!
 //! * `override` replaces the C library's `malloc`, `free` and their relatives, and C++'s `operator new` and `delete`, in
-//!   the whole program. Without it all names begin with `hak_`, and the C library's malloc serves C code as before.
+//!   the whole program; the crate `hakmem` asks for it by default. Without it all names begin with `hak_`, and the C library's
+//!   malloc serves C code as before.
 //! * `debug` compiles hakmem with its assertions: for tests.
 #![no_std]
 #![warn(missing_docs)]
@@ -90,7 +91,8 @@ extern "C" {
     /// Gives a block back; null is allowed, errno is preserved. An invalid or doubly freed pointer ends the program with
     /// one line on standard error.
     pub fn hak_free(block: *mut c_void);
-    /// As `hak_free`, of a block that was asked for, or last resized to, with this size; another size is reported.
+    /// As `hak_free`, of a block that was asked for, or last resized to, with this size. Of a size that the block cannot have, the
+    /// first is reported as a warning, and the block is freed all the same; with `HAKMEM_HARDEN=1` each ends the program.
     pub fn hak_free_sized(block: *mut c_void, size: usize);
     /// The same of one with an alignment.
     pub fn hak_free_aligned_sized(block: *mut c_void, alignment: usize, size: usize);

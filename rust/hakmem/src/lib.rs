@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! Rust says at each deallocation how large the block is, and hakmem compares: a layout that cannot be the block's ends the
-//! program with one line on standard error (`HAKMEM_ON_MISUSE=warn` goes on).
+//! Rust says at each deallocation how large the block is, and hakmem compares. Of layouts that cannot be the block's the
+//! first is reported as a warning, and the block is freed all the same; with `HAKMEM_HARDEN=1` each ends the program.
 //!
 //! The tool `hakmem` sees the process from outside: `hakmem why PID` says where its memory is, `hakmem profile PID` which
 //! functions hold it. [`stats`], [`purge`] and [`profile`] do from inside what a program itself may want. Options are
@@ -19,9 +19,10 @@
 //!
 //! # Features
 //!
-//! * `override` (off): the C library's `malloc`, `free` and their relatives, and C++'s operators, are hakmem's too, in the whole
-//!   program. Without it C code keeps the C library's malloc, and a block must be freed where it came from; both go
-//!   together in one process. It is for programs, never for libraries.
+//! * `override` (on): the C library's `malloc`, `free` and their relatives, and C++'s operators, are hakmem's too, in the whole
+//!   program: native libraries share the heap, its limit and the tool. With `default-features = false` C code keeps the C library's
+//!   malloc, and a block must be freed where it came from; both go together in one process. A library that depends on this crate
+//!   leaves the choice to the program by that line.
 //! * `debug` (off): hakmem with its assertions, for tests.
 //!
 //! # Platforms
