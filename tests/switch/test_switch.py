@@ -11,6 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hakmem.census.snapshot import take
+from hakmem.commands.profile import turn
+from hakmem.profile.model import Rate
+from hakmem.profile.session import Plan, gather, is_on
+from hakmem.target.switch import Settings
+from hakmem.target.target import open_process
 from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
@@ -49,6 +54,38 @@ def test_what_is_live_is_told(start: Start) -> None:
         assert int(process.state["samples"]) == taken
         assert not process.heaps()["is_armed"].any()
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
+    worker.end()
+
+
+@pytest.mark.parametrize("is_left_on", [False, True])
+def test_a_program_that_rested_since_the_last_profile(start: Start, is_left_on: bool) -> None:
+    """Its thread has not seen the end of that one (of `gather`'s own, or by --off): the next is another."""
+    worker = start("steps")
+    target = open_process(worker.pid)
+    expected = 0
+    for _ in range(2):
+        if is_left_on:
+            turn(target, Settings(PERIOD))
+            worker.say(f"take {BLOCKS} {BYTES}")
+            turn(target, None)
+            expected += BLOCKS * CLASS_BYTES
+        orders = iter([f"take {BLOCKS} {BYTES}"])
+        plan = Plan(for_s=0.2, settings=Settings(PERIOD))
+        found = gather(target, plan, lambda _, left=orders: [worker.say(order) for order in left])
+        expected += BLOCKS * CLASS_BYTES
+        assert "stays on" not in str(found.notes)
+        assert near(sum(one.weight_bytes for one in found.profile.samples), expected, 0.1)
+        assert found.profile.header.rates == [Rate(0, PERIOD)], "this profile has begun"
+        assert not is_on(target)
+    worker.end()
+
+
+def test_a_profile_that_another_command_ends(start: Start) -> None:
+    worker = start("steps")
+    target = open_process(worker.pid)
+    turn(target, Settings(PERIOD))
+    found = gather(target, Plan(for_s=0.2, settings=Settings(64)), lambda _: turn(target, None) and None)
+    assert re.search("another command has switched it off since", str(found.notes))
     worker.end()
 
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
-from hakmem.profile.live import Start, is_known, read_profile, read_start
+from hakmem.profile.live import Start, clock_ms, is_known, read_profile, read_start
 from hakmem.profile.model import Mode, Profile
-from hakmem.target.switch import Settings, Switch, read_state
+from hakmem.target.switch import Settings, Switch, is_asked_for, read_state
 from hakmem.target.target import Target
 
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
 PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
+WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
+SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
 
 Progress = Callable[[float], None]  # seconds since it went on
 
@@ -59,7 +61,7 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     require_profiles(target)
     start = read_start(target)
     with Switch(target) as switch:
-        was_on = is_on(target)
+        was_on = switch.is_on
         readings = _Readings(target, plan.mode, None if was_on else start)
         try:
             with stoppable():
@@ -67,8 +69,6 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
         finally:
             if not was_on:
                 _off(switch)
-    if was_on:
-        gathered.notes.append("the profile was on already, and stays on: hakmem profile PID --off ends it")
     return gathered
 
 
@@ -86,7 +86,8 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 
 
 def is_on(target: Target) -> bool:
-    return bool(read_state(target)["status"] == target.schema.constant("profile_is_on"))
+    """By the control record, whether a thread has looked since or not."""
+    return is_asked_for(target, clock_ms(target, read_state(target)))
 
 
 def _off(switch: Switch) -> None:
@@ -128,15 +129,21 @@ def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
 ) -> Gathered:
     notes = []
+
+    def conclude() -> None:
+        readings.take(is_last=True)
+        if was_on:
+            notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF])
+
     try:
         if not was_on:
-            switch.on(plan.settings if plan.settings.lease_s else _leased(plan.settings))
+            switch.on(plan.settings if plan.settings.lease_s else replace(plan.settings, lease_s=LEASE_S))
             notes += _how_it_followed(switch)
         _wait(switch, plan, readings, progress, was_on=was_on)
-        readings.take(is_last=True)
+        conclude()
         ended, stopped_by = "duration reached", None
     except Stopped as stop:
-        readings.take(is_last=True)
+        conclude()
         ended, stopped_by = "interrupted", stop.number
     except ProcessGoneError:
         if readings.last is None:
@@ -146,10 +153,6 @@ def _while_on(
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
-
-
-def _leased(settings: Settings) -> Settings:
-    return Settings(settings.period_bytes, settings.samples_per_second, settings.stack_depth, LEASE_S)
 
 
 def _how_it_followed(switch: Switch) -> list[str]:
