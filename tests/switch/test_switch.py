@@ -6,13 +6,14 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hakmem.census.snapshot import take
 from hakmem.commands.profile import turn
-from hakmem.profile.model import Rate
+from hakmem.profile.model import Mode, Rate
 from hakmem.profile.session import Plan, gather, is_on
 from hakmem.target.switch import Settings
 from hakmem.target.target import open_process
@@ -86,6 +87,17 @@ def test_a_profile_that_another_command_ends(start: Start) -> None:
     turn(target, Settings(PERIOD))
     found = gather(target, Plan(for_s=0.2, settings=Settings(64)), lambda _: turn(target, None) and None)
     assert re.search("another command has switched it off since", str(found.notes))
+    worker.end()
+
+
+def test_the_peak_of_a_program_that_grows_a_little(start: Start) -> None:
+    """By less than 2 %: the first reading was shown, in which nothing is sampled yet."""
+    worker = start("steps")
+    worker.say(f"take {100 * BLOCKS // 20} {BYTES}")
+    orders = chain(["pairs 1 100", "pairs 1 100", f"take {BLOCKS // 20} {BYTES}"], repeat("pairs 1 100"))
+    plan = Plan(Mode.PEAK, 2.0, Settings(PERIOD))
+    found = gather(open_process(worker.pid), plan, lambda _: worker.say(next(orders)) and None)
+    assert near(sum(one.weight_bytes for one in found.profile.samples), BLOCKS // 20 * CLASS_BYTES, 0.3)
     worker.end()
 
 

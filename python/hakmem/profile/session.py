@@ -23,7 +23,6 @@ from hakmem.target.target import Target
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
-PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
 
@@ -113,7 +112,7 @@ class _Readings:
         """Exact counts need a walk of all slabs: only the last reading, and a peak, have them."""
         is_peak = self.mode is Mode.PEAK
         live_bytes = float(take(self.target, "counters").memory.live_bytes) if is_peak else 0.0
-        if is_peak and self.last is not None and live_bytes < self.highest_bytes * PEAK_STEP:
+        if is_peak and self.last is not None and live_bytes < self.highest_bytes:
             return
         began_s = time.monotonic()
         self.last = read_profile(self.target, self.mode, self.start, with_counts=is_last or is_peak)
