@@ -23,8 +23,13 @@ from hakmem.target.target import Target
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
+CAP_SHARE, CAP_SHARE_OF_IDLE = 0.005, 0.001  # of processor time, as src/profile/control.c has it
+CAPPED = "sampling takes at most 0.5 % of the process's processor time; --period BYTES has no such limit"
+SCARCE = "the process allocates too little for more"
+NEAR, STEP_S, NS_PER_S = 0.8, 0.01, 1e9
 WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
 SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
+OWN_SETTINGS = "the profile was on already, with a --period, --rate and --stack of its own: they stay"
 
 Progress = Callable[[float], None]  # seconds since it went on
 
@@ -124,15 +129,44 @@ class _Readings:
         return max(READING_EVERY_S, self.took_s / READING_SHARE)
 
 
+@dataclass(frozen=True)
+class _Spent:
+    """What sampling and the process have taken so far."""
+
+    samples: int
+    sampling_s: float
+    cpu_s: float
+    at_s: float
+
+    @classmethod
+    def of(cls, target: Target) -> _Spent:
+        state, process = read_state(target), target.process
+        cpu_s = process.figures().cpu_s if process else 0.0
+        return cls(int(state["samples"]), float(state["sampling_ns"]) / NS_PER_S, cpu_s, time.monotonic())
+
+    def notes(self, now: _Spent, wanted: int) -> list[str]:
+        """Why there are fewer samples a second than were asked for."""
+        seconds = max(now.at_s - self.at_s, STEP_S)
+        rate = (now.samples - self.samples) / seconds
+        if rate >= wanted * NEAR:
+            return []
+        allowed_s = max(CAP_SHARE * (now.cpu_s - self.cpu_s), CAP_SHARE_OF_IDLE * seconds)
+        is_capped = now.sampling_s - self.sampling_s > allowed_s / 2
+        return [f"{rate:,.0f} samples a second instead of {wanted:,}: {CAPPED if is_capped else SCARCE}"]
+
+
 def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
 ) -> Gathered:
     notes = []
+    before = _Spent.of(readings.target)
 
     def conclude() -> None:
         readings.take(is_last=True)
         if was_on:
-            notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF])
+            notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF, *own_settings(plan.settings)])
+        elif plan.settings.samples_per_second:
+            notes.extend(before.notes(_Spent.of(readings.target), plan.settings.samples_per_second))
 
     try:
         if not was_on:
@@ -152,6 +186,11 @@ def _while_on(
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
+
+
+def own_settings(asked: Settings) -> list[str]:
+    """Of a profile that was on already, if others are asked for."""
+    return [OWN_SETTINGS] if replace(asked, lease_s=0.0) != Settings() else []
 
 
 def _how_it_followed(switch: Switch) -> list[str]:
