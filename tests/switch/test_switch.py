@@ -15,6 +15,7 @@ from hakmem.census.snapshot import take
 from hakmem.commands.profile import turn
 from hakmem.profile.model import Mode, Rate
 from hakmem.profile.session import Plan, gather, is_on
+from hakmem.profile.sites import site_table
 from hakmem.target.switch import Settings
 from hakmem.target.target import open_process
 from switch.conftest import Worker
@@ -78,6 +79,24 @@ def test_a_program_that_rested_since_the_last_profile(start: Start, is_left_on: 
         assert near(sum(one.weight_bytes for one in found.profile.samples), expected, 0.1)
         assert found.profile.header.rates == [Rate(0, PERIOD)], "this profile has begun"
         assert not is_on(target)
+    worker.end()
+
+
+def test_only_what_came_since_the_profile_began(start: Start) -> None:
+    """Not the samples that an earlier one has left, nor a row of what is older."""
+    worker = start("steps")
+    target = open_process(worker.pid)
+    sums = []
+    for _ in range(2):
+        orders = iter([f"take {BLOCKS} {BYTES}"])
+        plan = Plan(Mode.NEW, 0.2, Settings(PERIOD))
+        found = gather(target, plan, lambda _, left=orders: [worker.say(order) for order in left])
+        table = site_table(found.profile)
+        sums.append(sum(site.bytes.value for site in table.sites))
+        assert table.before.value == 0 and not table.is_exact
+    assert all(near(one, BLOCKS * CLASS_BYTES, 0.1) for one in sums), sums
+    resting = gather(target, plan)
+    assert not resting.profile.samples, "no thread has seen this profile"
     worker.end()
 
 

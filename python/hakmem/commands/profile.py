@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MODES = {
     "live": "Blocks that the program holds now (the default).",
+    "new": "Of those, what came since the profile began.",
     "allocated": "All that was allocated since the profile began.",
     "peak": "What it held when it held most, of about one reading a second during --for.",
     "age": "Live blocks, with their ages.",

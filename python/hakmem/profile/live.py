@@ -41,6 +41,7 @@ from hakmem.target.target import Target, making_sense
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
 KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
+NEVER_MS = 1 << 63
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -134,7 +135,8 @@ def read_profile(
             parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
             profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
         else:
-            for address, sample in _read_samples(target, state, stacks):
+            began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
+            for address, sample in _read_samples(target, state, stacks, began_ms if mode is Mode.NEW else 0):
                 profile.blocks.append(address)
                 profile.samples.append(sample)
             profile.lifetimes = _by_stack(lifetimes, stacks)
@@ -183,7 +185,9 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 # ---- samples --------------------------------------------------------------------------------------------
 
 
-def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[tuple[int, Sample]]:
+def _read_samples(
+    target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
+) -> Iterator[tuple[int, Sample]]:
     """With what the sampler finds each by: its block's address, or that of the block's first granule."""
     schema, now_ms = target.schema, clock_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
@@ -194,8 +198,8 @@ def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> I
         rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
             stack = stacks.get(int(row["site"]), lost)
-            if not row["block_bytes"]:
-                continue  # its thread is still writing it
+            if not row["block_bytes"] or row["born_ms"] < since_ms:
+                continue  # its thread is still writing it, or it is an earlier profile's
             yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
 
 
