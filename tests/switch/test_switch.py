@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hakmem.census.snapshot import take
 from hakmem.commands.profile import turn
+from hakmem.profile.live import read_profile
 from hakmem.profile.model import Mode, Rate
 from hakmem.profile.session import Plan, gather, is_on
 from hakmem.profile.sites import site_table
@@ -24,6 +25,7 @@ from switch.outside import Outside, outside, wait_for
 Start = Callable[..., Worker]
 BLOCKS, BYTES, PERIOD = 20000, 1000, 4096
 CLASS_BYTES = 1024
+LEASE_S = 4.0  # longer than the tool waits for a thread that rests
 
 
 def near(found: float, expected: float, share: float) -> bool:
@@ -59,26 +61,40 @@ def test_what_is_live_is_told(start: Start) -> None:
     worker.end()
 
 
-@pytest.mark.parametrize("is_left_on", [False, True])
-def test_a_program_that_rested_since_the_last_profile(start: Start, is_left_on: bool) -> None:
-    """Its thread has not seen the end of that one (of `gather`'s own, or by --off): the next is another."""
+@pytest.mark.parametrize("ending", ["its own", "--off", "lease"])
+def test_a_program_that_rested_since_the_last_profile(start: Start, ending: str) -> None:
+    """Its thread has not seen the end of that one: the next is another."""
     worker = start("steps")
     target = open_process(worker.pid)
-    expected = 0
     for _ in range(2):
-        if is_left_on:
-            turn(target, Settings(PERIOD))
+        if ending != "its own":
+            turn(target, Settings(PERIOD, lease_s=LEASE_S if ending == "lease" else 0))
             worker.say(f"take {BLOCKS} {BYTES}")
+        if ending == "--off":
             turn(target, None)
-            expected += BLOCKS * CLASS_BYTES
+        wait_for(lambda: ending == "its own" or not is_on(target), "the lease to end")
+        expected = sum(one.weight_bytes for one in read_profile(target).samples) + BLOCKS * CLASS_BYTES
         orders = iter([f"take {BLOCKS} {BYTES}"])
         plan = Plan(for_s=0.2, settings=Settings(PERIOD))
         found = gather(target, plan, lambda _, left=orders: [worker.say(order) for order in left])
-        expected += BLOCKS * CLASS_BYTES
         assert "stays on" not in str(found.notes)
         assert near(sum(one.weight_bytes for one in found.profile.samples), expected, 0.1)
         assert found.profile.header.rates == [Rate(0, PERIOD)], "this profile has begun"
         assert not is_on(target)
+    worker.end()
+
+
+def test_a_thread_that_slept_through_all_generations(start: Start) -> None:
+    """The next one is the one that it saw last."""
+    worker = start("steps")
+    with outside(worker.pid) as process:
+        turn(process.target, None)
+        worker.say("pairs 1 100")
+        seen = int(process.running()["profile_generation"][0])
+        process.write("profile_control", "generation", (seen - 1) % 256)
+        turn(process.target, Settings(PERIOD))
+        worker.say(f"take {BLOCKS} {BYTES}")
+        assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
     worker.end()
 
 
