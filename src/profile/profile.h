@@ -5,6 +5,7 @@
  *     control.flags, lease_ms, …    written           slow path, or a free after the poke: word changed?
  *     control.generation            written last      its heap's magazines are armed, or disarmed
  *     heap.poke of each heap := 0xFF                  heap.profile_generation := what it has seen
+ *     off: state.status, ended_ms                     noted already: whatever sleeps, the next profile is another
  *
  * The tool writes bytes, through /proc/PID/mem; nothing is executed that is not here anyway.  Law: whatever stands in the
  * control record, the process works: each field is read once for a use, and bounded there.  docs/decisions/0035. */
@@ -77,7 +78,7 @@ struct sample_segment; /* profile/samples.h */
 struct site_segment;   /* profile/sites.h */
 
 struct profile_state {
-  ATOMIC(uint32_t) status;       /* enum profile_status: what the last thread that looked found */
+  ATOMIC(uint32_t) status;       /* enum profile_status: what the last look found */
   ATOMIC(uint32_t) purges_begun; /* the last request that a thread has taken on */
   ATOMIC(uint32_t) purges_done;  /* the last one that has been met */
   ATOMIC(uint64_t) sessions;     /* times that it went on */

@@ -32,10 +32,34 @@ def test_only_what_changed_is_shown(tool: Tool, files: tuple[Path, Path]) -> Non
     assert shown.status == 0, shown.stderr
     assert "serve (serve.cc:11) ← main" in shown.stdout
     assert "parse" not in shown.stdout
+    assert "nothing was sampled" not in shown.stdout
     assert "2 other sites; --all shows them" in shown.stdout
     assert re.search(r"^\+31\.[23] MiB\s.*\stotal", shown.stdout, re.MULTILINE), shown.stdout
     everything = tool.inside("diff", *files, "--all").stdout
     assert all(name in everything for name in SITES)
+
+
+def test_growth_that_no_profile_saw_is_said_to_be(tool: Tool, files: tuple[Path, Path]) -> None:
+    after = named_profile(2)
+    after.classes = [
+        replace(one, live_bytes=2 * one.live_bytes, before_bytes=one.before_bytes + one.live_bytes)
+        for one in after.classes
+    ]
+    save(after, files[1], writer_of(files[1]))
+    said = " ".join(tool.inside("diff", *files).stdout.split())
+    assert "came while nothing was sampled" in said
+    assert f"hakmem profile {after.header.pid} --on" in said
+    after.header.pid += 1
+    save(after, files[1], writer_of(files[1]))
+    assert "hakmem run --profile" in tool.inside("diff", *files).stdout
+
+
+def test_new_blocks_are_not_compared_with_all(tool: Tool, files: tuple[Path, Path]) -> None:
+    other = named_profile()
+    other.header.mode = Mode.NEW
+    save(other, files[1], writer_of(files[1]))
+    assert "the other of new ones" in tool("diff", *files).stderr
+    assert tool.inside("diff", files[1], files[1]).status == 0
 
 
 def test_as_json(tool: Tool, files: tuple[Path, Path]) -> None:

@@ -51,6 +51,17 @@ FILES = {
         ("std::collections::hash::map::HashMap<K,V,S>::insert", True),
         ("hashbrown::raw::RawTable<T,A>::reserve_rehash", True),
         ("core::ops::function::FnOnce::call_once{{vtable.shim}}", False),
+        ("<hashbrown::raw::RawTable<(app::Key, u64)>>::reserve_rehash::<app::Hasher>", True),
+        ("<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec::<alloc::alloc::Global>", True),
+        ("<<std::sys::backtrace::BacktraceLock>::print::DisplayBacktrace as core::fmt::Display>::fmt", True),
+        (
+            "<core::iter::adapters::map::Map<app::List, app::f::{closure#1}> as core::iter::traits::iterator:"
+            ":Iterator>::fold::<(), core::iter::traits::iterator::Iterator::for_each::call<u8, app::g>>",
+            True,
+        ),
+        ("<alloc::rc::Rc<u8> as core::ops::function::FnOnce<()>>::call_once::<u8>::{closure#0}", False),
+        ("<app::Node<alloc::vec::Vec<u8>>>::grow", False),
+        ("<app::Cache<u64, u16> as app::Store>::put", False),
         ("<server::Item as core::clone::Clone>::clone", False),
         ("server::alloc::Pool::take", False),
         ("core::Engine::run(int)", False),  # somebody's own namespace
@@ -105,6 +116,14 @@ def test_libraries_of_c_are_known_by_their_files() -> None:
     assert site(profile_of_calls(*calls)) == ["log_open", "__libc_start_call_main"]
     called_back = ((PROGRAM, "compare"), (LIBC, "qsort"), (PROGRAM, "main"))
     assert site(profile_of_calls(*called_back)) == ["compare", "qsort"]
+
+
+def test_inner_functions_of_a_library_are_one() -> None:
+    """Another build has other addresses, and labels of metrics must outlive it."""
+    calls = ((PROGRAM, "work"), (LIBCXX, ""), (LIBCXX, ""), (LIBC, "start_thread"))
+    assert site(profile_of_calls(*calls)) == ["work", "libstdc++.so"]
+    assert site(profile_of_calls(*calls[1:])) == ["libstdc++.so", "start_thread"]
+    assert site(profile_of_calls(*calls), with_internals=True) == ["work", "libstdc++.so.6.0.30+0x20"]
 
 
 def test_where_nothing_is_the_programs_own_the_site_is_who_called_malloc() -> None:

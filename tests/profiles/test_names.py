@@ -306,6 +306,14 @@ def test_a_map_of_anything() -> None:
             "_ZN50_$LT$T$u20$as$u20$core..convert..Into$LT$U$GT$$GT$4into17h0123456789abcdefE",
             "<T as core::convert::Into<U>>::into",
         ),
+        (
+            "_ZN9hashbrown3raw21RawTable$LT$T$C$A$GT$14reserve_rehash17ha00a0b46c0985afeE.llvm.1234567890",
+            "hashbrown::raw::RawTable<T,A>::reserve_rehash",
+        ),
+        (
+            "_ZN3app4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE",
+            "app::main::{{closure}}",
+        ),
         ("_Z", "_Z"),
         ("_ZNSt" * 2000, "_ZNSt" * 2000),
         ("", ""),
@@ -319,7 +327,17 @@ def test_newer_names_of_rust() -> None:
     if not any(map(shutil.which, ("llvm-cxxfilt", "c++filt"))):
         pytest.skip("neither llvm-cxxfilt nor c++filt is installed (llvm, binutils)")
     mangled = "_RNvNtCs1234_7mycrate3foo3bar"
-    assert demangled([mangled, "main"]) == {mangled: "mycrate::foo::bar", "main": "main"}
+    local = f"{mangled}.llvm.1234567890"
+    assert demangled([mangled, local, "main"]) == {
+        mangled: "mycrate::foo::bar",
+        local: "mycrate::foo::bar",
+        "main": "main",
+    }
+
+
+def test_rusts_units_of_code_are_not_files() -> None:
+    symbol = {"FunctionName": "main", "FileName": "app.9458f455e83e3168-cgu.3", "Line": 0}
+    assert lines._frame_of(symbol) == Frame("main")
 
 
 def test_without_a_library_a_program_demangles(monkeypatch: pytest.MonkeyPatch) -> None:

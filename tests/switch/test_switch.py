@@ -6,17 +6,26 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hakmem.census.snapshot import take
+from hakmem.commands.profile import turn
+from hakmem.profile.live import read_profile
+from hakmem.profile.model import Mode, Rate
+from hakmem.profile.session import Plan, gather, is_on
+from hakmem.profile.sites import site_table
+from hakmem.target.switch import Settings
+from hakmem.target.target import open_process
 from switch.conftest import Worker
 from switch.outside import Outside, outside, wait_for
 
 Start = Callable[..., Worker]
 BLOCKS, BYTES, PERIOD = 20000, 1000, 4096
 CLASS_BYTES = 1024
+LEASE_S = 4.0  # longer than the tool waits for a thread that rests
 
 
 def near(found: float, expected: float, share: float) -> bool:
@@ -49,6 +58,82 @@ def test_what_is_live_is_told(start: Start) -> None:
         assert int(process.state["samples"]) == taken
         assert not process.heaps()["is_armed"].any()
         assert int(process.state["status"]) == process.target.schema.constant("profile_is_off")
+    worker.end()
+
+
+@pytest.mark.parametrize("ending", ["its own", "--off", "lease"])
+def test_a_program_that_rested_since_the_last_profile(start: Start, ending: str) -> None:
+    """Its thread has not seen the end of that one: the next is another."""
+    worker = start("steps")
+    target = open_process(worker.pid)
+    for _ in range(2):
+        if ending != "its own":
+            turn(target, Settings(PERIOD, lease_s=LEASE_S if ending == "lease" else 0))
+            worker.say(f"take {BLOCKS} {BYTES}")
+        if ending == "--off":
+            turn(target, None)
+        wait_for(lambda: ending == "its own" or not is_on(target), "the lease to end")
+        expected = sum(one.weight_bytes for one in read_profile(target).samples) + BLOCKS * CLASS_BYTES
+        orders = iter([f"take {BLOCKS} {BYTES}"])
+        plan = Plan(for_s=0.2, settings=Settings(PERIOD))
+        found = gather(target, plan, lambda _, left=orders: [worker.say(order) for order in left])
+        assert "stays on" not in str(found.notes)
+        assert near(sum(one.weight_bytes for one in found.profile.samples), expected, 0.1)
+        assert found.profile.header.rates == [Rate(0, PERIOD)], "this profile has begun"
+        assert not is_on(target)
+    worker.end()
+
+
+def test_a_thread_that_slept_through_all_generations(start: Start) -> None:
+    """The next one is the one that it saw last."""
+    worker = start("steps")
+    with outside(worker.pid) as process:
+        turn(process.target, None)
+        worker.say("pairs 1 100")
+        seen = int(process.running()["profile_generation"][0])
+        process.write("profile_control", "generation", (seen - 1) % 256)
+        turn(process.target, Settings(PERIOD))
+        worker.say(f"take {BLOCKS} {BYTES}")
+        assert near(process.live_bytes(CLASS_BYTES), BLOCKS * CLASS_BYTES, 0.1)
+    worker.end()
+
+
+def test_only_what_came_since_the_profile_began(start: Start) -> None:
+    """Not the samples that an earlier one has left, nor a row of what is older."""
+    worker = start("steps")
+    target = open_process(worker.pid)
+    sums = []
+    for _ in range(2):
+        orders = iter([f"take {BLOCKS} {BYTES}"])
+        plan = Plan(Mode.NEW, 0.2, Settings(PERIOD))
+        found = gather(target, plan, lambda _, left=orders: [worker.say(order) for order in left])
+        table = site_table(found.profile)
+        sums.append(sum(site.bytes.value for site in table.sites))
+        assert table.before.value == 0 and not table.is_exact
+    assert all(near(one, BLOCKS * CLASS_BYTES, 0.1) for one in sums), sums
+    resting = gather(target, plan)
+    assert not resting.profile.samples, "no thread has seen this profile"
+    worker.end()
+
+
+def test_a_profile_that_another_command_ends(start: Start) -> None:
+    worker = start("steps")
+    target = open_process(worker.pid)
+    turn(target, Settings(PERIOD))
+    found = gather(target, Plan(for_s=0.2, settings=Settings(64)), lambda _: turn(target, None) and None)
+    assert re.search("another command has switched it off since", str(found.notes))
+    assert re.search("--period, --rate and --stack of its own", str(found.notes))
+    worker.end()
+
+
+def test_the_peak_of_a_program_that_grows_a_little(start: Start) -> None:
+    """By less than 2 %: the first reading was shown, in which nothing is sampled yet."""
+    worker = start("steps")
+    worker.say(f"take {100 * BLOCKS // 20} {BYTES}")
+    orders = chain(["pairs 1 100", "pairs 1 100", f"take {BLOCKS // 20} {BYTES}"], repeat("pairs 1 100"))
+    plan = Plan(Mode.PEAK, 2.0, Settings(PERIOD))
+    found = gather(open_process(worker.pid), plan, lambda _: worker.say(next(orders)) and None)
+    assert near(sum(one.weight_bytes for one in found.profile.samples), BLOCKS // 20 * CLASS_BYTES, 0.3)
     worker.end()
 
 

@@ -34,6 +34,15 @@ def test_a_process_that_does_nothing(tool: Tool, lib: Path) -> None:
     assert not re.search(r"\d h ", ended.stdout), ended.stdout
 
 
+def test_a_rate_that_the_cost_does_not_allow(tool: Tool, sites: subprocess.Popen[str]) -> None:
+    ended = tool("profile", sites.pid, "--for", "1s", "--rate", "1000000")
+    assert "samples a second instead of 1,000,000: " in ended.stderr
+    assert "samples a second" not in tool("profile", sites.pid, "--for", "1s", "--rate", "1").stderr
+    fixed = tool("profile", sites.pid, "--rate", "100", "--period", "4096")
+    assert fixed.status == ExitCode.USAGE
+    assert "--period fixes what --rate adapts" in fixed.stderr
+
+
 def test_off_takes_no_settings(tool: Tool, sites: subprocess.Popen[str]) -> None:
     ended = tool("profile", sites.pid, "--off", "--for", "3s")
     assert ended.status == ExitCode.USAGE

@@ -103,3 +103,38 @@ def test_it_is_one_sentence(variable: str) -> None:
     for value in ("malloc", "malloc_debug"):
         assert hidden(runtime_of("python3.12", ()), {"PYTHONMALLOC": value}) is None
     assert hidden(runtime_of("node", ()), {}) is None  # it has no switch
+
+
+KEPT = """
+import ctypes, sys, threading, time
+from pathlib import Path
+def move():
+    global box
+    junk = []
+    while True:
+        box = [[None] * n for n in range(50)] and [[box[0][0]]]
+        junk.append(bytes(700))
+        if len(junk) > 3000: junk.clear()
+box = [[bytearray(5000)]]
+def where():  # in a frame of its own: it leaves no reference on the interpreter's stack
+    return hex(ctypes.addressof((ctypes.c_char * 5000).from_buffer(box[0][0])))
+Path(sys.argv[1]).write_text(where())
+if sys.argv[2] == "moves":
+    threading.Thread(target=move, daemon=True).start()
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("how", ["rests", "moves"])
+def test_the_path_of_an_object(tmp_path: Path, lib: Path, how: str) -> None:
+    """Half of the scans of a program that moves what holds it find none: that it is lost is no answer."""
+    file = tmp_path / "address"
+    with running([PYTHON, "-c", KEPT, str(file), how], lib, {"PYTHONMALLOC": "malloc"}) as process:
+        answers = [hakmem_json("what", process.pid, file.read_text(), "--path") for _ in range(5)]
+        text = hakmem("what", process.pid, file.read_text()).stdout
+    assert "Python object: bytearray" in text
+    found = [one["path"] for one in answers if one["path"]]
+    assert found
+    assert all(path[0]["content"]["name"] == "bytearray" for path in found if path[0]["content"])
+    assert all(one["path"] or "may have moved its words" in one["notes"][-1] for one in answers)

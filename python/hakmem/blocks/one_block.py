@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +15,22 @@ from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import NO_RANGE, NONE, BlockMap, State, read_block_map
 from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
-from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of
+from hakmem.blocks.referrers import Referrer, path_to_root, referrers_of, with_contents
 from hakmem.blocks.regions import mappings_of
 from hakmem.blocks.residence import Residence
 from hakmem.blocks.samples import Asked, asked_for
 from hakmem.census.snapshot import STATES
 from hakmem.layout.named_heaps import named_range_numbers
 from hakmem.target.pages import PAGE_BYTES
+from hakmem.target.switch import STOPPED
 from hakmem.target.target import Target, making_sense
 
+SCANS_MAX, PATIENCE_S = 10, 10.0  # for a path, while the program runs
+UNREACHABLE = "nothing that the program can reach leads here"
+MAY_MOVE = (
+    "in {} scans of a program that runs, and may have moved its words meanwhile; to be certain stop it while "
+    "this command looks (kill -STOP {})"
+)
 RANGE_STATES = {
     "range_dirty": "free range, not purged",
     "range_busy": "free range, being purged",
@@ -170,10 +178,34 @@ def _what_is(
         found.state_text += "; its page is not resident (purged, or never touched)"
     found.asked = asked_for(block_map, block, moved)
     found.content = Contents(block_map, files).of(one)[0]
-    found.referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
+    referrers, found.referrer_count = referrers_of(block_map, files, block, progress)
+    found.referrers = with_contents(block_map, files, referrers)
     if with_path:
-        found.path = path_to_root(block_map, files, block)
+        found.path, scans = _path(target, block_map, files, found)
+        if not found.path:
+            found.notes.append(MAY_MOVE.format(scans, target.pid) if is_moving(target) else UNREACHABLE)
     return found
+
+
+def is_moving(target: Target) -> bool:
+    return target.process is not None and target.process.state not in STOPPED
+
+
+def _path(target: Target, block_map: BlockMap, files: Files, found: OneBlock) -> tuple[list[Referrer], int]:
+    """And how many scans it took: words of a program that runs may move from where none has been read yet."""
+    assert found.start is not None
+    scans, until_s = 1, time.monotonic() + PATIENCE_S
+    while True:
+        block = int(block_map.find(np.array([found.start], np.uint64))[0][0])
+        if scans > 1 and (block == NONE or block_map.states[block] != State.LIVE):
+            return [], scans
+        if path := path_to_root(block_map, files, block):
+            return with_contents(block_map, files, path), scans
+        is_over = scans == SCANS_MAX or time.monotonic() > until_s
+        if is_over or found.state is not State.LIVE or not is_moving(target):
+            return [], scans
+        scans, block_map = scans + 1, read_block_map(target)
+        files = Files(target, mappings_of(target))
 
 
 # ---- where -----------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@ to a root, by several."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hakmem.base.progress import Progress, no_progress
 from hakmem.blocks.block_map import BlockMap, State
+from hakmem.blocks.content import Content, Contents
 from hakmem.blocks.files import Files
 from hakmem.blocks.marking import distinct
 from hakmem.blocks.pointers import Batch, Found, batches, each, pointers_in, read_words
@@ -34,6 +36,7 @@ class Referrer:
     block_start: int | None = None  # of the block that the word is in
     block_bytes: int | None = None
     is_live: bool = True  # that block
+    content: Content | None = None  # of it
 
     @property
     def is_root(self) -> bool:
@@ -48,6 +51,7 @@ class Referrer:
             "block": None if self.block_start is None else f"{self.block_start:#x}",
             "block_bytes": self.block_bytes,
             "is_live": self.is_live,
+            "content": self.content and {"kind": self.content.kind.value, "name": self.content.name},
         }
 
 
@@ -153,6 +157,14 @@ def referrers_of(
         count += len(described)
         found += described[: max(0, SHOWN_MAX - len(found))]
     return found, count
+
+
+def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) -> list[Referrer]:
+    """The same, with what the blocks contain that the words are in."""
+    held = [one for one in found if one.block_start is not None]
+    blocks, _ = block_map.find(np.array([one.block_start for one in held], np.uint64))
+    contents = iter(Contents(block_map, files).of(blocks) if held else [])
+    return [one if one.block_start is None else replace(one, content=next(contents)) for one in found]
 
 
 def path_to_root(block_map: BlockMap, files: Files, block: int) -> list[Referrer]:

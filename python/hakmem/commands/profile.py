@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MODES = {
     "live": "Blocks that the program holds now (the default).",
+    "new": "Of those, what came since the profile began.",
     "allocated": "All that was allocated since the profile began.",
     "peak": "What it held when it held most, of about one reading a second during --for.",
     "age": "Live blocks, with their ages.",
@@ -70,8 +71,9 @@ def profile_bar(for_s: float) -> Iterator[Progress]:
 )  # fmt: skip
 @PERIOD
 @click.option(
-    "--rate", type=click.IntRange(1), metavar="N", help="Samples a second to adapt to.  [default: 1000]"
-)
+    "--rate", type=click.IntRange(1), metavar="N",
+    help="Samples a second to adapt to, within 0.5 % of the process's processor time.  [default: 1000]",
+)  # fmt: skip
 @click.option(
     "--stack", "stack_depth", type=click.IntRange(1, 128), metavar="N", help="Frames to keep of a stack."
 )
@@ -118,30 +120,29 @@ def command(
     from hakmem.doctor.runtimes import hidden_in
     from hakmem.profile.model import Mode
     from hakmem.profile.push import place_of
-    from hakmem.profile.session import is_on, last_profile
+    from hakmem.profile.session import is_on, last_profile, own_settings
     from hakmem.target.switch import Settings
     from hakmem.views.profile_file import writer
     from hakmem.views.profile_text import show_profile
 
+    settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
+    check_usage(switch, settings)
     if switch and (mode or outputs):
         raise click.UsageError(f"--{switch} shows nothing; ask for a table or a file afterwards, without it")
-    if switch == "off" and (for_s or period_bytes or rate or stack_depth):
-        raise click.UsageError(
-            "--off ends a profile: it has no length, rate or depth; leave the other options out"
-        )
     writers = {path: writer(path) for path in outputs}
     for path in outputs:
         check_writable(path)
     if push_url:
         place_of(push_url)
     opened = open_profiled(target)
-    settings = Settings(period_bytes or 0, rate or 0, stack_depth or 0, for_s or 0.0)
     if switch:
         click.echo(turn(opened, settings if switch == "on" else None))
         return
     wanted = Mode(mode or Mode.LIVE)
     if opened.process is None or (is_on(opened) and for_s is None):
         gathered = last_profile(opened, wanted)
+        if opened.process is not None:
+            gathered.notes += own_settings(settings)
     else:
         gathered = gather_shown(opened, wanted, for_s or FOR_S, settings)
     name_unless_stopped(opened, gathered)
@@ -166,6 +167,15 @@ def command(
         from hakmem.base.signals import die_of
 
         die_of(gathered.stopped_by)
+
+
+def check_usage(switch: str | None, settings: Settings) -> None:
+    if switch == "off" and any(vars(settings).values()):
+        raise click.UsageError(
+            "--off ends a profile: it has no length, rate or depth; leave the other options out"
+        )
+    if settings.period_bytes and settings.samples_per_second:
+        raise click.UsageError("--period fixes what --rate adapts; use one of them")
 
 
 def open_profiled(name: str) -> Target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import PurePosixPath
 
 from hakmem.profile.model import Frame, Profile, Sample, Stack
@@ -56,15 +56,24 @@ class Labels:
         if self._with_internals:
             return self.frames(stack)[:depth]
         if any(frame.function.startswith(PYTHON_PREFIX) for frame in self.frames(stack)):
-            stack = tuple(at for at in stack if not self._is_in(at, INTERPRETER))
-        is_of_runtime = [self._is_in(at, RUNTIME) for at in stack for _ in self.at(at)]
-        return tuple(program_frames(self.frames(stack), is_of_runtime)[:depth])
+            stack = tuple(at for at in stack if not self._in(at, INTERPRETER))
+        frames: list[Frame] = []
+        is_of_runtime: list[bool] = []
+        for at in stack:
+            library = self._in(at, RUNTIME)
+            found: Sequence[Frame] = self.at(at)
+            if library is not None and not self._names.get(at):
+                # Inner functions have no symbols, and in another build of the library another address.
+                found = [one for one in [Frame(f"{library[1]}.so")] if [one] != frames[-1:]]
+            frames += found
+            is_of_runtime += [library is not None] * len(found)
+        return tuple(program_frames(frames, is_of_runtime)[:depth])
 
-    def _is_in(self, address: int, files: re.Pattern[str]) -> bool:
+    def _in(self, address: int, files: re.Pattern[str]) -> re.Match[str] | None:
         place = bisect_right(self._starts, address) - 1
         if place < 0 or address not in self._mappings[place]:
-            return False
-        return files.fullmatch(PurePosixPath(self._mappings[place].path).name) is not None
+            return None
+        return files.fullmatch(PurePosixPath(self._mappings[place].path).name)
 
     def key(self, depth: int) -> SiteKey:
         """Groups samples by their site: the same in another run of the program, wherever it was loaded."""

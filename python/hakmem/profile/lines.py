@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from hakmem.target.debug_info import open_debug_info
 Places = dict[int, list[Frame]]  # by address before loading; inlined calls first
 LLVM_TIMEOUT_S = 120.0
 OWN_READER_BYTES_MAX = 8 << 20
+CODEGEN_UNIT = re.compile(r"-cgu\.[0-9]+$")
 ARCHITECTURES = {"EM_X86_64": "x86_64", "EM_AARCH64": "arm64"}
 
 
@@ -77,7 +79,10 @@ def _by_llvm(path: Path, addresses: list[int]) -> Places | None:
 
 
 def _frame_of(symbol: dict[str, Any]) -> Frame:
-    return Frame(symbol.get("FunctionName", ""), symbol.get("FileName", ""), int(symbol.get("Line", 0)))
+    """Without lines rustc's units of code stand for files: another build has others."""
+    file = symbol.get("FileName", "")
+    known = "" if CODEGEN_UNIT.search(file) else file
+    return Frame(symbol.get("FunctionName", ""), known, int(symbol.get("Line", 0)))
 
 
 def _by_ourselves(path: Path, addresses: Iterable[int], complain: Callable[[str], None]) -> Places:

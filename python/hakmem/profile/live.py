@@ -35,12 +35,13 @@ from hakmem.profile.model import Stack as Calls
 from hakmem.profile.names import mappings_of_process
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.process import Mapping as ProcessMapping
-from hakmem.target.switch import STATE, monotonic_ms, read_state
+from hakmem.target.switch import STATE, is_asked_for, monotonic_ms, read_state
 from hakmem.target.target import Target, making_sense
 
 MS_PER_S = 1000
 LIBRARY = "libhakmem"
 KEY_BUSY = np.uint64(1)  # of a place whose sample is being written; 0: free
+NEVER_MS = 1 << 63
 NO_CLASS = -1  # of what was allocated at a site, whatever the class
 
 
@@ -134,7 +135,8 @@ def read_profile(
             parts = [(one["keys"], one["samples"]) for one in _segments(target, state, "sample")]
             profile.samples = list(merged(LiveSamples.of(parts, KEY_BUSY, target.schema), stacks))
         else:
-            for address, sample in _read_samples(target, state, stacks):
+            began_ms = int(state["began_ms"]) if profile.header.rates else NEVER_MS
+            for address, sample in _read_samples(target, state, stacks, began_ms if mode is Mode.NEW else 0):
                 profile.blocks.append(address)
                 profile.samples.append(sample)
             profile.lifetimes = _by_stack(lifetimes, stacks)
@@ -183,9 +185,11 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 # ---- samples --------------------------------------------------------------------------------------------
 
 
-def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> Iterator[tuple[int, Sample]]:
+def _read_samples(
+    target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
+) -> Iterator[tuple[int, Sample]]:
     """With what the sampler finds each by: its block's address, or that of the block's first granule."""
-    schema, now_ms = target.schema, _now_ms(target, state)
+    schema, now_ms = target.schema, clock_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
     address_mask = (1 << int(shift)) - 1
     lost = stacks[schema.constant("site_lost")]
@@ -194,8 +198,8 @@ def _read_samples(target: Target, state: np.void, stacks: dict[int, Stack]) -> I
         rows = np.flatnonzero(keys > KEY_BUSY)
         for row, key in zip(segment["samples"][rows], keys[rows], strict=True):
             stack = stacks.get(int(row["site"]), lost)
-            if not row["block_bytes"]:
-                continue  # its thread is still writing it
+            if not row["block_bytes"] or row["born_ms"] < since_ms:
+                continue  # its thread is still writing it, or it is an earlier profile's
             yield int(key) & address_mask, _sample(row, int(key >> shift), stack, now_ms)
 
 
@@ -318,8 +322,11 @@ def _allocated(
 def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> Header:
     """What was asked for just now may not have begun: the state is of the profile before, then."""
     now_s = time.time() if target.time_s is None else target.time_s
-    has_begun = int(state["sessions"]) != (start.sessions if start else 0)
-    length_s = _length_ms(target, state) / MS_PER_S if has_begun else 0.0
+    is_on = is_asked_for(target, clock_ms(target, state))
+    is_seen = not is_on or state["status"] == target.schema.constant("profile_is_on")
+    has_begun = is_seen and int(state["sessions"]) != (start.sessions if start else 0)
+    end_ms = clock_ms(target, state) if is_on else int(state["ended_ms"])
+    length_s = max(0, end_ms - int(state["began_ms"])) / MS_PER_S if has_begun else 0.0
     return Header(
         process_name=target.process.name if target.process else target.command[0].rsplit("/", 1)[-1],
         pid=target.pid,
@@ -334,13 +341,7 @@ def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> 
     )
 
 
-def _length_ms(target: Target, state: np.void) -> int:
-    is_on = bool(state["status"] == target.schema.constant("profile_is_on"))
-    end_ms = _now_ms(target, state) if is_on else int(state["ended_ms"])
-    return max(0, end_ms - int(state["began_ms"]))
-
-
-def _now_ms(target: Target, state: np.void) -> int:
+def clock_ms(target: Target, state: np.void) -> int:
     """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
     if target.process is not None:
         return monotonic_ms(target.process.memory_id)

@@ -24,6 +24,7 @@ class Mode(StrEnum):
     """What the samples are of."""
 
     LIVE = "live"  # blocks that the program holds now
+    NEW = "new"  # of those, the ones that came since the profile began
     ALLOCATED = "allocated"  # every malloc since the profile began
     PEAK = "peak"  # blocks that it held when it held most
     AGE = "age"  # live blocks, by how long they have lived

@@ -10,20 +10,26 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.signals import Stopped, stoppable
 from hakmem.census.snapshot import take
-from hakmem.profile.live import Start, is_known, read_profile, read_start
+from hakmem.profile.live import Start, clock_ms, is_known, read_profile, read_start
 from hakmem.profile.model import Mode, Profile
-from hakmem.target.switch import Settings, Switch, read_state
+from hakmem.target.switch import Settings, Switch, is_asked_for, read_state
 from hakmem.target.target import Target
 
 LEASE_S = 10.0  # the process switches off by itself so long after the tool's death
 READING_EVERY_S = 1.0
 READING_SHARE = 0.1  # of the time, at most
-PEAK_STEP = 1.02  # a new peak is read when it is so much above the last
+CAP_SHARE, CAP_SHARE_OF_IDLE = 0.005, 0.001  # of processor time, as src/profile/control.c has it
+CAPPED = "sampling takes at most 0.5 % of the process's processor time; --period BYTES has no such limit"
+SCARCE = "the process allocates too little for more"
+NEAR, STEP_S, NS_PER_S = 0.8, 0.01, 1e9
+WAS_ON = "the profile was on already, and stays on: hakmem profile PID --off ends it"
+SWITCHED_OFF = "the profile was on already, and another command has switched it off since: run this one again"
+OWN_SETTINGS = "the profile was on already, with a --period, --rate and --stack of its own: they stay"
 
 Progress = Callable[[float], None]  # seconds since it went on
 
@@ -59,7 +65,7 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
     require_profiles(target)
     start = read_start(target)
     with Switch(target) as switch:
-        was_on = is_on(target)
+        was_on = switch.is_on
         readings = _Readings(target, plan.mode, None if was_on else start)
         try:
             with stoppable():
@@ -67,8 +73,6 @@ def gather(target: Target, plan: Plan, progress: Progress = lambda _: None) -> G
         finally:
             if not was_on:
                 _off(switch)
-    if was_on:
-        gathered.notes.append("the profile was on already, and stays on: hakmem profile PID --off ends it")
     return gathered
 
 
@@ -86,7 +90,8 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 
 
 def is_on(target: Target) -> bool:
-    return bool(read_state(target)["status"] == target.schema.constant("profile_is_on"))
+    """By the control record, whether a thread has looked since or not."""
+    return is_asked_for(target, clock_ms(target, read_state(target)))
 
 
 def _off(switch: Switch) -> None:
@@ -112,7 +117,7 @@ class _Readings:
         """Exact counts need a walk of all slabs: only the last reading, and a peak, have them."""
         is_peak = self.mode is Mode.PEAK
         live_bytes = float(take(self.target, "counters").memory.live_bytes) if is_peak else 0.0
-        if is_peak and self.last is not None and live_bytes < self.highest_bytes * PEAK_STEP:
+        if is_peak and self.last is not None and live_bytes < self.highest_bytes:
             return
         began_s = time.monotonic()
         self.last = read_profile(self.target, self.mode, self.start, with_counts=is_last or is_peak)
@@ -124,19 +129,54 @@ class _Readings:
         return max(READING_EVERY_S, self.took_s / READING_SHARE)
 
 
+@dataclass(frozen=True)
+class _Spent:
+    """What sampling and the process have taken so far."""
+
+    samples: int
+    sampling_s: float
+    cpu_s: float
+    at_s: float
+
+    @classmethod
+    def of(cls, target: Target) -> _Spent:
+        state, process = read_state(target), target.process
+        cpu_s = process.figures().cpu_s if process else 0.0
+        return cls(int(state["samples"]), float(state["sampling_ns"]) / NS_PER_S, cpu_s, time.monotonic())
+
+    def notes(self, now: _Spent, wanted: int) -> list[str]:
+        """Why there are fewer samples a second than were asked for."""
+        seconds = max(now.at_s - self.at_s, STEP_S)
+        rate = (now.samples - self.samples) / seconds
+        if rate >= wanted * NEAR:
+            return []
+        allowed_s = max(CAP_SHARE * (now.cpu_s - self.cpu_s), CAP_SHARE_OF_IDLE * seconds)
+        is_capped = now.sampling_s - self.sampling_s > allowed_s / 2
+        return [f"{rate:,.0f} samples a second instead of {wanted:,}: {CAPPED if is_capped else SCARCE}"]
+
+
 def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
 ) -> Gathered:
     notes = []
+    before = _Spent.of(readings.target)
+
+    def conclude() -> None:
+        readings.take(is_last=True)
+        if was_on:
+            notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF, *own_settings(plan.settings)])
+        elif plan.settings.samples_per_second:
+            notes.extend(before.notes(_Spent.of(readings.target), plan.settings.samples_per_second))
+
     try:
         if not was_on:
-            switch.on(plan.settings if plan.settings.lease_s else _leased(plan.settings))
+            switch.on(plan.settings if plan.settings.lease_s else replace(plan.settings, lease_s=LEASE_S))
             notes += _how_it_followed(switch)
         _wait(switch, plan, readings, progress, was_on=was_on)
-        readings.take(is_last=True)
+        conclude()
         ended, stopped_by = "duration reached", None
     except Stopped as stop:
-        readings.take(is_last=True)
+        conclude()
         ended, stopped_by = "interrupted", stop.number
     except ProcessGoneError:
         if readings.last is None:
@@ -148,8 +188,9 @@ def _while_on(
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
 
 
-def _leased(settings: Settings) -> Settings:
-    return Settings(settings.period_bytes, settings.samples_per_second, settings.stack_depth, LEASE_S)
+def own_settings(asked: Settings) -> list[str]:
+    """Of a profile that was on already, if others are asked for."""
+    return [OWN_SETTINGS] if replace(asked, lease_s=0.0) != Settings() else []
 
 
 def _how_it_followed(switch: Switch) -> list[str]:

@@ -119,8 +119,11 @@ def site_table(profile: Profile, key: Key = by_stack) -> SiteTable:
     before, unsampled_bytes = Remainder(), 0.0
     if profile.classes:
         before, unsampled_bytes = _the_rest(profile.classes, strata, is_allocated)
+    is_new = profile.header.mode is Mode.NEW
+    if is_new:  # how much is older is an estimate: so is the rest
+        before = Remainder()
     whole = sampled.value + before.value + unsampled_bytes
-    return SiteTable(sites, sampled, before, unsampled_bytes, whole, bool(profile.classes))
+    return SiteTable(sites, sampled, before, unsampled_bytes, whole, bool(profile.classes) and not is_new)
 
 
 def sums_of(samples: Iterable[Sample]) -> tuple[Estimate, Estimate, Estimate]:

@@ -59,7 +59,7 @@ class SiteWatch:
 
     @property
     def is_on(self) -> bool:
-        """By the process's own account: after the switch a thread of it has to come by."""
+        """By the control record: threads follow when they next allocate or free."""
         with making_sense(self.target):
             return is_on(self.target)
 

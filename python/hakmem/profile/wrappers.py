@@ -68,10 +68,12 @@ INTERNALS = {
     ),
     "C++": (r"(std|__gnu_cxx|__cxxabiv1)::.*|__cxa_(allocate|init|get|demangle|thread|vec)\w*",),
     "Rust": (
-        r"(<(&(mut )?)*)?((alloc|core)::(alloc|any|array|borrow|boxed|cell|char|clone|cmp|collections"
-        r"|convert|default|ffi|fmt|hash|iter|mem|num|ops|option|ptr|rc|result|slice|str|string|sync|task|vec)|std|hashbrown)::.*",
-        # A plain type's methods, too: <u64 as core::fmt::Display>::fmt
-        r"<(&(mut )?)*(\w+|\[.*\]|\(.*\)) as (alloc|core|std)::.*|<(str|\[.*\])>::.*",
+        r"(<+(&(mut )?|\*(mut|const) |dyn )*)?((alloc|core)::(alloc|any|array|borrow|boxed|bstr|cell|char"
+        r"|clone|cmp|collections|convert|default|escape|ffi|fmt|hash|iter|mem|num|ops|option|panicking|ptr|rc|result"
+        r"|slice|str|string|sync|task|unicode|vec)|std|hashbrown)::.*",
+        # A plain type's methods, too: <u64 as core::fmt::Display>::fmt, <u8 as <[_]>::to_vec_in::…>::to_vec
+        r"<(&(mut )?)*(\w+|\[.*\]|\(.*\)) as (<?(alloc|core|std)|<\[_\]>)::.*",
+        r"<(str|\[.*\]|char|bool|[iuf]\d+|[iu]size)>::.*",
     ),
     "CPython": (
         r"_?PyObject_(GC_)?(New|NewVar|Malloc|Calloc|Resize)|_?PyType_(GenericAlloc|AllocNoTrack)",
@@ -79,7 +81,7 @@ INTERNALS = {
     ),
 }  # fmt: skip
 # What only calls the program: its own code may be compiled into it.
-_CALLING = re.compile(r".*\b(_M_invoke|_M_run|__invoke\w*|call(_once|_mut)?)(<.*>)?([{].*)?")
+_CALLING = re.compile(r".*\b(_M_invoke|_M_run|__invoke\w*|call(_once|_mut)?):*([{].*)?")
 DROP_FRAMES = "|".join(pattern for group in LEAVES.values() for pattern in group)
 _WRAPPER = re.compile(DROP_FRAMES)
 _INTERNAL = re.compile("|".join(one for group in INTERNALS.values() for one in group))
@@ -101,7 +103,18 @@ def is_internal(function: str) -> bool:
     if is_wrapper(function):
         return True
     name = _ends(without_result(without_arguments(function), of_all=True))
-    return _INTERNAL.fullmatch(name) is not None and _CALLING.fullmatch(name) is None
+    return _INTERNAL.fullmatch(name) is not None and _CALLING.fullmatch(_without_templates(name)) is None
+
+
+def _without_templates(name: str) -> str:
+    """`<F as Fn<()>>::call::<u8>` → `::call::`."""
+    depth, kept = 0, []
+    for at, sign in enumerate(name):
+        depth += sign == "<"
+        if not depth:
+            kept.append(sign)
+        depth -= sign == ">" and name[at - 1 : at] != "-" and depth > 0
+    return "".join(kept)
 
 
 def _ends(name: str) -> str:

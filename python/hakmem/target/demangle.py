@@ -20,6 +20,8 @@ FILTER_TIMEOUT_S = 20.0
 NAME_LENGTH_MAX = 4096
 CXX_NAMES_KEPT = 4096
 
+# By its module's number LLVM tells a local function from those of other modules.
+LLVM_SUFFIX = re.compile(r"\.llvm\.[0-9A-Fa-f]+")
 RUST_HASH = re.compile(r"::h[0-9a-f]{16}($| \[clone)")
 RUST_ESCAPES = {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
@@ -29,18 +31,18 @@ RUST_ESCAPE = re.compile(r"\$(SP|BP|RF|LT|GT|LP|RP|C|u[0-9a-f]{1,6})\$")
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Each name and what it means; the name itself where that is unknown."""
-    kept = dict.fromkeys(names)
+    kept = {name: LLVM_SUFFIX.sub("", name) for name in names}
     convert = _cxa_demangle()
     found: dict[str, str] = {}
     left = []
-    for name in kept:
+    for name in dict.fromkeys(kept.values()):
         text = convert(name) if convert is not None and name.startswith("_Z") else None
         if text is not None:
             found[name] = readable_rust(text)
         elif name.startswith(("_Z", "_R", "__R")) and len(name) <= NAME_LENGTH_MAX:
             left.append(name)
     found.update(_filtered(left))
-    return {name: found.get(name) or name for name in kept}
+    return {name: found.get(plain) or plain for name, plain in kept.items()}
 
 
 @lru_cache(CXX_NAMES_KEPT)
@@ -56,7 +58,7 @@ def readable_rust(name: str) -> str:
         return name
     name = RUST_HASH.sub(lambda found: found[1], name)
     name = RUST_ESCAPE.sub(_unescaped, name).replace("..", "::")
-    return re.sub(r"(^|::|<|&|\*| )_(?=[<&*(\[@])", r"\1", name)
+    return re.sub(r"(^|::|<|&|\*| )_(?=[<&*(\[@{])", r"\1", name)
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -73,8 +73,6 @@ class Switch:
         schema.need(CONTROL, "generation", "flags", "lease_ms", "period_bytes", "purge_request")
         self.target = target
         self._process = target.process
-        self._fields = schema.records[CONTROL].fields
-        self._address = schema.root(CONTROL)
         self._file = _opened(target.process.memory_id)
 
     def __enter__(self) -> Switch:
@@ -92,11 +90,13 @@ class Switch:
     def on(self, settings: Settings) -> None:
         """Asks for a profile; the threads follow at their next calls (`wait_followed`)."""
         self.check_permitted()
+        if not self.is_on:
+            self._note_end(int(self._record()["lease_ms"]))
         self._set("period_bytes", settings.period_bytes)
         self._set("samples_per_second", settings.samples_per_second)
         self._set("stack_depth", settings.stack_depth)
         self._lease(settings.lease_s)
-        self._set("flags", self.target.schema.constant("profile_on"))
+        self._set("flags", self._constant("profile_on"))
         self._announce()
 
     def _lease(self, lease_s: float) -> None:
@@ -112,7 +112,16 @@ class Switch:
 
     def off(self) -> None:
         self._set("flags", 0)
+        self._note_end(monotonic_ms(self._process.memory_id))
         self._announce()
+
+    def _note_end(self, ended_ms: int) -> None:
+        """As the first thread that looks would note it: until then the next profile would be the same one."""
+        status = self.target.schema.records[STATE].fields["status"]
+        if status.meta.role != "writable" or self.state()["status"] != self._constant("profile_is_on"):
+            return
+        self._set("ended_ms", ended_ms, STATE)
+        self._set("status", self._constant("profile_is_off"), STATE)
 
     def purge(self) -> int:
         """Asks the process to give back what is free; returns the request's number for `purges_done`."""
@@ -123,12 +132,16 @@ class Switch:
 
     # ---- what came of it ------------------------------------------------------------------------------
 
+    @property
+    def is_on(self) -> bool:
+        return is_asked_for(self.target, monotonic_ms(self._process.memory_id))
+
     def state(self) -> np.void:
         """The process's own account of its profile."""
         return read_state(self.target)
 
     def check_permitted(self) -> None:
-        if self.state()["status"] == self.target.schema.constant("profile_is_refused"):
+        if self.state()["status"] == self._constant("profile_is_refused"):
             raise HakmemError(
                 f"process {self.target.pid} refuses heap profiles: it was started with HAKMEM_PROFILE=never; "
                 "start it again without that"
@@ -175,9 +188,13 @@ class Switch:
     def _announce(self) -> None:
         """The generation, and a byte in each heap, for threads that only hit their magazines.
 
-        Never 0: a heap that begins has seen that, and would not look.
+        Never 0, which a heap begins with, nor what a sleeping thread saw last: they would not look.
         """
-        self._set("generation", (int(self._record()["generation"]) + 1) & 0xFF or 1)
+        heaps = heap_addresses(self.target.memory, self.target.schema)
+        seen = {0, *self._column(heaps, "profile_generation").tolist()}
+        now = int(self._record()["generation"])
+        following = [(now + step) & 0xFF for step in range(1, 256)]
+        self._set("generation", next((one for one in following if one not in seen), following[0] or 1))
         self._poke()
 
     def _poke(self) -> None:
@@ -190,14 +207,17 @@ class Switch:
         self._write(bytes([value]), *(wanted + np.uint64(place.offset)).tolist())
 
     def _record(self) -> np.void:
-        found: np.void = self.target.memory.array(self._address, self.target.schema.dtype(CONTROL), 1)[0]
-        return found
+        return _read(self.target, CONTROL)
 
-    def _set(self, name: str, value: int) -> None:
-        field = self._fields[name]
+    def _set(self, name: str, value: int, record: str = CONTROL) -> None:
+        schema = self.target.schema
+        field = schema.records[record].fields[name]
         if field.meta.role != "writable":
             raise HakmemError(f"hakmem in process {self.target.pid} does not permit writing {name}")
-        self._write(value.to_bytes(field.element_bytes, sys.byteorder), self._address + field.offset)
+        self._write(value.to_bytes(field.element_bytes, sys.byteorder), schema.root(record) + field.offset)
+
+    def _constant(self, name: str) -> int:
+        return self.target.schema.constant(name)
 
     def _write(self, data: bytes, *addresses: int) -> None:
         """Into the memory that the descriptor was opened for, where the library's block still is."""
@@ -228,9 +248,20 @@ class Switch:
 
 
 def read_state(target: Target) -> np.void:
-    """profile_state: of a process or a core."""
+    """profile_state, of a process or a core: as the last thread that looked found it."""
+    return _read(target, STATE)
+
+
+def is_asked_for(target: Target, now_ms: int) -> bool:
+    """By the control record, which holds at once: a thread that sleeps has not looked at it."""
+    control = _read(target, CONTROL)
+    is_switched_on = int(control["flags"]) & target.schema.constant("profile_on")
+    return bool(is_switched_on) and not 0 < int(control["lease_ms"]) <= now_ms
+
+
+def _read(target: Target, record: str) -> np.void:
     schema = target.schema
-    found: np.void = target.memory.array(schema.root(STATE), schema.dtype(STATE), 1)[0]
+    found: np.void = target.memory.array(schema.root(record), schema.dtype(record), 1)[0]
     return found
 
 

@@ -32,6 +32,7 @@ MANY = 400  # samples of one R are enough for ± 10 %
 SLACK_MS = 100  # between the profile's beginning by the process and by the tool
 TITLES = {
     Mode.LIVE: "Live blocks by site",
+    Mode.NEW: "Live blocks that came since the profile began, by site",
     Mode.ALLOCATED: "Allocated since the profile began, by site",
     Mode.PEAK: "Live blocks at the peak, by site",
     Mode.AGE: "Live blocks by site and age",
@@ -232,8 +233,9 @@ def show_difference(
 ) -> None:
     """Prints the sites that changed significantly; with `everything`, all."""
     for_both = {before.header.mode, after.header.mode}
-    if (Mode.ALLOCATED in for_both) and len(for_both) > 1:
-        raise HakmemError("one profile is of live blocks, the other of allocations; compare two of a kind")
+    for mode, of_it in ((Mode.ALLOCATED, "allocations"), (Mode.NEW, "new ones")):
+        if mode in for_both and len(for_both) > 1:
+            raise HakmemError(f"one profile is of live blocks, the other of {of_it}; compare two of a kind")
     found = difference(before, after, depth, with_internals=with_internals)
     if as_json:
         print_json(difference_to_json(found))
@@ -260,7 +262,19 @@ def show_difference(
     parts: list[RenderableType] = [table(title, columns, rows)]
     if not found.significant:
         parts.insert(0, Text("No site changed by more than chance."))
+    if old > total / 2 > 0:
+        parts.append(Text(unseen_growth(before.header, after.header)))
     console().print(Group(*parts))
+
+
+def unseen_growth(before: Header, after: Header) -> str:
+    """Of profiles that each began when most was there already."""
+    if not after.pid or before.pid != after.pid:
+        how = "sample both programs from their start: hakmem run --profile -o FILE -- PROGRAM"
+    else:
+        do = f"hakmem profile {after.pid}"
+        how = f"leave a profile on between the two: {do} --on, then {do} -o FILE twice, and {do} --off"
+    return f"Most of the growth came while nothing was sampled, so its sites are unknown; to know them {how}."
 
 
 def change_row(change: Change) -> list[str | Text]:
@@ -281,6 +295,7 @@ def difference_to_json(found: Difference) -> dict[str, Any]:
         "mode": str(found.mode),
         "total_before_bytes": round(found.before.total_bytes),
         "total_after_bytes": round(found.after.total_bytes),
+        "before_profile_bytes": round(found.after.before.value - found.before.before.value),
         "sites": [
             {
                 "bytes": round(change.bytes),

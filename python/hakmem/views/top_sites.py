@@ -183,7 +183,9 @@ class Sites:
         if self._trouble:
             return self._trouble
         if not self.is_on:
-            return ASKED if self.is_ours else OFFER if self.shown is None else f"{ENDED} {OFFER}"
+            return OFFER if self.shown is None else f"{ENDED} {OFFER}"
+        if self.is_ours and self._last is not None and not self._last.header.rates:
+            return ASKED
         whose = "o ends it; so does leaving top." if self.is_ours else "It was on already, and stays on."
         parts = [f"A heap profile is on. {whose}"]
         if self._last is not None:

@@ -143,7 +143,7 @@ def print_block(console: Console, block: OneBlock, examples: bool) -> None:
         for one in block.path:
             console.print(Text(f"  {referrer_text(one)}"), soft_wrap=True)
         if not block.path:
-            console.print("  none found: nothing that the program can reach leads here")
+            console.print(Text(f"  none found: {block.notes[-1]}"), soft_wrap=True)
     title = f"\nPointed at by {counted(block.referrer_count, 'word')}"
     console.print(Text(title, style="bold"))
     for one in block.referrers:
@@ -213,7 +213,9 @@ def content_text(content: Content, examples: bool) -> str:
 def referrer_text(one: Referrer) -> str:
     """Where the word is, and where it points."""
     at = "its start" if one.points_at == 0 else f"its byte {one.points_at}"
-    size = f" ({one.block_bytes:,} B)" if one.block_bytes else ""
+    content = one.content
+    type_name = f", {content.kind.value}: {one_line([content.name])}" if content and content.name else ""
+    size = f" ({one.block_bytes:,} B{type_name})" if one.block_bytes else ""
     place = "" if one.is_root and one.kind in ("register", "kernel") else f"{one.address:#x}  "
     kind = "" if one.kind in ("block", "register", "kernel", "stack") else f"{one.kind}: "
     return f"{place}{kind}{one.where}{size} → {at}"
