@@ -7,7 +7,8 @@
 /* Visits `most` heaps, going on where the last visit ended, and parks those of such threads.  True when there may be more.
  * Cheap when there are none. */
 bool lost_park(size_t most);
-enum { LOST_A_STEP = 16 };
+/* Parking one copies a dozen pages or more, which costs a thread of the child 30 to 200 us. */
+enum { LOST_A_STEP = 2 };
 
 /* While the child has one thread: `survivor` is that thread's heap. */
 void lost_after_fork(struct heap *survivor);

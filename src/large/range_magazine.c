@@ -1,17 +1,25 @@
 #include "large/range_magazine.h"
 
 #include "map/metadata.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "report/report.h"
 
-/* Closed, and emptied, at a time; a step of a round ends with them. */
-enum { CLOSED_AT_ONCE = 64 };
+/* Closed, and emptied, at a time; a step of a round ends with them.  A thread that is about to grow empties fewer, of so many
+ * ranges. */
+enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier;
 static ATOMIC(uint64_t)
     barrier_lost_ms; /* when it was refused for the first time; 0: never, or always */
 static ATOMIC(struct range_magazines *) all;
-static ATOMIC(struct range_magazines *) next_to_empty; /* relaxed: a hint; NULL: the first */
+
+/* Those that may hold something: such as have joined since the last visit began, and what is left of that. */
+static ATOMIC(struct range_magazines *) joined;
+static struct lock visit_lock;                   /* of the lowest rank */
+static ATOMIC(struct range_magazines *) visited; /* written under the lock */
+static THREAD_LOCAL bool
+    is_at_lists; /* this thread is: a signal handler that forks has interrupted it there */
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
@@ -73,13 +81,17 @@ RESIDENT static unsigned empty_row(struct range_magazines *magazines, struct emp
   return ranges;
 }
 
-RESIDENT static void empty_rows(struct range_magazines *magazines, struct purge *purge,
-                                struct counters *counters) {
+/* So many at most; how many. */
+RESIDENT static unsigned empty_rows(struct range_magazines *magazines, unsigned most,
+                                    struct purge *purge, struct counters *counters) {
+  unsigned ranges = 0;
   for (unsigned class = SLAB_CLASS_COUNT; class < CLASS_COUNT; class ++) {
+    if (!load_relaxed(&magazines->bytes) || ranges == most) break;
     uint32_t *slots = magazines->slots[class - SLAB_CLASS_COUNT];
-    struct emptying whole = {{slots, RANGE_ROW_SLOTS}, class, RANGE_ROW_SLOTS};
-    empty_row(magazines, whole, purge, counters);
+    struct emptying whole = {{slots, RANGE_ROW_SLOTS}, class, most - ranges};
+    ranges += empty_row(magazines, whole, purge, counters);
   }
+  return ranges;
 }
 
 unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
@@ -96,7 +108,7 @@ unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class,
 RESIDENT void range_magazines_flush(struct range_magazines *magazines, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
   if (!load_relaxed(&magazines->bytes) || !range_magazines_enter(magazines)) return;
-  empty_rows(magazines, &everything, counters);
+  empty_rows(magazines, UINT_MAX, &everything, counters);
   range_magazines_leave(magazines);
 }
 
@@ -112,21 +124,57 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
 
 /* ---- emptying others' ------------------------------------------------------------------------------------------ */
 
-/* From `*from` on, NULL: the first; which then is where to go on. */
-static unsigned close_some(struct range_magazines **from,
-                           struct range_magazines *closed[CLOSED_AT_ONCE]) {
-  struct range_magazines *at = *from;
-  unsigned count = 0;
-  if (!at) at = load_acquire(&all); /* pairs with range_magazines_make */
-  for (; at && count < CLOSED_AT_ONCE; at = at->next) {
-    uint32_t open = 0, self = thread_number();
-    /* seq: before is_used is read; pairs with range_magazines_enter.  Closed by this very thread: a child of vfork was, and was
-     * killed. */
-    if (load_relaxed(&at->bytes) && (cas_strong_seq(&at->is_closed, &open, self) || open == self))
-      closed[count++] = at;
+struct closed {
+  struct range_magazines *magazines[CLOSED_AT_ONCE];
+  unsigned count;
+  bool are_listed; /* they were, and are in no list now */
+};
+
+static bool close_one(struct range_magazines *at, struct closed *closed) {
+  uint32_t open = 0, self = thread_number();
+  /* seq: before is_used is read; pairs with range_magazines_enter.  Closed by this very thread: a child of vfork was, and was
+   * killed. */
+  if (!cas_strong_seq(&at->is_closed, &open, self) && open != self) return false;
+  closed->magazines[closed->count++] = at;
+  return true;
+}
+
+/* Of all that were ever made, from there on; where to go on. */
+static struct range_magazines *close_some(struct range_magazines *at, struct closed *closed) {
+  for (; at && closed->count < CLOSED_AT_ONCE; at = at->next)
+    if (load_relaxed(&at->bytes)) close_one(at, closed);
+  return at;
+}
+
+RESIDENT static void list(struct range_magazines *magazines) {
+  struct range_magazines *head = load_relaxed(&joined);
+  do magazines->next_listed = head;
+  while (!cas_weak_acq_rel(&joined, &head, magazines)); /* release: the link, to close_listed */
+}
+
+RESIDENT void range_magazines_join(struct range_magazines *magazines) {
+  is_at_lists = true;
+  keep_store_order();
+  magazines->is_listed = true;
+  list(magazines);
+  keep_store_order();
+  is_at_lists = false;
+}
+
+/* Closed before they leave the list, and back in one before they are opened: so a forked child sees which were in hand.  False
+ * while another thread is at it. */
+static bool close_listed(struct closed *closed, unsigned most) {
+  closed->are_listed = true;
+  if (!lock_try(&visit_lock)) return false;
+  struct range_magazines *at = load_relaxed(&visited), *next;
+  if (!at) at = exchange_acquire(&joined, NULL); /* acquire: the links; pairs with list */
+  for (; at && most; most--, at = next) {
+    next = at->next_listed;
+    if (!close_one(at, closed)) list(at);
   }
-  *from = at;
-  return count;
+  store_relaxed(&visited, at);
+  lock_give(&visit_lock);
+  return true;
 }
 
 /* A store that a processor has not shown to others yet: after so long it has. */
@@ -145,35 +193,56 @@ static bool is_seen_by_all(void) {
   return false;
 }
 
-/* From there on; where to go on, NULL after the last. */
-LONG_LIVED static struct range_magazines *empty_some(struct range_magazines *from,
-                                                     struct purge *purge,
-                                                     struct counters *counters) {
-  struct range_magazines *closed[CLOSED_AT_ONCE];
-  unsigned count = close_some(&from, closed);
-  bool is_seen = count && is_seen_by_all();
-  for (unsigned index = 0; index < count; index++) {
+LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, struct purge *purge,
+                                    struct counters *counters) {
+  bool is_seen = closed->count && is_seen_by_all();
+  for (unsigned index = 0; index < closed->count; index++) {
+    struct range_magazines *at = closed->magazines[index];
     /* seq: after is_closed was written.  acquire: what its thread changed. */
-    if (is_seen && !load_seq(&closed[index]->is_used))
-      empty_rows(closed[index], purge, counters);
+    bool is_ours = is_seen && !load_seq(&at->is_used);
+    if (is_ours)
+      ranges_max -= empty_rows(at, ranges_max, purge, counters);
     else
       purge->work_remains = true;
+    if (closed->are_listed && is_ours && !load_relaxed(&at->bytes))
+      at->is_listed = false;
+    else if (closed->are_listed)
+      list(at);
     /* release: what is left; pairs with range_magazines_enter. */
-    store_release(&closed[index]->is_closed, 0);
+    store_release(&at->is_closed, 0);
   }
-  return from;
 }
 
-/* A round without bounds begins with the first, wherever others are.  One in parts is followed by one more: what was too
- * young in the parts before is known to nobody else. */
+/* A step: of those that may hold something, however many others there are. */
+LONG_LIVED static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
+                                    struct counters *counters) {
+  struct closed closed = {.count = 0};
+  is_at_lists = true;
+  keep_store_order();
+  if (!close_listed(&closed, most)) purge->work_remains = true;
+  empty_closed(&closed, ranges_max, purge, counters);
+  keep_store_order();
+  is_at_lists = false;
+}
+
+LONG_LIVED static void empty_all(struct purge *purge, struct counters *counters) {
+  struct range_magazines *at = load_acquire(&all); /* pairs with range_magazines_make */
+  while (at) {
+    struct closed closed = {.count = 0};
+    at = close_some(at, &closed);
+    empty_closed(&closed, UINT_MAX, purge, counters);
+  }
+}
+
+/* A round in parts is followed by one more: what was too young in the parts before is known to nobody else. */
 LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
-  bool is_bounded = purge_is_bounded(purge);
-  struct range_magazines *at = is_bounded ? load_relaxed(&next_to_empty) : NULL;
-  purge->work_remains |= at != NULL;
-  do at = empty_some(at, purge, counters);
-  while (at && !is_bounded);
-  store_relaxed(&next_to_empty, at);
-  if (at) purge->work_remains = purge->is_cut = true;
+  if (purge_is_bounded(purge)) {
+    purge->work_remains |= load_relaxed(&visited) != NULL;
+    empty_listed(CLOSED_AT_ONCE, UINT_MAX, purge, counters);
+    if (load_relaxed(&visited)) purge->work_remains = purge->is_cut = true;
+  } else {
+    empty_all(purge, counters);
+  }
   range_cache_purge(purge, counters);
 }
 
@@ -189,8 +258,7 @@ RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters
   struct purge everything = PURGE_EVERYTHING;
   if (!load_relaxed(&all)) return false; /* nobody has ever freed a Large block */
   bool is_for_all = is_turn_of_others();
-  if (is_for_all)
-    store_relaxed(&next_to_empty, empty_some(load_relaxed(&next_to_empty), &everything, counters));
+  if (is_for_all) empty_listed(CLOSED_A_MERGE, RANGES_A_MERGE, &everything, counters);
   if (density_is_low()) return is_for_all;
   if (own) range_magazines_flush(own, counters);
   range_cache_purge(&everything, counters);
@@ -206,11 +274,25 @@ static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
   return bytes;
 }
 
+/* What another thread had in hand, or was about to list, may be in no list.  (While this one is at them they stay as they are: what
+ * they have lost a round without bounds finds.) */
+static void list_anew(void) {
+  store_relaxed(&joined, NULL);
+  store_relaxed(&visited, NULL);
+  for (struct range_magazines *at = load_relaxed(&all); at; at = at->next)
+    if ((at->is_listed = load_relaxed(&at->bytes) != 0)) list(at);
+}
+
+/* What is not written is not copied. */
 void range_magazines_after_fork(void) {
   range_cache_after_fork();
+  bool is_cut_off = lock_reset_in_child(&visit_lock);
   for (struct range_magazines *at = load_relaxed(&all); at; at = at->next) {
+    if (!load_relaxed(&at->is_used) && !load_relaxed(&at->is_closed)) continue;
     store_relaxed(&at->is_used, 0);
     store_relaxed(&at->is_closed, 0);
     store_relaxed(&at->bytes, bytes_in_rows(at));
+    is_cut_off = true;
   }
+  if (is_cut_off && !is_at_lists) list_anew();
 }

@@ -6,6 +6,9 @@
  * keeps with plain ones.  Others empty them all the same, by age and before the process grows: they close them, make
  * every thread pass a barrier, and then look whether the thread is at them; if so they leave them alone.
  *
+ * Those that hold something are in a list, so that threads which have freed a Large block once cost others nothing: their own
+ * thread puts them there when it keeps the first, and who finds them empty takes them out.
+ *
  *   law: a range in a slot has the entry of a freed block of its class, unless it was freed by two threads at once: who finds
  *        another there has not got it */
 #ifndef HAK_LARGE_RANGE_MAGAZINE_H
@@ -19,8 +22,10 @@ struct range_magazines {
   CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
   ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
   ATOMIC(uint64_t) bytes;     /* of its blocks; whoever is at them writes it, others only read */
+  bool is_listed; /* among those that may hold something; whoever is at them writes it */
+  struct range_magazines *next_listed; /* in that list */
+  struct range_magazines *next;        /* of all that were ever made; constant */
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
-  struct range_magazines *next; /* of all that were ever made */
 };
 
 /* Every other thread can be made to pass a barrier: else whoever uses its own pays for one.  Relaxed: read anew each time. */
@@ -32,20 +37,23 @@ uint64_t range_magazines_bytes(void);
 /* For a heap that has none; NULL without memory. */
 struct range_magazines *range_magazines_make(void);
 
+/* By the thread that is at them: they hold something, and others may look for it. */
+void range_magazines_join(struct range_magazines *magazines);
+
 /* Around each use by the own thread; false while they are closed. */
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   store_relaxed(&magazines->is_used, 1);
   keep_store_order(); /* the barrier of the thread that closes them is the rest */
   /* After the store: who is stopped in between has been switched since, which is a barrier, too. */
   if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
-    exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_some */
-  /* seq: after is_used was written.  acquire: what was emptied; pairs with empty_some. */
+    exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_closed */
+  /* seq: after is_used was written.  acquire: what was emptied; pairs with empty_closed. */
   if (LIKELY(!load_seq(&magazines->is_closed))) return true;
   store_release(&magazines->is_used, 0);
   return false;
 }
 INLINE void range_magazines_leave(struct range_magazines *magazines) {
-  store_release(&magazines->is_used, 0); /* what was changed; pairs with empty_some */
+  store_release(&magazines->is_used, 0); /* what was changed; pairs with empty_closed */
 }
 
 /* The slots of a class: room for 2 MiB; or, where ends count, of those of an end: for 4 ranges at most. */
@@ -104,6 +112,7 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
                                 size_t granule) {
   if (UNLIKELY(!range_magazines_enter(magazines))) return false;
   bool is_kept = range_magazine_push(magazines, class, end, granule);
+  if (UNLIKELY(!magazines->is_listed)) range_magazines_join(magazines);
   range_magazines_leave(magazines);
   return is_kept;
 }

@@ -77,6 +77,10 @@ LONG_LIVED static void purge_superslab(struct purge *purge, struct superslab *su
   uint32_t dirty = slots_dirty(held);
   bool is_unmapped = is_whole && give_addresses(purge, superslab);
   uint32_t purged = is_unmapped ? dirty : purge_slots(purge, superslab, dirty);
+  if (is_whole) {
+    purge_note_call(purge);
+    superslab_purge_bitmaps(superslab);
+  }
   size_t bytes = count_bits(purged) * GRANULE_BYTES;
   if (is_unmapped) fetch_add_relaxed(&totals.purged_bytes, bytes);
   fetch_or_relaxed(&superslab->purged, purged); /* ordered by slots_return */

@@ -96,3 +96,12 @@ bool superslab_unmap(struct superslab *superslab) {
   fetch_sub_relaxed(&totals.superslabs_mapped, 1);
   return true;
 }
+
+/* The record's neighbours begin and end anywhere.  That it is used again is not counted, so that it goes is not, either. */
+LONG_LIVED void superslab_purge_bitmaps(struct superslab *superslab) {
+  uintptr_t record_end = (uintptr_t)superslab + SUPERSLAB_RECORD_BYTES, page = os_page_bytes();
+  uintptr_t begin = round_up(record_end - SUPERSLAB_BITMAP_BYTES, page);
+  uintptr_t end = round_down(record_end, page);
+  if (begin < end && os_purge((void *)begin, end - begin)) /* NOLINT: memory comes from addresses */
+    fetch_sub_relaxed(&totals.purged_bytes, end - begin);
+}

@@ -12,7 +12,8 @@
  *         └──────────── at a round, or when the class keeps enough ──┘
  *
  * A slot changes state only in the hands of its one holder: the thread that cleared its bit of the UNUSED ones, took it
- * as EMPTY, or owns it.  Records are never moved or given back.
+ * as EMPTY, or owns it.  Records are never moved, and but for
+ * their bitmaps never given back.
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);
  *        a SuperSlab without addresses is in the hands of one thread, or wholly UNUSED and clean; or others have its
@@ -43,8 +44,12 @@ struct superslab {
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
 };
 
-/* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h). */
-enum { SUPERSLAB_RECORD_BYTES = 84160 };
+/* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h): at its end bitmaps, all zero or of no meaning while
+ * all slots are UNUSED. */
+enum {
+  SUPERSLAB_RECORD_BYTES = 84160,
+  SUPERSLAB_BITMAP_BYTES = 4096 + (int)(2 * CHUNK_BYTES / 64)
+};
 
 /* The chunk map's pointer to a range chunk carries this bit, a SuperSlab's does not. */
 #define CHUNK_IS_RANGES ((uintptr_t)1)
@@ -74,5 +79,8 @@ enum os_map_result superslab_use_again(struct superslab *superslab);
 
 /* Gives its addresses back, and with them all pages; false when the system refuses. */
 bool superslab_unmap(struct superslab *superslab);
+
+/* Gives back the pages of its record's bitmaps: while all slots are in one hand, none of a slab. */
+void superslab_purge_bitmaps(struct superslab *superslab);
 
 #endif

@@ -258,7 +258,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
 
 LONG_LIVED struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
-  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(budgets[row->budget].owners);
+  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->depth & RELEASE_IDLE) poll_limits();

@@ -69,6 +69,8 @@ struct slab_chunk {
   char wide_room[sizeof(struct wide_bitmaps) + WIDE_ALIGNMENT];
 };
 _Static_assert(sizeof(struct slab_chunk) == SUPERSLAB_RECORD_BYTES, "the pool makes room for it");
+_Static_assert(sizeof(((struct slab_chunk *)0)->wide_room) == SUPERSLAB_BITMAP_BYTES,
+               "the pool gives their pages back while no slot is used");
 
 /* Of a granule in a SuperSlab. */
 INLINE struct slab_chunk *slab_chunk_of(size_t granule) {

@@ -78,3 +78,7 @@ def test_phases(first: str, second: str, when: str, run_program: Run) -> None:
 
 def test_many_idle_threads(run_program: Run) -> None:
     assert_clean(run_program(HERE / "many_idle_threads.c", "preload", env=DECAY))
+
+
+def test_records_of_a_burst(run_program: Run) -> None:
+    assert_clean(run_program(HERE / "records_of_a_burst.c", "preload", env=DECAY))

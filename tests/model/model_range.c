@@ -201,7 +201,8 @@ static void check_cache(void) {
 
 /* ---- a thread's magazine: kept and taken by the thread, emptied by others ----------------------------------------- */
 
-static struct range_magazines *own;
+static struct range_magazines *own, *other;
+static size_t far;
 
 static void set_up_magazines(void) {
   set_up();
@@ -222,6 +223,12 @@ static void keep_and_take(void) {
   range_info(found)->stamp_ms = 2;
 }
 
+/* A step of a round: it comes to those that are listed. */
+static void visit(void) {
+  struct purge step = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = 96};
+  range_magazines_purge(&step, mine());
+}
+
 /* With one thread, in the magazine, or in the arena. */
 static void check_magazine(void) {
   require_laws();
@@ -230,14 +237,50 @@ static void check_magazine(void) {
   MODEL_REQUIRE(holders_of(left) + (found == left) + dirty_granules() / GRANULES == 1);
 }
 
+/* Two threads keep their first at once, and a step comes: later ones find whatever it has left. */
+static void set_up_two(void) {
+  set_up_magazines();
+  other = range_magazines_make();
+  MODEL_REQUIRE(other);
+  (void)take_fresh(1); /* no neighbours, which would merge */
+  far = take_fresh(GRANULES);
+}
+static void keep_far(void) {
+  range_info(far)->stamp_ms = 1;
+  if (!range_magazine_keep(other, CLASS, 0, far)) hold(far);
+}
+static void set_up_kept(void) {
+  set_up_two();
+  keep_own();
+  keep_far();
+}
+static void check_listed(void) {
+  for (unsigned turn = 0; turn < 2; turn++) visit(); /* the rest of what began, and one more */
+  require_laws();
+  MODEL_REQUIRE(!load_relaxed(&own->bytes) && !load_relaxed(&other->bytes));
+  MODEL_REQUIRE(holders_of(left) + holders_of(far) + dirty_granules() / GRANULES == 2);
+}
+
 static const struct model_mutant magazine_mutants[] = {
     {"entered in two steps", {{"range_magazines_enter", "exchange", "is_used", MODEL_WEAKEN, 0}}},
     {"left before the change", {{"range_magazines_leave", "store", "is_used", MODEL_WEAKEN, 0}}},
-    {"opened before the change", {{"empty_some", "store", "is_closed", MODEL_WEAKEN, 0}}},
+    {"opened before the change", {{"empty_closed", "store", "is_closed", MODEL_WEAKEN, 0}}},
     {NULL, {{0}}}};
 
 static const struct model_mutant two_mutants[] = {
-    {"closed in two steps", {{"close_some", "cas", "is_closed", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+    {"closed in two steps", {{"close_one", "cas", "is_closed", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
+
+static const struct model_mutant listed_mutants[] = {
+    {"joined in two steps", {{"list", "cas", "joined", MODEL_SPLIT, 0}}},
+    {"joined before the link", {{"list", "cas", "joined", MODEL_WEAKEN, 0}}},
+    {"taken in two steps", {{"close_listed", "exchange", "joined", MODEL_SPLIT, 0}}},
+    {"taken before the link", {{"close_listed", "exchange", "joined", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
+
+static const struct model_mutant visit_mutants[] = {
+    {"visited by two", {{"word_try", "cas", "word", MODEL_SPLIT, 0}}},
+    {"given before the rest is written", {{"word_give", "cas", "word", MODEL_WEAKEN, 0}}},
+    {NULL, {{0}}}};
 
 int main(int count, char **arguments) {
   static const struct model_scenario scenarios[] = {{.name = "range-merge",
@@ -288,6 +331,25 @@ int main(int count, char **arguments) {
                                                      .check = check_magazine,
                                                      .always = no_spinning,
                                                      .mutants = two_mutants},
+                                                    {.name = "range-magazine-listed",
+                                                     .set_up = set_up_magazines,
+                                                     .threads = {keep_and_take, visit},
+                                                     .check = check_magazine,
+                                                     .always = no_spinning,
+                                                     .mutants = magazine_mutants},
+                                                    {.name = "range-magazine-joined",
+                                                     .set_up = set_up_two,
+                                                     .threads = {keep_own, keep_far, visit},
+                                                     .check = check_listed,
+                                                     .always = no_spinning,
+                                                     .mutants = listed_mutants},
+                                                    {.name = "range-magazine-visited",
+                                                     .set_up = set_up_kept,
+                                                     .threads = {visit, visit},
+                                                     .check = check_listed,
+                                                     .in_order = true,
+                                                     .always = no_spinning,
+                                                     .mutants = visit_mutants},
                                                     {.name = "range-cache-young",
                                                      .set_up = set_up,
                                                      .threads = {keep, find, purge_young},

@@ -2,6 +2,7 @@
 #include "cache/caches.h"
 #include "cache/parked.h"
 #include "heap/lifecycle.h"
+#include "reclaim/reclaim.h"
 
 #include "heaps.h"
 
@@ -136,6 +137,46 @@ static int go_on_in_the_child(const void *unused) {
   return status;
 }
 
+static void *have_a_heap(void *unused) {
+  hak_free(must_malloc(64));
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  return unused;
+}
+
+/* Each heap that is parked costs copies of its pages: a call of the child parks few, however many the parent had. */
+static int park_few_in_a_call(const void *unused) {
+  enum { THREADS = 40 };
+  (void)unused;
+  start_library();
+  heaps_at_fork();
+  pthread_t threads[THREADS];
+  pthread_barrier_init(&barrier, NULL, THREADS + 1);
+  for (unsigned index = 0; index < THREADS; index++)
+    REQUIRE(pthread_create(&threads[index], NULL, have_a_heap, NULL) == 0);
+  pthread_barrier_wait(&barrier);
+  pid_t id = fork();
+  if (id == 0) {
+    for (unsigned call = 0; call < 2; call++) {
+      uint64_t before = counted(COUNT_heaps_parked);
+      if (call)
+        REQUIRE(heap_borrow() != NULL);
+      else
+        reclaim(heap_of_thread, RECLAIM_AGE);
+      uint64_t parked = counted(COUNT_heaps_parked) - before;
+      REQUIRE(parked > 0 && parked <= 2);
+    }
+    hak_purge(true);
+    REQUIRE(counted(COUNT_heaps_parked) >= THREADS);
+    _exit(0);
+  }
+  int status;
+  REQUIRE(waitpid(id, &status, 0) == id);
+  pthread_barrier_wait(&barrier);
+  for (unsigned index = 0; index < THREADS; index++) pthread_join(threads[index], NULL);
+  return status;
+}
+
 /* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before any other
  * thread may ask. */
 static int place_the_window_before_others_come(const void *unused) {
@@ -167,6 +208,7 @@ CHILD_TEST(reuse_orphans)
 CHILD_TEST(allocate_after_the_end)
 CHILD_TEST(borrow)
 CHILD_TEST(go_on_in_the_child)
+CHILD_TEST(park_few_in_a_call)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -177,6 +219,7 @@ int main(void) {
       cmocka_unit_test(test_allocate_after_the_end),
       cmocka_unit_test(test_borrow),
       cmocka_unit_test(test_go_on_in_the_child),
+      cmocka_unit_test(test_park_few_in_a_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,48 @@ static struct range_magazines *make_with_one(uint32_t age_ms) {
   return made;
 }
 
+static bool purge_step(void) {
+  struct purge step = PURGE_EVERYTHING;
+  step.calls_left = 96;
+  range_magazines_purge(&step, &counters);
+  return step.is_cut;
+}
+
+/* Threads that have freed a Large block once, and have none now, are not even looked at: their pages are closed meanwhile. */
+static int pass_by_those_that_hold_nothing(const void *unused) {
+  enum { MANY = 200 };
+  struct range_magazines *all[MANY];
+  size_t granules[MANY + 3];
+  (void)unused;
+  set_up();
+  for (unsigned index = 0; index < MANY + 3; index++) granules[index] = fresh(7);
+  struct range_magazines *holder = range_magazines_make();
+  for (unsigned index = 0; index < MANY; index++) {
+    all[index] = range_magazines_make();
+    REQUIRE(range_magazine_keep(all[index], CLASS, 0, granules[index]));
+  }
+  while (purge_step()) {
+  }
+  REQUIRE(dirty_granules() == MANY * GRANULES);
+  uintptr_t page_bytes = os_page_bytes(), first = round_up((uintptr_t)all[0], page_bytes);
+  size_t bytes = (uintptr_t)all[MANY - 1] / page_bytes * page_bytes - first;
+  for (unsigned turn = 0; turn < 2; turn++) {
+    REQUIRE(range_magazine_keep(holder, CLASS, 0, granules[MANY + turn]));
+    REQUIRE(mprotect((void *)first, bytes, PROT_NONE) == 0);
+    if (turn) {
+      os_fake_advance_ms(10);
+      REQUIRE(range_magazines_merge(NULL, &counters));
+    } else {
+      REQUIRE(!purge_step());
+    }
+    REQUIRE(mprotect((void *)first, bytes, PROT_READ | PROT_WRITE) == 0);
+    REQUIRE(dirty_granules() == (MANY + turn + 1) * GRANULES);
+  }
+  REQUIRE(range_magazine_keep(all[MANY / 2], CLASS, 0, granules[MANY + 2]) && !purge_step());
+  REQUIRE(dirty_granules() == (MANY + 3) * GRANULES && range_magazines_bytes() == 0);
+  return 0;
+}
+
 /* A round without bounds comes to all, wherever others have stopped, and however many calls it has done before. */
 static int empty_all_from_the_middle(const void *unused) {
   enum { MANY = 200 };
@@ -377,15 +419,16 @@ static int go_on_in_the_child(size_t lost, struct range_magazines *used) {
 
 /* A thread is cut off after it has filled a slot, or emptied one. */
 static int count_anew_in_a_child(const void *unused) {
-  struct purge everything = PURGE_EVERYTHING;
   (void)unused;
   set_up();
   struct range_magazines *one = make_with_one(0), *other = make_with_one(0);
   store_relaxed(&one->bytes, 0);
+  store_relaxed(&one->is_used, 1);
   store_relaxed(&other->bytes, 2 * class_bytes(CLASS));
+  store_relaxed(&other->is_closed, 1);
   range_magazines_after_fork();
   REQUIRE(range_magazines_bytes() == 2 * class_bytes(CLASS));
-  range_magazines_purge(&everything, &counters);
+  purge_step();
   REQUIRE(dirty_granules() == 2 * GRANULES && range_magazines_bytes() == 0);
   return 0;
 }
@@ -420,6 +463,7 @@ CHILD_TEST(leave_alone_what_is_in_use)
 CHILD_TEST(leave_alone_once_the_barrier_is_refused)
 CHILD_TEST(go_on_after_a_child_of_vfork)
 CHILD_TEST(empty_many)
+CHILD_TEST(pass_by_those_that_hold_nothing)
 CHILD_TEST(empty_all_from_the_middle)
 CHILD_TEST(tell_of_what_the_first_part_left)
 CHILD_TEST(serve_whoever_asks)
@@ -441,6 +485,7 @@ int main(void) {
       cmocka_unit_test(test_leave_alone_once_the_barrier_is_refused),
       cmocka_unit_test(test_go_on_after_a_child_of_vfork),
       cmocka_unit_test(test_empty_many),
+      cmocka_unit_test(test_pass_by_those_that_hold_nothing),
       cmocka_unit_test(test_empty_all_from_the_middle),
       cmocka_unit_test(test_tell_of_what_the_first_part_left),
       cmocka_unit_test(test_serve_whoever_asks),

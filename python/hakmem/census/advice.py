@@ -60,7 +60,7 @@ ADVICE = {
         "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise and keep HAKMEM_THP=0.",
     ),
     METADATA: (
-        "Records of slabs, ranges and threads, the library's own data; never returned to the system.",
+        "Records of slabs, ranges and threads, the library's own data; little of it is ever returned.",
         "Fewer simultaneous threads need fewer records.",
     ),
     Outside.STACKS: (
