@@ -8,6 +8,7 @@
 #include "hardened/checked.h"
 #include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
+#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
@@ -197,8 +198,9 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
     errno = EINVAL;
     return NULL;
   }
+  int errno_before = errno;
   void *moved = heap_named_allocate(named, &allocation);
-  if (!moved) return NULL;
+  if (!moved) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, keep_bytes);
   heap_named_free(block, entry);
   return moved;
