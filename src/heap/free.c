@@ -102,7 +102,7 @@ static void free_block(uint32_t entry, void *block) {
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
-  if (heap_is_real(heap) && !options.guard) heap->ranges = range_magazines_make();
+  if (heap_is_real(heap) && !options.guard) show(heap, ranges, range_magazines_make());
   return heap->ranges;
 }
 
