@@ -176,6 +176,7 @@ static void *without_memory(void) {
 
 /* On a thread whose heap is gone nothing is counted for a profile. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
+  os_settle_copy();
   void *quick = allocate_quickly(named, heap_of_thread, allocation);
   if (LIKELY(quick != NULL)) return quick;
   allocation->is_named = true;
@@ -214,6 +215,7 @@ NOINLINE static bool end_checked(void *block, uint32_t entry, enum maker maker) 
 
 /* The profile forgets it; in hardened mode it has done so. */
 INLINE bool free_one(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
+  os_settle_copy();
   if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
     if (UNLIKELY(options.harden)) {
       if (!end_checked(block, entry, maker)) return false;
