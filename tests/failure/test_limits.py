@@ -49,6 +49,14 @@ def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     assert_quiet(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
 
 
+@pytest.mark.parametrize("flags", ["1", "2", "3", "7"], ids=["current", "future", "both", "onfault"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+def test_locked_memory(mode: str, when: str, flags: str, run_program: Run) -> None:
+    """Without privilege, 8 MiB may be locked; what is reserved alone would exceed that."""
+    assert_quiet(run_program(HERE / "locked.c", mode, args=[when, flags], stats=False))
+
+
 @pytest.mark.parametrize(
     "options",
     [
