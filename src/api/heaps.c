@@ -21,6 +21,7 @@ COLD static bool fail_heap(const struct hak_heap *heap, const char *verb) {
 
 /* False, after a word, when it was destroyed. */
 static bool is_heap(const struct hak_heap *heap, const char *verb) {
+  os_settle_copy();
   return LIKELY(heap && !named_is(heap, NAMED_UNUSED)) || fail_heap(heap, verb);
 }
 

@@ -70,12 +70,12 @@ NOINLINE static void *move_pages(void **target, void *block, size_t size, size_t
 RESIDENT static void *move(void *block, size_t size, size_t keep_bytes, uint32_t site) {
   bool is_growing = size > keep_bytes && is_range(keep_bytes) && size > ROOMY_MIN_BYTES;
   bool is_other = is_growing || UNLIKELY(heap_of_thread->is_armed);
+  int errno_before = errno;
   void *target = is_other ? malloc_target(size, site, is_growing) : family_malloc_site(size, site);
-  if (UNLIKELY(!target)) return NULL;
-  void *moved = keep_bytes >= MOVE_PAGES_MIN_BYTES
+  void *moved = target && keep_bytes >= MOVE_PAGES_MIN_BYTES
                     ? move_pages(&target, block, size, keep_bytes, site)
                     : NULL;
-  if (UNLIKELY(!target)) return NULL;
+  if (UNLIKELY(!target)) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
   if (!moved) moved = memcpy(target, block, keep_bytes);
   heap_free(block);
   return moved;

@@ -4,11 +4,13 @@
  * mallocx's that reached free, would end the program.  (Valkey frees so; nallocx and sdallocx are tcmalloc's as well.)
  * What jemalloc says of itself (mallctl, malloc_stats_print) stays its own: it tells of a heap that holds next to nothing.  So a
  * program that looks for all of jemalloc's names to find out whether it runs on it does not find them here. */
+#include <errno.h>
 #include <string.h>
 
 #include "api/malloc_family.h"
 #include "heap/ask.h"
 #include "heap/in_named.h"
+#include "heap/reallocate.h"
 #include "heap/sized_free.h"
 #include "large/big.h"
 
@@ -48,10 +50,11 @@ static void *allocate_beside(const void *block, size_t size, int flags, uint32_t
 static void *resize_aligned(void *block, size_t size, size_t usable_bytes, int flags,
                             uint32_t site) {
   bool is_much_less = size < usable_bytes / 2;
-  if (!is_much_less && (uintptr_t)block % alignment_of(flags) == 0 && family_expand(block, size))
-    return block;
+  bool is_aligned = (uintptr_t)block % alignment_of(flags) == 0;
+  if (!is_much_less && is_aligned && family_expand(block, size)) return block;
+  int errno_before = errno;
   void *moved = allocate_beside(block, size, flags, site);
-  if (!moved) return NULL;
+  if (!moved) return is_much_less && is_aligned ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, size < usable_bytes ? size : usable_bytes);
   heap_free(block);
   return moved;

@@ -73,6 +73,20 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
  * far as a forked child of the process can tell. */
 #define keep_store_order() atomic_signal_fence(memory_order_seq_cst)
 
+/* A plain member with one writer at a time, a thread or whoever has a lock or a latch, which reads it as one; others load
+ * name_shown, relaxed.  `show` writes it: an atomic store, for which compilers waste an addressing mode of the fast paths and
+ * emit the same instruction. */
+#define SHOWN(type, name)      \
+  union {                      \
+    type name;                 \
+    ATOMIC(type) name##_shown; \
+  }
+#ifdef __SANITIZE_THREAD__
+#define show(object, name, value) store_relaxed(&(object)->name##_shown, (value))
+#else
+#define show(object, name, value) ((void)((object)->name = (value)))
+#endif
+
 /* A counter with one writer and many readers: cheaper than fetch_add, never torn. */
 #define add_single_writer(object, value) store_relaxed((object), load_relaxed(object) + (value))
 

@@ -29,9 +29,6 @@
 #else
 #define READS_ANY_STACK INLINE
 #endif
-/* A function that reads what others write, and says why that is harmless. */
-#define MEANT_RACE __attribute__((no_sanitize("thread"), noinline))
-
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
 /* A symbol of this library only, whatever others of the name there are. */

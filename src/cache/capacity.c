@@ -85,12 +85,13 @@ RESIDENT void capacity_init(struct heap *heap) {
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
     struct magazine *magazine = &heap->magazines[class];
     magazine_set_base(magazine, slots);
-    magazine->top = slots;
+    magazine_set_top(magazine, slots);
     if (UNLIKELY(options.harden)) { /* every call falls through to the checked path */
-      magazine->end = slots;
+      magazine_set_end(magazine, slots);
       continue;
     }
-    magazine->end = slots += initial_slots(class);
+    slots += initial_slots(class);
+    magazine_set_end(magazine, slots);
     add_capacity(heap, class, initial_slots(class));
   }
   ASSERT(slots <= heap->initial_slots + INITIAL_SLOTS_MAX);
@@ -136,8 +137,8 @@ RESIDENT static void grow(struct heap *heap, unsigned class) {
   for (unsigned index = 0; index < count; index++) array[index] = magazine_base(magazine)[index];
   give_array(heap, magazine_base(magazine), slots);
   magazine_set_base(magazine, array);
-  magazine->top = array + count;
-  magazine->end = array + new_slots;
+  magazine_set_top(magazine, array + count);
+  magazine_set_end(magazine, array + new_slots);
   add_capacity(heap, class, new_slots - slots);
 }
 
@@ -186,8 +187,8 @@ LONG_LIVED bool capacity_shrink(struct heap *heap, unsigned class) {
   if (!array) return false;
   give_array(heap, magazine_base(magazine), slots);
   magazine_set_base(magazine, array);
-  magazine->top = array;
-  magazine->end = array + slots / 2;
+  magazine_set_top(magazine, array);
+  magazine_set_end(magazine, array + slots / 2);
   magazine->last_event = MAGAZINE_IDLE;
   add_capacity(heap, class, -(int64_t)(slots / 2));
   return true;

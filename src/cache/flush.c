@@ -26,7 +26,7 @@ RESIDENT static void flush_oldest(struct heap *heap, unsigned class, unsigned bl
   void **base = magazine_base(magazine);
   give_away(heap, class, base, block_count);
   memmove(base, base + block_count, rest * sizeof(void *));
-  magazine->top = base + rest;
+  magazine_set_top(magazine, base + rest);
 }
 
 RESIDENT void batch_flush(struct heap *heap, unsigned class) {

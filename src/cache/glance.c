@@ -27,7 +27,7 @@ static bool is_among(void *const *blocks, void *const *end, const void *block) {
 COLD static void drop(struct magazine *magazine, void **wrong) {
   pointer_fail("free", (uintptr_t)*wrong);
   for (; wrong + 1 != magazine->top; wrong++) *wrong = wrong[1];
-  magazine->top--;
+  magazine_set_top(magazine, magazine->top - 1);
 }
 
 static void check_youngest(struct heap *heap, unsigned class) {

@@ -59,13 +59,13 @@ struct heap {
   struct remote_buffer remote_buffer;
   int64_t capacity_bytes; /* block bytes that all magazines could hold */
   void **spare_arrays[SPARE_ARRAY_KINDS];
-  struct range_magazines *ranges; /* of Large classes; NULL until the first free */
-  struct quarantine *quarantine;  /* in hardened mode; NULL until the first free */
-  uint64_t next_flush_ms;         /* when its own idle caches are checked again */
-  uint64_t next_scan_ms;          /* when free pages in its own slabs are (slab/pages.h) */
-  bool has_waiting_pages;         /* that scan left some */
-  ATOMIC(bool) is_called;         /* by a round: it comes here next, and empties its magazines */
-  ATOMIC(uint64_t) settled;       /* slow paths until which it is not called again */
+  SHOWN(struct range_magazines *, ranges); /* of Large classes; NULL until the first free */
+  SHOWN(struct quarantine *, quarantine);  /* in hardened mode; NULL until the first free */
+  uint64_t next_flush_ms;                  /* when its own idle caches are checked again */
+  uint64_t next_scan_ms;                   /* when free pages in its own slabs are (slab/pages.h) */
+  bool has_waiting_pages;                  /* that scan left some */
+  ATOMIC(bool) is_called;   /* by a round: it comes here next, and empties its magazines */
+  ATOMIC(uint64_t) settled; /* slow paths until which it is not called again */
   ATOMIC(uint32_t)
   taken_in; /* cache/parked.c: by which of a line of forked children it was taken over */
   struct heap *next_parked; /* under the lock of the list of heaps */
@@ -99,7 +99,7 @@ INLINE bool place_pops(char *place, void **block) {
   struct magazine *magazine = magazine_at(place);
   void **top = magazine->top;
   if (UNLIKELY(magazine_has_none(top, magazine))) return false;
-  magazine->top = top - 1;
+  magazine_set_top(magazine, top - 1);
   *block = top[-1];
   return true;
 }

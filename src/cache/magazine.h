@@ -19,9 +19,9 @@
 enum magazine_event { MAGAZINE_IDLE, MAGAZINE_REFILLED, MAGAZINE_FLUSHED };
 
 struct magazine {
-  void **top;
-  uintptr_t tagged_base; /* magazine_base() */
-  void **end;
+  SHOWN(void **, top);
+  SHOWN(uintptr_t, tagged_base); /* magazine_base() */
+  SHOWN(void **, end);
   uint16_t seen_count;     /* blocks in it at the last look for idleness */
   uint16_t passes;         /* armed: blocks that malloc may pop before it asks the sampler again */
   uint8_t last_event;      /* enum magazine_event */
@@ -33,19 +33,25 @@ struct magazine {
 enum { MAGAZINE_ARMED_BIT = 63 };
 #define MAGAZINE_ARMED ((uintptr_t)1 << MAGAZINE_ARMED_BIT)
 
-INLINE void **magazine_base(const struct magazine *magazine) {
-  return (void **)(magazine->tagged_base & ~MAGAZINE_ARMED); /* NOLINT: a tagged pointer */
+INLINE void **magazine_untagged(uintptr_t tagged_base) {
+  return (void **)(tagged_base & ~MAGAZINE_ARMED); /* NOLINT: a tagged pointer */
 }
+INLINE void **magazine_base(const struct magazine *magazine) {
+  return magazine_untagged(magazine->tagged_base);
+}
+/* relaxed: others only count */
+INLINE void magazine_set_top(struct magazine *magazine, void **top) { show(magazine, top, top); }
+INLINE void magazine_set_end(struct magazine *magazine, void **end) { show(magazine, end, end); }
 INLINE bool magazine_is_armed(const struct magazine *magazine) {
   return magazine->tagged_base & MAGAZINE_ARMED;
 }
 /* It stays armed, or not. */
 INLINE void magazine_set_base(struct magazine *magazine, void **base) {
-  magazine->tagged_base = (uintptr_t)base | (magazine->tagged_base & MAGAZINE_ARMED);
+  show(magazine, tagged_base, (uintptr_t)base | (magazine->tagged_base & MAGAZINE_ARMED));
 }
 INLINE void magazine_arm(struct magazine *magazine, bool is_armed) {
-  magazine->tagged_base =
-      (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0);
+  show(magazine, tagged_base,
+       (uintptr_t)magazine_base(magazine) | (is_armed ? MAGAZINE_ARMED : (uintptr_t)0));
 }
 
 /* Pops a block of a lot, while it is armed; false where there is no block, or the sampler is to be asked. */
@@ -54,7 +60,7 @@ INLINE bool magazine_pops_passed(struct magazine *magazine, void **block) {
   unsigned passes = magazine->passes;
   if (UNLIKELY(!passes) || UNLIKELY(top == magazine_base(magazine))) return false;
   magazine->passes = (uint16_t)(passes - 1);
-  magazine->top = top - 1;
+  magazine_set_top(magazine, top - 1);
   *block = top[-1];
   return true;
 }
@@ -66,6 +72,12 @@ INLINE bool magazine_has_none(void *const *top, const struct magazine *magazine)
 
 INLINE unsigned magazine_count(const struct magazine *magazine) {
   return (unsigned)(magazine->top - magazine_base(magazine));
+}
+/* Of another thread's; 0 when it is just getting another array. */
+INLINE unsigned magazine_count_shown(struct magazine *magazine) {
+  void **top = load_relaxed(&magazine->top_shown);
+  void **base = magazine_untagged(load_relaxed(&magazine->tagged_base_shown));
+  return base <= top && top <= load_relaxed(&magazine->end_shown) ? (unsigned)(top - base) : 0;
 }
 INLINE unsigned magazine_capacity(const struct magazine *magazine) {
   return (unsigned)(magazine->end - magazine_base(magazine));
@@ -88,7 +100,7 @@ INLINE bool magazine_ends_with(const struct magazine *magazine, const void *bloc
 INLINE void magazine_push(struct magazine *magazine, void **top, void *block) {
   *top = block;
   keep_store_order();
-  magazine->top = top + 1;
+  magazine_set_top(magazine, top + 1);
 }
 
 #endif

@@ -14,8 +14,9 @@ static unsigned batch_size(const struct magazine *magazine) {
 }
 
 RESIDENT static void note_batch(struct heap *heap, unsigned class, unsigned taken) {
-  heap->magazines[class].top += taken;
-  if (class < TINY_CLASS_COUNT) reuse_watch(&heap->reuse[class], &heap->magazines[class]);
+  struct magazine *magazine = &heap->magazines[class];
+  magazine_set_top(magazine, magazine->top + taken);
+  if (class < TINY_CLASS_COUNT) reuse_watch(&heap->reuse[class], magazine);
   class_figures_refilled(heap, class, taken);
   count(&heap->owner.counters, COUNT_refills);
   count_add(&heap->owner.counters, COUNT_refilled_blocks, taken);

@@ -8,7 +8,7 @@
 
 static void send_home(struct remote_buffer_word *open, struct counters *counters) {
   if (open->bits) slab_free_remote(open->slab, open->word, open->bits, counters);
-  open->bits = 0;
+  show(open, bits, 0);
 }
 
 RESIDENT void remote_buffer_empty(struct remote_buffer *buffer, struct counters *counters) {
@@ -44,9 +44,9 @@ LONG_LIVED bool remote_buffer_had(const struct remote_buffer *buffer, uintptr_t 
 }
 
 LONG_LIVED bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
-                                struct counters *counters) {
+                                  struct counters *counters) {
   if (UNLIKELY(!buffer->words) && is_worth_a_buffer(counters))
-    buffer->words = metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words);
+    show(buffer, words, metadata_allocate(REMOTE_BUFFER_WORDS * sizeof *buffer->words));
   if (UNLIKELY(!buffer->words)) { /* straight home */
     batch_free(NULL, (void *[]){(void *)block}, 1, counters);
     return true;
@@ -65,7 +65,7 @@ LONG_LIVED bool remote_buffer_add(struct remote_buffer *buffer, uintptr_t block,
   }
   if (!remote_buffer_word_takes(open, place)) {
     send_home(open, counters);
-    open->slab = slab;
+    show(open, slab, slab);
     open->word = place.word;
   }
   remote_buffer_put(buffer, open, place);

@@ -15,13 +15,14 @@ enum { REMOTE_BUFFER_MAX_BLOCKS = 256 };
 /* Words that may be open at a time.  No sorting: frees mostly come in the order of allocation. */
 enum { REMOTE_BUFFER_WORDS = 64 };
 struct remote_buffer_word { /* blocks of one bitmap word of a slab, on their way home */
-  struct slab *slab;
+  SHOWN(struct slab *, slab);
   unsigned word;
-  uint64_t bits;
+  SHOWN(uint64_t, bits);
 };
 
 struct remote_buffer {
-  struct remote_buffer_word *words; /* REMOTE_BUFFER_WORDS of them; NULL until the first block */
+  SHOWN(struct remote_buffer_word *,
+        words); /* REMOTE_BUFFER_WORDS of them; NULL until the first block */
   unsigned block_count;
   size_t bytes;
 };
@@ -65,7 +66,7 @@ INLINE void remote_buffer_put(struct remote_buffer *buffer, struct remote_buffer
   buffer->block_count++;
   buffer->bytes += place.slab->block_bytes;
   keep_store_order();
-  open->bits |= place.bit;
+  show(open, bits, open->bits | place.bit);
 }
 
 /* Adds a Tiny block when its word is open: nothing to send home.  False, and nothing done, when it is not

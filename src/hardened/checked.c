@@ -191,6 +191,13 @@ bool checked_resize(uintptr_t block, size_t bytes) {
   return fits;
 }
 
+void checked_shrink(uintptr_t block, size_t bytes) {
+  size_t capacity_bytes = capacity_of(block, owner_map_entry(block));
+  size_t most = capacity_bytes - TRAILER_BYTES;
+  if (most - bytes > SLACK_MAX_BYTES) bytes = most - SLACK_MAX_BYTES;
+  trailer_write(block, capacity_bytes, bytes, trailer_maker(block, capacity_bytes));
+}
+
 /* ---- what made it ------------------------------------------------------------------------------------------ */
 
 /* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM

@@ -52,6 +52,8 @@ bool checked_slab_block(uintptr_t block, size_t block_bytes, size_t *requested_b
 size_t checked_range_block(size_t granule, bool is_safe);
 /* Changes what was asked for, when the block has room for it; false when it must move. */
 bool checked_resize(uintptr_t block, size_t bytes);
+/* The same of a block that has room for it and cannot move: as little as its trailer can say. */
+void checked_shrink(uintptr_t block, size_t bytes);
 /* What made a live block. */
 enum maker checked_maker(uintptr_t block);
 /* Of a live block that realloc is called with: it is malloc's from now on, after a word if it was not. */

@@ -20,7 +20,9 @@
 #include "reclaim/reclaim.h"
 
 static void *magazine_pop(struct magazine *magazine) {
-  return magazine->top == magazine_base(magazine) ? NULL : *--magazine->top;
+  if (magazine->top == magazine_base(magazine)) return NULL;
+  magazine_set_top(magazine, magazine->top - 1);
+  return *magazine->top;
 }
 
 static void note_large(struct heap *heap, const struct allocation *allocation, unsigned refilled) {

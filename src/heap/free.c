@@ -102,7 +102,7 @@ static void free_block(uint32_t entry, void *block) {
 }
 
 RESIDENT NOINLINE static bool make_magazines(struct heap *heap) {
-  if (heap_is_real(heap) && !options.guard) heap->ranges = range_magazines_make();
+  if (heap_is_real(heap) && !options.guard) show(heap, ranges, range_magazines_make());
   return heap->ranges;
 }
 
@@ -220,7 +220,9 @@ RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void 
   if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return keep_in_named(block, entry);
   uint64_t now_ms = os_now_coarse_ms();
   if (!keep_large(heap, entry, block, now_ms)) return false;
-  if (UNLIKELY(reclaim_is_due(now_ms))) reclaim_when_due(heap);
+  if (LIKELY(!reclaim_is_due(now_ms))) return true;
+  os_settle_copy();
+  reclaim_when_due(heap_of_thread);
   return true;
 }
 
@@ -236,6 +238,7 @@ static bool keep_for_now(struct heap *heap, uint32_t entry, void *block) {
 }
 
 NOINLINE static void free_hardened(void *block, enum maker maker) {
+  os_settle_copy();
   if (!checked_free_ready(heap_of_thread, (uintptr_t)block, maker))
     heap_free_the_long_way(block, maker);
 }

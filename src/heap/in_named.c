@@ -8,6 +8,7 @@
 #include "hardened/checked.h"
 #include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
+#include "heap/reallocate.h"
 #include "heap/sampling.h"
 #include "large/big.h"
 #include "large/large.h"
@@ -175,6 +176,7 @@ static void *without_memory(void) {
 
 /* On a thread whose heap is gone nothing is counted for a profile. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
+  os_settle_copy();
   void *quick = allocate_quickly(named, heap_of_thread, allocation);
   if (LIKELY(quick != NULL)) return quick;
   allocation->is_named = true;
@@ -197,8 +199,9 @@ void *heap_named_move(void *block, size_t size, size_t keep_bytes, uint32_t site
     errno = EINVAL;
     return NULL;
   }
+  int errno_before = errno;
   void *moved = heap_named_allocate(named, &allocation);
-  if (!moved) return NULL;
+  if (!moved) return size == keep_bytes ? heap_keep(block, size, errno_before) : NULL;
   memcpy(moved, block, keep_bytes);
   heap_named_free(block, entry);
   return moved;
@@ -212,6 +215,7 @@ NOINLINE static bool end_checked(void *block, uint32_t entry, enum maker maker) 
 
 /* The profile forgets it; in hardened mode it has done so. */
 INLINE bool free_one(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
+  os_settle_copy();
   if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
     if (UNLIKELY(options.harden)) {
       if (!end_checked(block, entry, maker)) return false;

@@ -117,6 +117,7 @@ INLINE void forget_name(struct heap *heap) {
 }
 
 RESIDENT struct heap *heap_of_this_thread(void) {
+  os_settle_copy();
   struct heap *heap = heap_of_thread;
   if (LIKELY(heap_is_real(heap))) return heap;
   if (heap == &ended_heap) return NULL;
@@ -158,6 +159,7 @@ static ATOMIC(bool) fork_is_guarded; /* relaxed: all threads that fork at once w
 /* Nothing is taken that anybody waits for: other fork handlers and the C library's own part of fork wait for locks whose
  * holders may be in malloc (docs/decisions/0028).  Others only try an owner's latch. */
 static void before_fork(void) {
+  os_settle_copy();
   bool is_needed = os_is_multi_threaded();
   /* After a fork the first store to a page costs a fault, even of what it holds already. */
   if (load_relaxed(&fork_is_guarded) != is_needed) store_relaxed(&fork_is_guarded, is_needed);
@@ -171,11 +173,7 @@ static void after_fork_in_parent(void) {
 
 /* The memory of the child is that of one moment, each thread cut off between two of its stores.  What a lock or a latch
  * says was being changed is set aside or made anew; all else is whole. */
-static void after_fork_in_child(void) {
-  thread_number_forget();
-  profile_keep();
-  if (!load_relaxed(&fork_is_guarded)) return;
-  if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
+static void go_on_alone(void) {
   lock_reset_in_child(&start_lock); /* the next caller goes on with what is undone */
   arenas_after_fork();
   slab_pool_after_fork();
@@ -188,9 +186,32 @@ static void after_fork_in_child(void) {
   lost_after_fork(heap_of_thread);
 }
 
+static void after_fork_in_child(void) {
+  os_note_copy();
+  thread_number_forget();
+  profile_keep();
+  if (!load_relaxed(&fork_is_guarded)) return;
+  if (heap_is_real(heap_of_thread)) latch_fork_end(&heap_of_thread->owner);
+  go_on_alone();
+}
+
+/* The child was made without handlers (_Fork, clone), so nothing was held for it: another thread may have been changing even this
+ * thread's heap. */
+static void settle_copy(void) {
+  thread_number_forget();
+  profile_keep();
+  struct heap *heap = heap_of_thread;
+  uint32_t latch = heap_is_real(heap) ? load_relaxed(&heap->owner.latch) : LATCH_FREE;
+  if (latch != LATCH_FREE && latch != LATCH_OWN)
+    heap_of_thread = (struct heap *)(uintptr_t)&empty_heap; /* and is lost as others' are */
+  go_on_alone();
+}
+
 RESIDENT void heaps_at_fork(void) {
+  os_settle_copy();                /* before a copy has a second thread */
   static ATOMIC(uint32_t) is_done; /* relaxed: it says that somebody does it, not that it is done */
   if (load_relaxed(&is_done) || fetch_or_relaxed(&is_done, 1)) return;
   thread_number_forget(); /* it may be the parent's: no handler has run if that had one thread */
   os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+  os_mark_copies(settle_copy);
 }

@@ -1,5 +1,7 @@
 #include "heap/reallocate.h"
 
+#include <errno.h>
+
 #include "config/options.h"
 #include "hardened/checked.h"
 #include "heap/lifecycle.h"
@@ -30,6 +32,21 @@ bool heap_resize(void *block, size_t size) {
   if (!is_resized) return false;
   sampling_note_resized(heap, block, size);
   return true;
+}
+
+/* A range gives up all but what is still one. */
+COLD void *heap_keep(void *block, size_t size, int errno_before) {
+  uint32_t entry = owner_map_entry((uintptr_t)block);
+  struct heap *heap = heap_of_this_thread();
+  if (options.harden && map_entry_is_live(entry)) {
+    if (heap) heap_enter(heap);
+    checked_shrink((uintptr_t)block, size);
+    if (heap) heap_leave(heap);
+  } else if (map_entry_is_live(entry) && map_slab_class(entry) >= SLAB_CLASS_COUNT) {
+    heap_resize(block, MID_MAX_BYTES + 1);
+  }
+  errno = errno_before;
+  return sampling_note_kept(block, size);
 }
 
 void heap_become_mallocs(void *block) {

@@ -7,6 +7,9 @@
 /* Changes the size of a Large or Big block in place, to more than MID_MAX_BYTES; in hardened mode of any block to
  * any size. */
 bool heap_resize(void *block, size_t size);
+/* A block that was to move to `size` bytes, fewer than it has, stays where it is because memory was refused.  Returns it; errno is
+ * as it was before the refusal. */
+void *heap_keep(void *block, size_t size, int errno_before);
 /* In hardened mode, of a live block that realloc is called with: it is malloc's from now on, after a word if it was new's. */
 void heap_become_mallocs(void *block);
 /* Moves the first `bytes` of one Big block to another by moving pages.  The target, which may begin at

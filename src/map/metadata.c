@@ -8,9 +8,12 @@
 /* cursor: the next free byte of the current chunk, or its end; 0 when there is none yet. */
 static ATOMIC(uintptr_t) cursor;
 
+static uintptr_t first_chunk; /* its address; ordered by `cursor` */
+
 static size_t room_at(uintptr_t address) {
   uintptr_t used = (address - window.base) & (CHUNK_BYTES - 1);
-  return CHUNK_BYTES - RECORD_MARGIN_BYTES - used;
+  bool is_first = address - first_chunk < CHUNK_BYTES;
+  return CHUNK_BYTES - (is_first ? RECORD_FIRST_MARGIN_BYTES : RECORD_MARGIN_BYTES) - used;
 }
 
 /* Nobody waits for anybody: who needs a chunk makes one, and the losers of the race keep theirs for the next ones, untouched.  Else,
@@ -28,9 +31,11 @@ static uintptr_t take_spare(void) {
   return 0;
 }
 
-static bool is_unused_memory_charged(void) {
+/* Resident though untouched: it is locked. */
+static bool is_unused_memory_charged(uintptr_t start) {
   return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX ||
-         os_limit(OS_LIMIT_DATA) != UINT64_MAX;
+         os_limit(OS_LIMIT_DATA) != UINT64_MAX ||
+         os_resident_bytes((void *)start, os_page_bytes()); /* NOLINT: made of addresses */
 }
 
 /* release: pairs with take_spare. */
@@ -44,17 +49,19 @@ static bool keep_spare(uintptr_t start) {
 }
 
 RESIDENT static bool grow(uintptr_t seen) {
-  const struct window_piece piece = {1, options.harden ? 1 : 0, RECORD_MARGIN_BYTES};
+  const struct window_piece piece = {1, options.harden ? 1 : 0,
+                                     seen ? RECORD_MARGIN_BYTES : RECORD_FIRST_MARGIN_BYTES};
   uintptr_t start = take_spare();
   bool is_new = !start;
   if (is_new) {
     size_t chunk = window_grow(piece);
     if (chunk == NO_CHUNK) return false;
-    start = chunk_address(chunk) + RECORD_MARGIN_BYTES;
+    if (!seen) first_chunk = chunk_address(chunk); /* one thread alone */
+    start = chunk_address(chunk) + piece.margin_bytes;
   }
   /* release: pairs with the acquire load in bump; the chunk is mapped before. */
   if (cas_strong_acq_rel(&cursor, &seen, start)) return true;
-  if ((is_new && is_unused_memory_charged()) || !keep_spare(start))
+  if ((is_new && is_unused_memory_charged(start)) || !keep_spare(start))
     window_give_back((start - window.base) >> CHUNK_SHIFT, piece);
   return true;
 }

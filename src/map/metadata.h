@@ -15,6 +15,11 @@ enum {
   RECORD_MARGIN_BYTES = 2 * GRANULE_BYTES,
   RECORD_CHUNK_BYTES = CHUNK_BYTES - 2 * RECORD_MARGIN_BYTES
 };
+/* The first chunk has less room: enough for a small process, whose memory may be locked (mlockall). */
+enum {
+  RECORD_FIRST_BYTES = 384 << 10,
+  RECORD_FIRST_MARGIN_BYTES = (CHUNK_BYTES - RECORD_FIRST_BYTES) / 2
+};
 
 /* Takes the first chunk, once, while one thread alone knows the window: a window whose beginning is others' moves, which
  * nobody else could follow.  False when memory is refused. */

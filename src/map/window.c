@@ -20,7 +20,12 @@ static struct {
   ATOMIC(size_t) reserved_chunks; /* whose entries can be read */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
   ATOMIC(bool) are_walled_in;     /* there is no place for more entries */
+  bool keep_huge_out;             /* constant after the start */
 } maps;
+
+/* As many entries are reserved at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), what is
+ * reserved counts as well. */
+enum { RESERVED_FIRST_CHUNKS = 1024, RESERVED_LEAST_CHUNKS = 32 };
 
 /* Of the page that both maps begin in, what is the chunk map's: a small process needs no other. */
 enum { CHUNK_MAP_SHARE_BYTES = 512 };
@@ -82,6 +87,11 @@ static enum os_map_result reserve(struct pages pages) {
   return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
 }
 
+/* Of the maps a few pages are used, far apart. */
+static void keep_huge_out(struct pages pages) {
+  if (pages_bytes(pages)) os_advise_huge(pages_address(pages), pages_bytes(pages), false);
+}
+
 /* Entries for the chunks from `old` to `wanted`: of both maps or of none.  The thread that gets the owner map's part is
  * the only one that asks for the other. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
@@ -90,7 +100,12 @@ static enum os_map_result extend_maps(size_t old, size_t wanted) {
   enum os_map_result result = reserve(above);
   if (result != OS_MAPPED) return result;
   result = reserve(below);
-  if (result != OS_MAPPED && pages_bytes(above)) os_unmap(pages_address(above), pages_bytes(above));
+  if (result == OS_MAPPED && maps.keep_huge_out) {
+    keep_huge_out(above);
+    keep_huge_out(below);
+  } else if (result != OS_MAPPED && pages_bytes(above)) {
+    os_unmap(pages_address(above), pages_bytes(above));
+  }
   return result;
 }
 
@@ -181,8 +196,7 @@ static bool cover(size_t first, size_t end) {
 
 /* ---- placing ------------------------------------------------------------------------------------------------- */
 
-/* Under an address-space limit the maps themselves count: a window of four times the limit leaves
- * room for fragmentation while its maps take 1/4096 of the limit. */
+/* Under an address-space limit a window of four times that leaves room for fragmentation. */
 static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
   uint64_t limit = os_limit(OS_LIMIT_ADDRESS_SPACE);
   if (limit < wanted_bytes / 4) wanted_bytes = limit * 4;
@@ -222,21 +236,20 @@ static uintptr_t draw_maps_page(uint64_t random) {
 /* Bases drawn until one is free: sanitizers reserve terabytes where the kernel places nothing. */
 enum { BASE_ATTEMPTS = 64 };
 
-static struct pages all_entries(void) {
-  size_t chunks = load_relaxed(&window.chunk_limit);
+static struct pages entries_up_to(size_t chunks) {
   return (struct pages){chunk_pages(0, chunks).first, owner_pages(0, chunks).end};
 }
 
 void window_keep_huge_out_of_maps(void) {
-  struct pages all = all_entries();
-  os_advise_huge(pages_address(all), pages_bytes(all), false);
+  maps.keep_huge_out = true;
+  keep_huge_out(entries_up_to(load_relaxed(&maps.reserved_chunks)));
 }
 
-/* Draws the window and reserves its maps; false when refused. */
-static bool reserve_maps(void) {
+/* Draws the window and reserves its maps' first entries; false when refused. */
+static bool reserve_maps(size_t chunks) {
   for (unsigned attempt = 0; attempt < BASE_ATTEMPTS; attempt++) {
     place_maps(draw_maps_page(draw_base()));
-    enum os_map_result result = reserve(all_entries());
+    enum os_map_result result = reserve(entries_up_to(chunks));
     if (result != OS_OCCUPIED) return result == OS_MAPPED;
   }
   return false;
@@ -245,17 +258,17 @@ static bool reserve_maps(void) {
 RESIDENT bool window_init(uint64_t wanted_bytes) {
   address_end = os_user_address_end();
   if (wanted_bytes > address_end / 4) wanted_bytes = address_end / 4;
-  uint64_t bytes = window_bytes_within_limits(wanted_bytes);
-  for (;;) {
-    store_relaxed(&window.chunk_limit, bytes >> CHUNK_SHIFT);
-    if (reserve_maps()) break;
-    if (bytes <= WINDOW_MIN_BYTES) {
+  size_t chunks = window_bytes_within_limits(wanted_bytes) >> CHUNK_SHIFT;
+  store_relaxed(&window.chunk_limit, chunks);
+  if (chunks > RESERVED_FIRST_CHUNKS) chunks = RESERVED_FIRST_CHUNKS;
+  while (!reserve_maps(chunks)) {
+    if (chunks <= RESERVED_LEAST_CHUNKS) {
       store_relaxed(&window.chunk_limit, 0);
       return false;
     }
-    bytes = round_up(bytes / 2, WINDOW_MIN_BYTES);
+    chunks /= 2;
   }
-  store_relaxed(&maps.reserved_chunks, bytes >> CHUNK_SHIFT);
+  store_relaxed(&maps.reserved_chunks, chunks);
   return true;
 }
 

@@ -69,7 +69,7 @@ struct window {
   uintptr_t base;               /* first byte; constant from the first chunk on */
   ATOMIC(size_t) granule_count; /* granules whose map entries may be read */
   ATOMIC(size_t)
-      deleted_count; /* the same to delete[] and a sized delete; 0: each is to take its slow path */
+  deleted_count; /* the same to delete[] and a sized delete; 0: each is to take its slow path */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
   ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, others' places included */

@@ -24,50 +24,28 @@ static void add_cached(struct blocks *found, unsigned class, uint64_t blocks) {
   found->cached_bytes += blocks * class_bytes(class);
 }
 
-/* Copies whole words of what another thread may be writing.  No word is torn, but they need not be of one moment: what is
- * worked out from several must be checked before it is believed.  Volatile: each is read once, by one load.  The race is
- * meant; the sanitizer cannot know. */
-MEANT_RACE static void peek(void *target, const void *source, size_t bytes) {
-  ASSERT(bytes % sizeof(uintptr_t) == 0);
-  for (size_t at = 0; at < bytes; at += sizeof(uintptr_t)) {
-    uintptr_t word = ((const volatile uintptr_t *)source)[at / sizeof(uintptr_t)];
-    memcpy((char *)target + at, &word, sizeof word);
-  }
+/* Another thread may be changing each of these: what is read is as it was a moment ago, and counts alone are made of it. */
+static void add_magazines(struct blocks *found, struct heap *heap) {
+  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
+    add_cached(found, class, magazine_count_shown(&heap->magazines[class]));
 }
 
-static void add_magazines(struct blocks *found, const struct heap *heap) {
-  struct magazine magazines[SLAB_CLASS_COUNT];
-  peek(magazines, heap->magazines, sizeof magazines);
-  for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
-    const struct magazine *magazine = &magazines[class];
-    /* Copied while it grew it may be no magazine. */
-    if (magazine_base(magazine) <= magazine->top && magazine->top <= magazine->end)
-      add_cached(found, class, magazine_count(magazine));
-  }
-}
-
-static void add_ranges(struct blocks *found, const struct heap *heap) {
-  const struct range_magazines *magazines;
-  peek(&magazines, &heap->ranges, sizeof magazines);
+static void add_ranges(struct blocks *found, struct heap *heap) {
+  const struct range_magazines *magazines = load_relaxed(&heap->ranges_shown);
   if (magazines) found->cached_bytes += load_relaxed(&magazines->bytes);
 }
 
-static void add_remote_buffer(struct blocks *found, const struct heap *heap) {
-  struct remote_buffer_word words[REMOTE_BUFFER_WORDS], *remote_buffer;
-  struct slab slab;
-  peek(&remote_buffer, &heap->remote_buffer, sizeof remote_buffer);
-  if (!remote_buffer) return;
-  peek(words, remote_buffer, sizeof words);
-  for (unsigned index = 0; index < REMOTE_BUFFER_WORDS; index++) {
-    if (!words[index].bits || !words[index].slab) continue;
-    peek(&slab, words[index].slab, sizeof slab);
-    if (slab.class < SLAB_CLASS_COUNT) add_cached(found, slab.class, count_bits(words[index].bits));
+static void add_remote_buffer(struct blocks *found, struct heap *heap) {
+  struct remote_buffer_word *words = load_relaxed(&heap->remote_buffer.words_shown);
+  for (unsigned index = 0; words && index < REMOTE_BUFFER_WORDS; index++) {
+    uint64_t bits = load_relaxed(&words[index].bits_shown);
+    struct slab *slab = load_relaxed(&words[index].slab_shown);
+    if (bits && slab) add_cached(found, load_relaxed(&slab->class_shown), count_bits(bits));
   }
 }
 
-static void add_quarantine(struct blocks *found, const struct heap *heap) {
-  struct quarantine *quarantine;
-  peek(&quarantine, &heap->quarantine, sizeof quarantine);
+static void add_quarantine(struct blocks *found, struct heap *heap) {
+  struct quarantine *quarantine = load_relaxed(&heap->quarantine_shown);
   if (!quarantine) return;
   for (unsigned index = 0; index < QUARANTINE_PLACES; index++) {
     uintptr_t block = load_relaxed(&quarantine->blocks[index]);
@@ -76,27 +54,22 @@ static void add_quarantine(struct blocks *found, const struct heap *heap) {
   }
 }
 
-/* A copy made while the slab changed hands may be no slab: nothing that is read of it may lead astray. */
-static bool is_plausible(const struct slab *copy, const struct slab *slab) {
-  bool is_inline = copy->remote == slab->inline_remote;
-  return copy->class < SLAB_CLASS_COUNT && copy->slot_count && copy->remote &&
-         copy->word_count <= (is_inline ? (int)INLINE_WORDS : (int)WIDE_WORDS);
-}
-
 /* The slot after the slab that begins at this one, if one does. */
-static unsigned add_slab(struct blocks *found, const struct slab_chunk *chunk, unsigned slot) {
-  struct slab slab;
-  if (load_relaxed(&chunk->slabs[slot].state) != SLOT_ACTIVE) return slot + 1;
-  peek(&slab, &chunk->slabs[slot], sizeof slab);
-  if (!is_plausible(&slab, &chunk->slabs[slot])) return slot + 1;
-  unsigned blocks = slab.free_local + slab_count_remote(&slab);
+static unsigned add_slab(struct blocks *found, struct slab_chunk *chunk, unsigned slot) {
+  struct slab *slab = &chunk->slabs[slot];
+  if (load_relaxed(&slab->state) != SLOT_ACTIVE) return slot + 1;
+  const struct slab_shape *shape = &slab_shapes[load_relaxed(&slab->class_shown)];
+  const ATOMIC(uint64_t) *remote = slab_remote_bits(chunk, slot, shape);
+  unsigned blocks = load_relaxed(&slab->free_local_shown);
+  for (unsigned word = 0; word < shape->word_count; word++)
+    blocks += count_bits(load_relaxed(&remote[word]));
   found->in_slabs += blocks;
-  if (blocks < slab.capacity)
-    found->out_bytes += (uint64_t)(slab.capacity - blocks) * slab.block_bytes;
-  return slot + slab.slot_count;
+  if (blocks < shape->capacity)
+    found->out_bytes += (uint64_t)(shape->capacity - blocks) * shape->block_bytes;
+  return slot + shape->slot_count;
 }
 
-static void add_superslab(struct blocks *found, const struct slab_chunk *chunk) {
+static void add_superslab(struct blocks *found, struct slab_chunk *chunk) {
   for (unsigned slot = 0; slot < SLOTS_PER_SUPERSLAB;) slot = add_slab(found, chunk, slot);
 }
 
@@ -108,7 +81,7 @@ static void count_blocks(struct blocks *found) {
       add_superslab(found, slab_chunk_of(chunk * GRANULES_PER_CHUNK));
   }
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all) {
-    const struct heap *heap = heap_of_owner(owner);
+    struct heap *heap = heap_of_owner(owner);
     add_ranges(found, heap);
     add_magazines(found, heap);
     add_remote_buffer(found, heap);

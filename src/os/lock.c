@@ -45,6 +45,7 @@ static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigne
 }
 
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
+  os_settle_copy(); /* the holder may not have come along */
   uint32_t self = thread_number();
   unsigned own_attempts = 0;
   uint64_t most_ms = CHECK_AGAIN_MS;

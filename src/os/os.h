@@ -174,6 +174,23 @@ enum { OS_THREAD_EXIT_ROUNDS = 3 };
 enum { OS_THREAD_EXIT_ROUNDS = 4 };
 #endif
 void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+/* Memory that a fork has copied is found to be a copy, though no handler has run (_Fork, clone), where the kernel can tell
+ * (Linux 4.14); a child that shares it (vfork) has none.  os_settle_copy calls `settle` then, once; where the handlers have run,
+ * os_note_copy says so. */
+void os_mark_copies(void (*settle)(void));
+void os_note_copy(void);
+struct os_mark {
+  ATOMIC(uint32_t) is_original;
+};
+extern ATOMIC(struct os_mark *) os_mark; /* NULL: copies are not marked */
+INLINE bool os_is_copy(void) {
+  struct os_mark *mark = load_acquire(&os_mark); /* what it says; pairs with os_mark_copies */
+  return mark && UNLIKELY(!load_relaxed(&mark->is_original));
+}
+void os_call_settle(void);
+INLINE void os_settle_copy(void) {
+  if (UNLIKELY(os_is_copy())) os_call_settle();
+}
 
 /* ---- output ----------------------------------------------------------------------------------- */
 

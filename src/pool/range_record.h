@@ -15,7 +15,7 @@
 
 /* What a live range tells about itself; kept in the record of its first granule. */
 struct range_info {
-  uint32_t granules; /* of a free range too */
+  SHOWN(uint32_t, granules); /* of a free range too */
   union {
     ATOMIC(uint32_t) site; /* where it was asked for */
     uint32_t purged;       /* of a free one, not DIRTY: granules that went back, not used since */
@@ -41,7 +41,7 @@ enum range_kind {
 
 struct range {
   struct range_info info;
-  uint32_t first;          /* in the last granule's record: the first granule */
+  SHOWN(uint32_t, first);  /* in the last granule's record: the first granule */
   uint32_t next, previous; /* neighbours in the bin, by first granule */
   uint32_t older, younger; /* neighbours by age */
   uint8_t kind;            /* enum range_kind */
@@ -83,8 +83,8 @@ INLINE size_t next_chunk(size_t granule) {
 /* Writes the boundary records of a range. */
 INLINE void range_set_boundaries(size_t first, size_t granules, enum range_kind kind) {
   struct range *head = range_record(first), *tail = range_record(first + granules - 1);
-  head->info.granules = (uint32_t)granules;
-  tail->first = (uint32_t)first;
+  show(&head->info, granules, (uint32_t)granules);
+  show(tail, first, (uint32_t)first);
   head->kind = tail->kind = (uint8_t)kind;
 }
 

@@ -5,7 +5,7 @@
 static bool covers(size_t first, size_t granule) {
   const struct range *candidate = range_record_if_any(first);
   return candidate && load_relaxed(&window.owner_map[first]) && first <= granule &&
-         candidate->info.granules > granule - first;
+         load_relaxed(&candidate->info.granules_shown) > granule - first;
 }
 
 /* No block begins in a chunk without records that is none of slabs: it lies within one, or is nobody's. */
@@ -18,7 +18,8 @@ size_t range_covering_near(size_t granule, size_t steps_max) {
   for (size_t at = granule; steps_max; at--, steps_max--) {
     const struct range *here = range_record_if_any(at);
     /* What the record says counts only if it is so; others may be writing it. */
-    if (here && covers(here->first, granule)) return here->first;
+    size_t first = here ? load_relaxed(&here->first_shown) : at;
+    if (here && covers(first, granule)) return first;
     if (covers(at, granule)) return at;
     if (load_relaxed(&window.owner_map[at])) return NO_GRANULE;
     if (!here) at = pass_over_chunk(at);
@@ -31,7 +32,8 @@ size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE
 
 void range_note_begin(size_t granule) {
   size_t last = granule + range_record(granule)->info.granules - 1;
-  for (size_t at = granule; at < last; at++) range_record(at)->first = (uint32_t)granule;
+  for (size_t at = granule; at < last; at++)
+    show(range_record(at), first, (uint32_t)granule);
 }
 
 void range_measure(struct range_sizes *sizes) {

@@ -112,7 +112,7 @@ static void set_map_entries(const struct slab *slab, uint32_t entry) {
 static struct slab *make(unsigned class, struct counters *counters) {
   struct slab *slab = acquire_slab(class, POOL_ALL, counters);
   if (!slab) return NULL;
-  slab->free_local = 0;
+  slab_set_free(slab, 0);
   slab->handed_out = slab->capacity;
   for (unsigned word = 0; word < slab->word_count; word++) {
     slab->local[word] = 0;
@@ -142,7 +142,7 @@ static void put_back(struct slab *slab, const uint64_t *bits) {
 /* Nobody else has one of its blocks, or can find it. */
 static void release(struct slab *slab, const uint64_t *bits, struct counters *counters) {
   memcpy(slab->local, bits, slab->word_count * sizeof *bits);
-  slab->free_local = slab->capacity;
+  slab_set_free(slab, slab->capacity);
   set_map_entries(slab, MAP_TAG_NONE | slab->class);
   release_slab(slab, 0, counters);
 }

@@ -4,7 +4,7 @@ RESIDENT static void fill_local(struct slab *slab) {
   unsigned last = slab->word_count - 1u;
   for (unsigned word = 0; word < last; word++) slab->local[word] = ~UINT64_C(0);
   slab->local[last] = low_bits(slab->capacity - last * 64);
-  slab->free_local = slab->capacity;
+  slab_set_free(slab, slab->capacity);
   slab->first_word = 0;
   slab->handed_out = 0;
   ASSERT(!slab->has_free_pages && !slab->waiting_pages && !slab->given_pages);
@@ -19,7 +19,7 @@ RESIDENT static void make_slab(struct slab *slab, struct slot_run run, unsigned 
   slab->capacity = shape->capacity;
   slab->word_count = shape->word_count;
   slab->slot_count = shape->slot_count;
-  slab->class = (uint8_t) class;
+  show(slab, class, (uint8_t) class); /* relaxed: `state` publishes it */
   slab->local = slab_local_bits(chunk, run.first, shape);
   slab->remote = slab_remote_bits(chunk, run.first, shape);
   for (unsigned later = 1; later < shape->slot_count; later++) slab[later].base = slab->base;

@@ -29,7 +29,7 @@ struct slab {
   ATOMIC(uint64_t) *remote;                   /* blocks freed by other threads, not yet collected */
   uint32_t block_bytes;                       /* this and the next: as in the class's shape */
   uint16_t capacity;
-  uint8_t class;
+  SHOWN(uint8_t, class);
   uint8_t word_count;
   uint8_t slot_count;
   ATOMIC(uint8_t) state; /* enum slot_state */
@@ -38,7 +38,7 @@ struct slab {
   CACHE_ALIGNED struct slab *next; /* in the owner's partial list */
   struct slab *previous;           /* of the first: the last */
   uint64_t *local;                 /* free blocks, as the owner knows them */
-  uint16_t free_local;
+  SHOWN(uint16_t, free_local);
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */
   bool is_listed;      /* in the partial list */
@@ -54,6 +54,11 @@ struct slab {
   uint64_t edge_ns;                      /* when it was queued, for Route P */
   ATOMIC(uint64_t) inline_remote[INLINE_WORDS];
 };
+
+/* Relaxed: a report reads it as it was a moment ago. */
+INLINE void slab_set_free(struct slab *slab, unsigned blocks) {
+  show(slab, free_local, (uint16_t)blocks);
+}
 
 /* Touched by the smallest classes only; the local ones of four neighbouring slots share a page. */
 enum { WIDE_ALIGNMENT = 4096 };

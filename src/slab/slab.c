@@ -107,7 +107,7 @@ RESIDENT unsigned slab_take(struct slab *slab, struct owner *owner, void **block
     if (!bits) word++;
   }
   slab->first_word = (uint8_t)(word < slab->word_count ? word : slab->word_count - 1u);
-  slab->free_local = (uint16_t)(slab->free_local - wanted);
+  slab_set_free(slab, slab->free_local - wanted);
   if (UNLIKELY(slab->has_free_pages)) pages_note_taken(slab, blocks, wanted);
   ASSERT(slab_is_valid(slab));
   owner->bins[slab->class].has_served = true;
@@ -123,7 +123,7 @@ LONG_LIVED void *slab_take_first(struct slab *slab, struct owner *owner) {
   unsigned index = word * 64 + lowest_bit(slab->local[word]);
   slab->local[word] &= slab->local[word] - 1;
   slab->first_word = (uint8_t)word;
-  slab->free_local--;
+  slab_set_free(slab, slab->free_local - 1u);
   if (index >= slab->handed_out) slab->handed_out = (uint16_t)(index + 1);
   add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
   void *block = (void *)(slab->base + (size_t)index * slab->block_bytes);
@@ -141,7 +141,7 @@ void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t rando
   }
   unsigned bit = lowest_bit(bits);
   slab->local[word] &= ~(UINT64_C(1) << bit);
-  slab->free_local--;
+  slab_set_free(slab, slab->free_local - 1u);
   slab->handed_out = slab->capacity;
   add_single_writer(&owner->bytes_out, (int64_t)slab->block_bytes);
   void *block = (void *)(slab->base + ((size_t)word * 64 + bit) * slab->block_bytes);

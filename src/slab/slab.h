@@ -53,7 +53,7 @@ unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
 /* Blocks came back to `local`; in a word that they did; and where the slab belongs then. */
 INLINE void slab_note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
                             uint32_t block_bytes) {
-  slab->free_local = (uint16_t)(slab->free_local + blocks);
+  slab_set_free(slab, slab->free_local + blocks);
   add_single_writer(&owner->bytes_out, -((int64_t)blocks * block_bytes));
 }
 INLINE void slab_note_word(struct slab *slab, unsigned word) {

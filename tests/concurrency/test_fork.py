@@ -18,18 +18,24 @@ Compile = Callable[..., Path]
 
 
 @pytest.mark.parametrize(
-    ("mode", "forks", "options"),
+    ("mode", "forks", "function", "options"),
     [
-        ("preload", "1000", {}),
-        ("preload", "200", {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"}),
-        ("preload-debug", "200", {}),
-        ("static", "200", {"HAKMEM_DECAY_MS": "0"}),
+        ("preload", "1000", "fork", {}),
+        ("preload", "200", "fork", {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"}),
+        ("preload-debug", "200", "fork", {}),
+        ("static", "200", "fork", {"HAKMEM_DECAY_MS": "0"}),
+        ("preload", "600", "_Fork", {}),
+        ("preload", "200", "_Fork", {"HAKMEM_HARDEN": "1"}),
+        ("preload-debug", "400", "clone", {"HAKMEM_DECAY_MS": "1"}),
+        ("static", "400", "_Fork", {}),
     ],
 )
-def test_fork_under_load(mode: str, forks: str, options: dict[str, str], run_program: Run) -> None:
+def test_fork_under_load(
+    mode: str, forks: str, function: str, options: dict[str, str], run_program: Run
+) -> None:
     # No reports: they would mix with those of hundreds of children.
     source = HERE / "fork_under_load.c"
-    result = run_program(source, mode, args=[forks], env=options, stats=False, timeout=120)
+    result = run_program(source, mode, args=[forks, function], env=options, stats=False, timeout=120)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
@@ -41,7 +47,7 @@ def test_fork_while_swept(mode: str, run_program: Run) -> None:
 
 def test_reports_of_parent_and_children(run_program: Run) -> None:
     """Every second child leaves through exit() and reports; its counters go on from the parent's."""
-    result = run_program(HERE / "fork_under_load.c", "preload", args=["20"])
+    result = run_program(HERE / "fork_under_load.c", "preload", args=["20", "fork"])
     assert_clean(result)
     assert len(result.stats) == 1 + 10
 

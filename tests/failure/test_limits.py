@@ -49,6 +49,38 @@ def test_units_of_a_limit(limit: str, run_program: Run) -> None:
     assert_quiet(run_program(HERE / "limit_counts.c", "preload", args=["32"], env=environment, stats=False))
 
 
+@pytest.mark.parametrize("flags", ["1", "2", "3", "7"], ids=["current", "future", "both", "onfault"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("mode", ["preload", "preload-debug", "static"])
+def test_locked_memory(mode: str, when: str, flags: str, run_program: Run) -> None:
+    """Without privilege, 8 MiB may be locked; what is reserved alone would exceed that."""
+    assert_quiet(run_program(HERE / "locked.c", mode, args=[when, flags], stats=False))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"HAKMEM_HARDEN": "1"},
+        {"HAKMEM_HARDEN": "2"},
+        {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"},
+        {"HAKMEM_PROFILE": "64"},
+    ],
+    ids=["default", "hardened", "hardened-more", "guarded", "sampled"],
+)
+@pytest.mark.parametrize(
+    "refused",
+    ["malloc limit", "malloc space", "aligned limit", "heap space", "heap heap", "used limit", "used heap"],
+)
+@pytest.mark.parametrize("mode", ["linked", "linked-debug"])
+def test_a_block_that_shrinks_stays(
+    mode: str, refused: str, options: dict[str, str], run_program: Run
+) -> None:
+    environment = options | ({"HAKMEM_LIMIT_HARD": "200M"} if "limit" in refused else {})
+    source = HERE / "shrink_refused.c"
+    assert_quiet(run_program(source, mode, args=refused.split(), env=environment, stats=False))
+
+
 @target.not_there
 @pytest.mark.parametrize(
     ("soft", "hard", "says"),

@@ -497,6 +497,21 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
   pthread_atfork(prepare, parent, child);
 }
 
+/* A test that makes a copy says so itself. */
+ATOMIC(struct os_mark *) os_mark;
+static struct os_mark mark = {1};
+static void (*settle_copy)(void);
+
+void os_mark_copies(void (*settle)(void)) {
+  settle_copy = settle;
+  store_release(&os_mark, &mark);
+}
+void os_note_copy(void) { store_relaxed(&mark.is_original, 1); }
+void os_call_settle(void) {
+  os_note_copy();
+  settle_copy();
+}
+
 /* ---- output ------------------------------------------------------------------------------------------ */
 
 static void remember(const char *bytes, size_t byte_count) {

@@ -23,6 +23,7 @@ DECLARATION = re.compile(
     r"(?P<star>\*?)\s*(?P<names>[\w\[\], ]+?)(?P<initialiser>\s*=[^;]*)?;",
     re.MULTILINE,
 )
+SHOWN = re.compile(r"^\s*SHOWN\([^;]+,\s+(\w+)\);", re.MULTILINE)
 ORDERED_USE = re.compile(
     r"\b(?P<operation>load_(?:acquire|seq)|store_(?:release|seq)|exchange_(?:acquire|seq)"
     r"|fetch_\w+_(?:seq|release)|cas_\w+)\((?P<object>[^,()]*)"
@@ -50,6 +51,7 @@ def rows() -> list[Row]:
 def declared() -> set[tuple[str, str]]:
     found = set()
     for path in SOURCES:
+        found |= {(name, str(path.relative_to(SRC))) for name in SHOWN.findall(path.read_text())}
         for match in DECLARATION.finditer(path.read_text()):
             if match["star"] and match["initialiser"]:
                 continue

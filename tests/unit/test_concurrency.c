@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "config/options.h"
 #include "hakmem/hakmem.h"
+#include "observe/report_glibc.h"
 #include "observe/snapshot.h"
 #include "slab/record.h"
 #include "unit.h"
@@ -239,12 +240,16 @@ static void resize_blocks(struct worker *worker) {
 }
 
 static void purge_and_look(struct worker *worker) {
+  enum { LOOKED_AROUND = 64 }; /* granules, of others' ranges: they are being cut and joined */
   static char json[1 << 16];
+  static struct glibc_figures figures;
   for (unsigned iteration = 0; iteration < worker->iterations / 32; iteration++) {
     hak_purge(iteration % 4 == 0);
     struct block *block = make_block(random_size(&worker->random));
+    for (size_t at = 0; at < LOOKED_AROUND; at++) hak_owns((char *)block + (at << GRANULE_SHIFT));
     if (!hak_owns(block)) abort();
     free_block(block);
+    glibc_figures_take(&figures);
     if (hak_stats_json(json, sizeof json) >= sizeof json) abort();
   }
 }

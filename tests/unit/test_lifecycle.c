@@ -177,6 +177,21 @@ static int park_few_in_a_call(const void *unused) {
   return status;
 }
 
+/* What a child finds that was made without handlers while another thread adopted from this one's heap. */
+static int leave_a_heap_that_another_was_changing(const void *unused) {
+  (void)unused;
+  start_library();
+  heaps_at_fork();
+  void *block = must_malloc(64);
+  struct heap *own = heap_of_thread;
+  store_relaxed(&own->owner.latch, thread_number() + 1);
+  store_relaxed(&load_relaxed(&os_mark)->is_original, 0);
+  REQUIRE(must_malloc(100000) && heap_of_thread != own);
+  REQUIRE(load_relaxed(&own->owner.state) == OWNER_LOST && !os_is_copy());
+  hak_free(block);
+  return 0;
+}
+
 /* A window that moves while another thread maps a chunk of it would leave that one outside: it has its place before any other
  * thread may ask. */
 static int place_the_window_before_others_come(const void *unused) {
@@ -209,6 +224,7 @@ CHILD_TEST(allocate_after_the_end)
 CHILD_TEST(borrow)
 CHILD_TEST(go_on_in_the_child)
 CHILD_TEST(park_few_in_a_call)
+CHILD_TEST(leave_a_heap_that_another_was_changing)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -220,6 +236,7 @@ int main(void) {
       cmocka_unit_test(test_borrow),
       cmocka_unit_test(test_go_on_in_the_child),
       cmocka_unit_test(test_park_few_in_a_call),
+      cmocka_unit_test(test_leave_a_heap_that_another_was_changing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

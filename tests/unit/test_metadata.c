@@ -68,6 +68,7 @@ static void allocate_at_once(char *records[THREADS]) {
 
 struct limits {
   uint64_t address_space_bytes, data_bytes;
+  bool is_locked;
 };
 
 static int what_losers_mapped_is_used_next(const void *argument) {
@@ -78,6 +79,7 @@ static int what_losers_mapped_is_used_next(const void *argument) {
   os_fake.is_multi_threaded = true;
   os_fake.address_space_limit_bytes = limits->address_space_bytes;
   os_fake.data_limit_bytes = limits->data_bytes;
+  os_fake.untouched_parts = limits->is_locked ? 0 : 256;
   os_fake.maps_that_meet = THREADS;
   char *records[THREADS];
   allocate_at_once(records);
@@ -86,15 +88,18 @@ static int what_losers_mapped_is_used_next(const void *argument) {
     records[i][RECORD_CHUNK_BYTES - 1] = 1; /* it is memory */
     for (unsigned other = 0; other < i; other++) REQUIRE(records[i] != records[other]);
   }
-  bool is_limited = (limits->address_space_bytes & limits->data_bytes) != UINT64_MAX;
+  bool is_limited =
+      limits->is_locked || (limits->address_space_bytes & limits->data_bytes) != UINT64_MAX;
   REQUIRE((load_relaxed(&os_fake.calls[OS_CALL_UNMAP]) != 0) == is_limited);
   REQUIRE(is_limited || load_relaxed(&os_fake.calls[OS_CALL_MAP_AT]) == THREADS);
   return 0;
 }
 static void test_what_losers_mapped_is_used_next(void **state) {
   (void)state;
-  static const struct limits limits[] = {
-      {UINT64_MAX, UINT64_MAX}, {UINT64_C(1) << 40, UINT64_MAX}, {UINT64_MAX, UINT64_C(1) << 40}};
+  static const struct limits limits[] = {{UINT64_MAX, UINT64_MAX, false},
+                                         {UINT64_MAX, UINT64_MAX, true},
+                                         {UINT64_C(1) << 40, UINT64_MAX, false},
+                                         {UINT64_MAX, UINT64_C(1) << 40, false}};
   for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++)
     assert_child_succeeds(what_losers_mapped_is_used_next, &limits[i]);
 }

@@ -99,11 +99,15 @@ static int place_when_refused(const void *argument) {
   (void)argument;
   os_fake_fail(1u << OS_CALL_RESERVE, 1, 3);
   REQUIRE(window_init(64 * GIB));
-  REQUIRE(window.chunk_limit == 8 * GIB / CHUNK_BYTES); /* halved three times */
+  REQUIRE(window.chunk_limit == 64 * GIB / CHUNK_BYTES);
+  REQUIRE(load_relaxed(&os_fake.address_bytes) <= 32 << 10); /* 136 KiB, halved three times */
+  REQUIRE(grow(2000, 0) == 0); /* they are extended as it grows */
+  owner_map_set((size_t)2000 * GRANULES_PER_CHUNK - 1, 7);
+  REQUIRE(owner_map_entry(chunk_address(2000) - 1) == 7);
   return 0;
 }
 
-static void test_a_refusal_shrinks_it(void **state) {
+static void test_a_refusal_shrinks_its_maps(void **state) {
   (void)state;
   assert_child_succeeds(place_when_refused, NULL);
 }
@@ -488,22 +492,24 @@ static int keep_records_apart(const void *unused) {
   REQUIRE(window_init(GIB));
   uintptr_t lowest = UINTPTR_MAX, highest = 0;
   REQUIRE(grow(1, 0) == 0);
-  for (size_t bytes = 0; bytes + 1000 < RECORD_CHUNK_BYTES; bytes += 1024) {
+  for (size_t bytes = 0; bytes + 1000 < RECORD_FIRST_BYTES; bytes += 1024) {
     uintptr_t record = (uintptr_t)metadata_allocate(1000);
     REQUIRE(granule_of(record) / GRANULES_PER_CHUNK == 1);
     if (record < lowest) lowest = record;
     if (record + 1024 > highest) highest = record + 1024;
   }
   REQUIRE(grow(1, 0) == 2);
-  REQUIRE(lowest == chunk_address(1) + RECORD_MARGIN_BYTES);
-  REQUIRE(highest == chunk_address(2) - RECORD_MARGIN_BYTES);
-  for (size_t at = 0; at < RECORD_MARGIN_BYTES; at += 4096)
+  REQUIRE(lowest == chunk_address(1) + RECORD_FIRST_MARGIN_BYTES);
+  REQUIRE(highest == chunk_address(2) - RECORD_FIRST_MARGIN_BYTES);
+  for (size_t at = 0; at < RECORD_FIRST_MARGIN_BYTES; at += 4096)
     REQUIRE(!can_be_read(chunk_address(1) + at) && !can_be_read(highest + at));
   REQUIRE(can_be_read(chunk_address(1) - 1) && can_be_read(chunk_address(2)));
   uintptr_t next =
       (uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES); /* the largest; the rest is lost */
   REQUIRE(next == chunk_address(3) + RECORD_MARGIN_BYTES);
   memset((void *)next, 1, RECORD_CHUNK_BYTES);
+  for (size_t at = 0; at < RECORD_MARGIN_BYTES; at += 4096)
+    REQUIRE(!can_be_read(chunk_address(3) + at) && !can_be_read(next + RECORD_CHUNK_BYTES + at));
   REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(4) + RECORD_MARGIN_BYTES);
   return 0;
 }
@@ -514,7 +520,7 @@ static int pass_over_for_records(const void *unused) {
   REQUIRE(window_init(GIB));
   map_foreign(chunk_address(0) + 3 * 4096, 4096);        /* in the margin: harmless */
   map_foreign(chunk_address(1) + CHUNK_BYTES / 2, 4096); /* among the records */
-  REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(0) + RECORD_MARGIN_BYTES);
+  REQUIRE((uintptr_t)metadata_allocate(64) == chunk_address(0) + RECORD_FIRST_MARGIN_BYTES);
   REQUIRE((uintptr_t)metadata_allocate(RECORD_CHUNK_BYTES) ==
           chunk_address(2) + RECORD_MARGIN_BYTES);
   return 0;
@@ -565,7 +571,7 @@ int main(void) {
       cmocka_unit_test(test_placing),
       cmocka_unit_test(test_a_place_that_others_took_is_left),
       cmocka_unit_test(test_a_limit_shrinks_it),
-      cmocka_unit_test(test_a_refusal_shrinks_it),
+      cmocka_unit_test(test_a_refusal_shrinks_its_maps),
       cmocka_unit_test(test_not_even_the_smallest_fits),
       cmocka_unit_test(test_growing),
       cmocka_unit_test(test_growing_when_refused),

@@ -177,6 +177,11 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
   (void)prepare, (void)parent, (void)child;
 }
 
+ATOMIC(struct os_mark *) os_mark;
+void os_mark_copies(void (*settle)(void)) { (void)settle; }
+void os_note_copy(void) {}
+void os_call_settle(void) {}
+
 /* ---- the rest -------------------------------------------------------------------------------------------------- */
 
 static char said[512];
