@@ -164,7 +164,7 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
 typedef struct hak_heap hak_heap;
 
 /* A new heap; its name (up to 31 bytes are kept, copied) is what the tool shows; NULL: "heap N".  It is there until
- * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record, or when there are 262,080 already. */
+ * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record, or when there are 262,143 already. */
 HAK_EXPORT hak_heap *hak_heap_new(const char *name);
 
 /* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures; hak_heap_malloc in it

@@ -1,7 +1,8 @@
 /* named_heap.h: heaps that the program makes (hak_heap_new), and names that it gives to threads' heaps.
  *
  *   heap     its slabs' owner; its ranges, a list; figures
- *   record   `struct hak_heap`: never given back, used again for another heap when this one has been destroyed
+ *   record   `struct hak_heap`, used again for another heap when this one has been destroyed.  64 are neighbours; where
+ *            none of them is used, their pages go back by age, and whoever still looks reads NAMED_UNUSED, which is 0
  *
  * The entries in the owner map say MAP_CLASS_NAMED | class and the heap's number, so that no fast path takes its blocks for
  * a thread's, and all others find it by what they compare anyway.  Any thread allocates and frees, under the
@@ -14,6 +15,7 @@
 
 #include "guard/pointer.h"
 #include "named/slab_set.h"
+#include "pool/purge.h"
 
 enum named_state {
   NAMED_UNUSED,    /* destroyed, or not made yet */
@@ -55,21 +57,37 @@ struct hak_heap {
   ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
   ATOMIC(struct hak_heap *) successor; /* of NAMED_CUT_OFF; NULL until it is needed */
   struct hak_heap *stands_for;         /* of a successor: the heap that the program knows */
-  struct hak_heap *next_unused;        /* under the lock of the list */
-  struct hak_heap *next_of_all;        /* constant */
 };
 
-/* All records, the youngest first; none is ever unlinked. */
-extern ATOMIC(struct hak_heap *) all_named_heaps;
-INLINE struct hak_heap *named_first(void) {
-  return load_acquire(&all_named_heaps); /* the record; pairs with the release in publish */
-}
+/* Records by number. */
+enum { NAMED_ROW_GROUPS = 8, NAMED_ROW_HEAPS = NAMED_ROW_GROUPS * 64 };
+enum { NAMED_ROWS = 512, NAMED_NUMBERS = NAMED_ROW_HEAPS * NAMED_ROWS };
+struct named_row {
+  ATOMIC(uint64_t) in_use[NAMED_ROW_GROUPS]; /* bit per record */
+  ATOMIC(struct hak_heap *) heaps[NAMED_ROW_HEAPS];
+  struct named_group { /* under the lock: of 64 that are neighbours */
+    uint32_t purged_bytes, free_since_ms;
+    bool is_kept; /* they do not go back */
+  } groups[NAMED_ROW_GROUPS];
+};
+extern ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
+
+/* The next record in use after that number, which it changes, and which begins with 0; NULL after the last. */
+struct hak_heap *named_next(uint32_t *number);
+/* Pages of records that are not in use go back, under the lock of rounds. */
+void named_purge(struct purge *purge);
 
 INLINE struct hak_heap *named_of_owner(struct owner *owner) {
   return (struct hak_heap *)(void *)((char *)owner - offsetof(struct hak_heap, owner));
 }
 /* Whose block that is, by its entry in the owner map; NULL when no named heap's. */
-struct hak_heap *named_of_entry(uint32_t entry);
+INLINE struct hak_heap *named_of_entry(uint32_t entry) {
+  if (!map_entry_is_named(entry)) return NULL;
+  uint32_t number = entry >> MAP_TAG_SHIFT;
+  /* acquire, both: the row, and the record; pairs with row_of and make_records. */
+  const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
+  return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
+}
 /* As pointer_describe, with the name of the heap that it is a block of. */
 INLINE struct block_description named_describe(uintptr_t block, uint32_t entry,
                                                size_t block_bytes) {

@@ -67,7 +67,8 @@ void report_heaps_as_text(struct text *text) {
   const struct hak_heap *largest[HEAPS_SHOWN];
   unsigned count = 0;
   uint64_t all = 0;
-  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  const struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     if (!is_there(heap)) continue;
     count = add_largest(largest, count, heap);
     all++;
@@ -121,7 +122,8 @@ static void json_heap(struct text *text, const struct hak_heap *heap) {
 void report_heaps_as_json(struct text *text) {
   const char *separator = "";
   text_char(text, '[');
-  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  const struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     if (!is_there(heap)) continue;
     text_string(text, separator);
     json_heap(text, heap);

@@ -94,7 +94,7 @@ def test_a_stripped_static_program(
 
 def test_a_library_without_heaps_is_read_as_before(with_heaps: Callable[..., Stepper]) -> None:
     target = open_process(with_heaps().pid)
-    del target.schema.roots["named_heaps"]
+    del target.schema.roots["named_rows"]
     assert take(target).heaps == []
     assert take(target, "counters").heaps == []
 

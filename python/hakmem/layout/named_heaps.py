@@ -1,6 +1,6 @@
 """Heaps that the program has made, and names that it has given to threads' heaps, read from a target.
 
-    named_heaps ──▶ record ──▶ record …     the youngest first; records are used again, never unlinked
+    named_rows ──▶ row ──▶ record     a row has a bit for each record in use; others' pages may have gone back
 
 A library without them has none.  In the owner map, entries of their blocks have the record's number where
 others have a heap's tag: number << map_tag_shift | map_class_named + class, or map_class_named_range."""
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hakmem.layout.heaps import heap_column, linked
+from hakmem.layout.heaps import heap_column
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import Records, Words
+from hakmem.layout.structures import POINTER, Records, Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ROOT, RECORD = "named_heaps", "named_heap"
-NEEDED = ("next_of_all", "state", "tag", "name", "thread_heap", "range_bytes", "owner")
+ROOT, ROW, RECORD = "named_rows", "named_row", "named_heap"
+NEEDED = ("state", "tag", "name", "thread_heap", "range_bytes", "owner")
 MADE = ("named_in_use", "named_cut_off")  # by the program
 OF_THREAD = "named_of_thread"
 
@@ -32,7 +32,7 @@ OF_THREAD = "named_of_thread"
 class NamedHeaps:
     """The records in use: one row each."""
 
-    all_owners: Records  # also of records that are not in use now: their counters go on
+    all_owners: Records  # of the records
     records: Records
     owners: Words  # the addresses of their owners, as slabs name them
     is_of_thread: NDArray[np.bool_]
@@ -88,8 +88,7 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         return NamedHeaps(
             records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64)
         )
-    link = schema.offset(RECORD, "next_of_all")
-    addresses = np.array(linked(memory, schema.root(ROOT), link), np.uint64)
+    addresses = _addresses(memory, schema)
     records = memory.records(addresses, schema.dtype(RECORD))
     states = [schema.constant(name) for name in (*MADE, OF_THREAD)]
     owners, rows = records["owner"], np.flatnonzero(np.isin(records["state"], states))
@@ -104,6 +103,14 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         _users(schema, records),
         records["serial"].astype(np.int64) if schema.has(RECORD, "serial") else None,
     )
+
+
+def _addresses(memory: Memory, schema: Schema) -> Words:
+    rows = memory.array(schema.root(ROOT), POINTER, schema.constant("named_row_count"))
+    read = memory.records(rows[rows != 0], schema.dtype(ROW))
+    in_use = np.unpackbits(np.ascontiguousarray(read["in_use"]).view(np.uint8), bitorder="little")
+    heaps: Words = read["heaps"].ravel()
+    return heaps[in_use.astype(bool) & (heaps != 0)]  # no heap has number 0
 
 
 def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> NDArray[np.int64]:
