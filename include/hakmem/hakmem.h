@@ -198,7 +198,9 @@ struct hak_figures {
   uint64_t
       live_bytes; /* in blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse */
   uint64_t live_blocks; /* of a thread's heap 0: not counted */
-  uint64_t peak_bytes;  /* the most that live_bytes has been; of a thread's heap 0 */
+  uint64_t
+      peak_bytes; /* the most that live_bytes has been, where threads have met in the heap less by some KiB a thread and size
+                           at most; of a thread's heap 0 */
   uint64_t limit_bytes; /* 0: none */
   uint64_t refusals;    /* requests that the limit has refused */
   uint64_t allocations; /* blocks that it has given out so far; of a thread's heap 0 */

@@ -192,12 +192,23 @@ static void hand_counters_on(struct counters *counters) {
   }
 }
 
-LONG_LIVED void named_drop(struct hak_heap *heap) {
-  store_release(&heap->state, NAMED_UNUSED); /* all that was done to it; pairs with named_is */
+static void drop_part(struct hak_heap *part) {
+  store_release(&part->state, NAMED_UNUSED); /* all that was done to it; pairs with named_is */
   lock_take(&heaps_lock, &stray_counters);
-  hand_counters_on(&heap->owner.counters);
-  put_record(heap, heap->slabs.used != 0); /* a slab is left when a free came too late */
+  hand_counters_on(&part->owner.counters);
+  put_record(part, part->slabs.used != 0); /* a slab is left when a free came too late */
   lock_give(&heaps_lock);
+}
+
+LONG_LIVED void named_drop(struct hak_heap *heap) {
+  for (unsigned at = 0; at < NAMED_LANES; at++) {
+    struct hak_heap *lane = load_relaxed(&heap->lanes[at]); /* nobody uses the heap any more */
+    if (!lane) continue;
+    store_relaxed(&heap->lanes[at], NULL);
+    drop_part(lane);
+  }
+  drop_part(heap);
+  purge_want();
 }
 
 /* ---- users -------------------------------------------------------------------------------------------------------- */
@@ -223,12 +234,65 @@ bool named_close(struct hak_heap *heap, uint32_t users) {
 
 /* ---- the latch ---------------------------------------------------------------------------------------------------- */
 
-LONG_LIVED void named_collect(struct hak_heap *heap) { owner_collect_all(&heap->owner); }
+LONG_LIVED uint64_t named_live_bytes(const struct hak_heap *heap) {
+  const struct hak_heap *part;
+  uint64_t bytes = 0;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) bytes += named_part_bytes(part);
+  return bytes;
+}
+
+LONG_LIVED void named_collect(struct hak_heap *heap) {
+  struct hak_heap *part;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) {
+    named_enter(part);
+    owner_collect_all(&part->owner);
+    named_leave(part);
+  }
+}
+
+/* A lane whose latch is taken is left out: nobody waits for two. */
+static void collect_under_latch(struct hak_heap *heap) {
+  struct hak_heap *part;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) {
+    if (part != heap && !latch_try(&part->owner)) continue;
+    owner_collect_all(&part->owner);
+    if (part != heap) named_leave(part);
+  }
+}
 
 LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
-  named_collect(heap);
+  collect_under_latch(heap);
   return bytes <= limit && named_live_bytes(heap) <= limit - bytes;
+}
+
+LONG_LIVED void named_note_total(const struct hak_heap *heap, struct hak_heap *part) {
+  uint64_t bytes = named_live_bytes(heap);
+  if (bytes > load_relaxed(&part->peak_bytes)) store_relaxed(&part->peak_bytes, bytes);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+
+/* NULL without memory. */
+static struct hak_heap *make_lane(struct hak_heap *heap) {
+  ATOMIC(struct hak_heap *) *place = &heap->lanes[thread_number() % NAMED_LANES];
+  struct hak_heap *made = named_make(NAMED_LANE, ""), *other = NULL;
+  if (!made) return NULL;
+  made->owner.name = heap->owner.name;
+  made->stands_for = heap;
+  /* release: its fields; pairs with named_enter_part and named_next_part. */
+  if (cas_strong_acq_rel(place, &other, made)) return made;
+  named_drop(made); /* another thread was faster */
+  return other;
+}
+
+NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_heap *part) {
+  if (part == heap) {
+    struct hak_heap *lane = make_lane(heap);
+    if (lane) part = lane;
+  }
+  if (!word_try(&part->owner.latch, thread_number())) word_wait(&part->owner.latch);
+  return part;
 }
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
@@ -239,6 +303,13 @@ static void count_users_anew(struct hak_heap *heap, uint32_t users) {
   if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
 }
 
+/* With a lane, the heap. */
+static void cut_off(struct hak_heap *part) {
+  struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : NULL;
+  store_relaxed(&part->state, NAMED_CUT_OFF);
+  if (heap && named_serves(heap)) store_relaxed(&heap->state, NAMED_CUT_OFF);
+}
+
 /* What a thread was changing that did not come along stays as it is: its blocks live, and can be freed one by one. */
 void named_after_fork(const struct hak_heap *used) {
   struct hak_heap *heap;
@@ -246,7 +317,7 @@ void named_after_fork(const struct hak_heap *used) {
     count_users_anew(heap, heap == used);
     if (!word_reset_in_child(&heap->owner.latch)) continue;
     store_relaxed(&heap->owner.state, OWNER_LOST);
-    if (named_is(heap, NAMED_IN_USE)) store_relaxed(&heap->state, NAMED_CUT_OFF);
+    if (named_serves(heap)) cut_off(heap);
   }
   lock_reset_in_child(&heaps_lock); /* a record that was being taken is in use for good */
   slab_set_after_fork();
@@ -268,6 +339,7 @@ COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
 
 /* What stands for it may have been cut off in its turn, by a fork of the child. */
 COLD struct hak_heap *named_successor(struct hak_heap *heap) {
-  while (heap && named_is(heap, NAMED_CUT_OFF)) heap = next_successor(heap);
+  while (heap && (named_is(heap, NAMED_CUT_OFF) || named_is(heap, NAMED_LANE)))
+    heap = named_is(heap, NAMED_LANE) ? heap->stands_for : next_successor(heap);
   return heap;
 }

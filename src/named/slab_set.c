@@ -94,19 +94,18 @@ static bool grow(struct slab_set *set, const struct owner *owner) {
   return true;
 }
 
-LONG_LIVED bool slab_set_add(struct slab_set *set, const struct owner *owner,
-                             const struct slab *slab) {
+LONG_LIVED bool slab_set_make_room(struct slab_set *set, const struct owner *owner) {
+  bool is_room = (set->used + 1) * 4 <= (size_t)3 << row_bits(set);
+  return is_room || grow(set, owner);
+}
+
+LONG_LIVED void slab_set_add(struct slab_set *set, const struct slab *slab) {
   size_t granule = granule_of(slab->base);
   uint32_t place = (uint32_t)(granule / GRANULES_PER_CHUNK) + 1;
   struct slab_row *row = find(set, place);
-  if (!row->place && (set->used + 1) * 4 > (size_t)3 << row_bits(set)) {
-    if (!grow(set, owner)) return false;
-    row = find(set, place);
-  }
   set->used += !row->place;
   row->place = place;
   row->slots |= UINT32_C(1) << granule % GRANULES_PER_CHUNK;
-  return true;
 }
 
 LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner,

@@ -26,8 +26,10 @@ struct slab_set {
   struct slab_row few[1 << FEW_ROW_BITS];
 };
 
-/* Adds a slab that the owner has got; false without memory. */
-bool slab_set_add(struct slab_set *set, const struct owner *owner, const struct slab *slab);
+/* For one more slab; false without memory. */
+bool slab_set_make_room(struct slab_set *set, const struct owner *owner);
+/* Adds a slab that the owner has got, when there is room. */
+void slab_set_add(struct slab_set *set, const struct slab *slab);
 
 /* The next slab of the owner, from place *next on, which begins with 0; NULL after the last. */
 struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner, size_t *next);

@@ -192,8 +192,7 @@ static void release_idle_named(struct purge *purge, size_t heaps_max) {
   struct hak_heap *heap;
   purge->work_remains |= next_named != 0;
   for (; (heap = named_next(&next_named)) && heaps_max && purge->slabs_left; heaps_max--)
-    if (named_is(heap, NAMED_IN_USE) && !owner_sweep(&heap->owner, now_ns, purge))
-      purge->work_remains = true;
+    if (named_serves(heap) && !owner_sweep(&heap->owner, now_ns, purge)) purge->work_remains = true;
   if (heap)
     next_named--; /* its turn comes first */
   else

@@ -15,7 +15,8 @@ static void acquire(unsigned index) {
   slabs[index] = acquire_slab(index % SLAB_CLASS_COUNT, POOL_ALL, &counters);
   REQUIRE(slabs[index]);
   slab_own(slabs[index], &owner);
-  REQUIRE(slab_set_add(&set, &owner, slabs[index]));
+  REQUIRE(slab_set_make_room(&set, &owner));
+  slab_set_add(&set, slabs[index]);
 }
 
 static void release(unsigned index) {
