@@ -164,7 +164,7 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
 typedef struct hak_heap hak_heap;
 
 /* A new heap; its name (up to 31 bytes are kept, copied) is what the tool shows; NULL: "heap N".  It is there until
- * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record, or when there are 262,080 already. */
+ * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record, or when there are 262,143 already. */
 HAK_EXPORT hak_heap *hak_heap_new(const char *name);
 
 /* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures; hak_heap_malloc in it
@@ -198,7 +198,9 @@ struct hak_figures {
   uint64_t
       live_bytes; /* in blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse */
   uint64_t live_blocks; /* of a thread's heap 0: not counted */
-  uint64_t peak_bytes;  /* the most that live_bytes has been; of a thread's heap 0 */
+  uint64_t
+      peak_bytes; /* the most that live_bytes has been, where threads have met in the heap less by some KiB a thread and size
+                           at most; of a thread's heap 0 */
   uint64_t limit_bytes; /* 0: none */
   uint64_t refusals;    /* requests that the limit has refused */
   uint64_t allocations; /* blocks that it has given out so far; of a thread's heap 0 */

@@ -57,7 +57,8 @@ hak_heap *hak_heap_of_thread(void) {
 
 hak_heap *hak_heap_of(const void *block) {
   struct hak_heap *heap = named_of_entry(owner_map_entry((uintptr_t)block));
-  return heap && heap->stands_for ? heap->stands_for : heap;
+  while (heap && heap->stands_for) heap = heap->stands_for;
+  return heap;
 }
 
 void hak_heap_set_name(hak_heap *heap, const char *name) {
@@ -76,8 +77,9 @@ bool hak_set_limit(hak_heap *heap, size_t bytes) {
 
 static void describe(struct hak_heap *heap, struct hak_figures *figures) {
   if (named_is(heap, NAMED_IN_USE)) {
-    named_enter(heap);
     named_collect(heap);
+    named_enter(heap);
+    named_note_total(heap, heap); /* a peak that has been told stays */
     named_leave(heap);
   }
   heap_figures_take(heap, figures);
@@ -108,9 +110,13 @@ static void *allocate(struct hak_heap *heap, const char *verb, struct allocation
   return NULL;
 }
 
-void *hak_heap_malloc(hak_heap *heap, size_t size) {
-  struct allocation allocation = {.size = size, .alignment = 1, .site = SITE()};
+NOINLINE static void *malloc_slow(hak_heap *heap, size_t size, uint32_t site) {
+  struct allocation allocation = {.size = size, .alignment = 1, .site = site};
   return allocate(heap, "hak_heap_malloc", &allocation);
+}
+void *hak_heap_malloc(hak_heap *heap, size_t size) {
+  void *block = heap_named_take(heap, size);
+  return LIKELY(block != NULL) ? block : malloc_slow(heap, size, SITE());
 }
 
 void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size) {

@@ -25,7 +25,8 @@ static bool may_walk(void) {
   const struct heap *heap = heap_of_thread;
   if (heap_is_real(heap) && load_relaxed(&heap->owner.latch) != LATCH_FREE) return false;
   /* relaxed: our own number we have written ourselves */
-  for (const struct hak_heap *named = named_first(); named; named = named->next_of_all)
+  const struct hak_heap *named;
+  for (uint32_t number = 0; (named = named_next(&number));)
     if ((load_relaxed(&named->owner.latch) & WORD_HOLDER_MASK) == thread_number()) return false;
   return true;
 }

@@ -209,15 +209,9 @@ static bool keep_tiny(struct heap *heap, unsigned class, void *block) {
   return true;
 }
 
-static bool keep_in_named(void *block, uint32_t entry) {
-  if (!map_entry_is_named(entry)) return false;
-  heap_named_free(block, entry);
-  return true;
-}
-
 /* A program whose requests all come from its magazines takes no other way by here. */
 RESIDENT static bool keep_large_for_now(struct heap *heap, uint32_t entry, void *block) {
-  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return keep_in_named(block, entry);
+  if ((entry & MAP_CLASS_MASK) >= CLASS_COUNT) return false;
   uint64_t now_ms = os_now_coarse_ms();
   if (!keep_large(heap, entry, block, now_ms)) return false;
   if (LIKELY(!reclaim_is_due(now_ms))) return true;
@@ -243,17 +237,26 @@ NOINLINE static void free_hardened(void *block, enum maker maker) {
     heap_free_the_long_way(block, maker);
 }
 
+/* Apart, so that heap_free_slow saves no registers. */
+RESIDENT NOINLINE static void keep_or_free(uint32_t entry, void *block) {
+  if (!keep_for_now(heap_of_thread, entry, block)) heap_free_the_long_way(block, MADE_BY_MALLOC);
+}
+
 RESIDENT NOINLINE void heap_free_slow(void *block) {
   if (UNLIKELY(options.harden)) {
     free_hardened(block, MADE_BY_MALLOC);
     return;
   }
   size_t granule = granule_of((uintptr_t)block);
-  bool is_mapped = granule < load_relaxed(&window.granule_count);
-  if (LIKELY(is_mapped) &&
-      LIKELY(keep_for_now(heap_of_thread, load_relaxed(&window.owner_map[granule]), block)))
+  if (UNLIKELY(granule >= load_relaxed(&window.granule_count))) {
+    heap_free_the_long_way(block, MADE_BY_MALLOC);
     return;
-  heap_free_the_long_way(block, MADE_BY_MALLOC);
+  }
+  uint32_t entry = load_relaxed(&window.owner_map[granule]);
+  if (map_entry_is_named(entry))
+    heap_named_free(block, entry);
+  else
+    keep_or_free(entry, block);
 }
 
 /* Only the checked path knows what made a block. */

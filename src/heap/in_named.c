@@ -48,14 +48,23 @@ static void *take_block(struct hak_heap *named, unsigned class, const struct all
                                   : named_slabs_take(named, class, went_beyond);
 }
 
+/* Of a lane where there are some, unless the whole heap is to be looked at. */
+static struct hak_heap *enter_part(struct hak_heap *named) {
+  bool is_whole = !os_is_multi_threaded() || options.harden || load_relaxed(&named->limit_bytes);
+  if (!is_whole) return named_enter_part(named);
+  named_enter(named);
+  return named;
+}
+
 static enum outcome take_of_slab(struct hak_heap *named, unsigned class,
                                  const struct allocation *allocation, void **block) {
   bool went_beyond = false;
-  named_enter(named);
-  bool is_allowed = named_allows(named, class_bytes(class));
-  *block = is_allowed ? take_block(named, class, allocation, &went_beyond) : NULL;
-  if (LIKELY(*block)) named_note_taken(named);
-  named_leave(named);
+  struct hak_heap *part = enter_part(named);
+  bool is_allowed = part != named || named_allows(named, class_bytes(class));
+  *block = is_allowed ? take_block(part, class, allocation, &went_beyond) : NULL;
+  if (LIKELY(*block)) named_note_taking(part, 0);
+  if (went_beyond) named_note_total(named, part);
+  named_leave(part);
   if (UNLIKELY(!*block)) return is_allowed ? NO_MEMORY : REFUSED;
   return went_beyond ? TAKEN_BEYOND : TAKEN;
 }
@@ -82,7 +91,7 @@ static enum outcome add_range(struct hak_heap *named, uintptr_t range, enum make
   named_enter(named);
   bool is_allowed = named_allows(named, bytes);
   bool is_added = is_allowed && named_ranges_add(named, range);
-  if (is_added) named_note_taken(named);
+  if (is_added) named_note_taking(named, 0);
   named_leave(named);
   if (is_added) return TAKEN_BEYOND;
   if (is_allowed) return NO_MEMORY; /* it was freed as what it had been before */
@@ -140,22 +149,33 @@ static void *allocate(struct hak_heap *named, struct heap *heap, struct allocati
   return block;
 }
 
-/* In a slab that has one, without limit, profile or hardened mode: nearly always.  It takes no heap of the thread. */
-static void *allocate_quickly(struct hak_heap *named, const struct heap *heap,
-                              const struct allocation *allocation) {
-  unsigned class = named_class_of(allocation->size, allocation->alignment);
-  void *block = NULL;
-  if (UNLIKELY(class == SLAB_CLASS_COUNT || options.harden || sampling_wants_all(heap) ||
-               !named_is(named, NAMED_IN_USE)))
-    return NULL;
-  named_enter(named);
+INLINE void *take_quickly(struct hak_heap *named, unsigned class) {
   struct slab *slab = named->owner.bins[class].current;
-  if (LIKELY(slab && slab->free_local && !load_relaxed(&named->limit_bytes))) {
-    block = slab_take_first(slab, &named->owner);
-    named_note_taken(named);
-  }
-  named_leave(named);
+  if (UNLIKELY(!slab || !slab->free_local)) return NULL;
+  owner_note_work(&named->owner);
+  named_note_taking(named, slab_shapes[class].block_bytes);
+  return slab_take_first(slab, &named->owner);
+}
+
+NOINLINE static void *take_shared(struct hak_heap *named, unsigned class) {
+  os_settle_copy();
+  struct hak_heap *part = named_enter_part(named);
+  void *block = take_quickly(part, class);
+  named_leave_quickly(part);
   return block;
+}
+
+/* In a slab that has one, without limit, profile or hardened mode: nearly always.  NULL: it takes the long way.  It takes no heap
+ * of the thread. */
+INLINE void *take_of_class(struct hak_heap *named, unsigned class) {
+  if (UNLIKELY(!named || options.harden || sampling_wants_all(heap_of_thread) ||
+               !named_is(named, NAMED_IN_USE) || load_relaxed(&named->limit_bytes)))
+    return NULL;
+  return UNLIKELY(os_is_multi_threaded()) ? take_shared(named, class) : take_quickly(named, class);
+}
+
+void *heap_named_take(struct hak_heap *named, size_t size) {
+  return LIKELY(size <= TINY_MAX_BYTES) ? take_of_class(named, tiny_class_of_size(size)) : NULL;
 }
 
 static void *allocate_counted(struct hak_heap *named, struct heap *heap,
@@ -176,9 +196,10 @@ static void *without_memory(void) {
 
 /* On a thread whose heap is gone nothing is counted for a profile. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation) {
-  os_settle_copy();
-  void *quick = allocate_quickly(named, heap_of_thread, allocation);
+  unsigned class = named_class_of(allocation->size, allocation->alignment);
+  void *quick = class < SLAB_CLASS_COUNT ? take_of_class(named, class) : NULL;
   if (LIKELY(quick != NULL)) return quick;
+  os_settle_copy();
   allocation->is_named = true;
   if (allocation->size > REQUEST_MAX_BYTES || allocation->alignment > REQUEST_MAX_BYTES / 2)
     return without_memory();
@@ -213,29 +234,39 @@ NOINLINE static bool end_checked(void *block, uint32_t entry, enum maker maker) 
   return checked_end(heap_of_this_thread(), (uintptr_t)block, entry, maker, "free");
 }
 
-/* The profile forgets it; in hardened mode it has done so. */
-INLINE bool free_one(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
+static bool free_in_range(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
   os_settle_copy();
-  if (LIKELY(map_slab_class(entry) < SLAB_CLASS_COUNT)) {
-    if (UNLIKELY(options.harden)) {
-      if (!end_checked(block, entry, maker)) return false;
-    } else if (UNLIKELY(load_relaxed(&profile_state.live_samples))) {
-      recording_remove((uintptr_t)block, block);
-    }
-    return named_slabs_give(named, block, heap_counters(heap_of_this_thread()));
-  }
   bool is_live = named_ranges_remove(named, (uintptr_t)block);
   if (is_live) free_range((uintptr_t)block, entry, maker, "free");
   return is_live;
 }
 
-void heap_named_free(void *block, uint32_t entry) {
-  if (free_one(named_of_entry(entry), block, entry, MADE_BY_MALLOC))
-    reclaim_when_due(heap_of_thread);
+/* The profile forgets it; in hardened mode it has done so. */
+static bool free_in_slab(struct hak_heap *named, void *block, uint32_t entry, enum maker maker) {
+  if (LIKELY(!options.harden)) {
+    if (load_relaxed(&profile_state.live_samples)) recording_remove((uintptr_t)block, block);
+  } else if (!end_checked(block, entry, maker)) {
+    return false;
+  }
+  return named_slabs_give(named, map_slab_class(entry), block);
 }
 
 void heap_named_free_made(void *block, uint32_t entry, enum maker maker) {
-  if (free_one(named_of_entry(entry), block, entry, maker)) reclaim_when_due(heap_of_thread);
+  struct hak_heap *named = named_of_number(entry >> MAP_TAG_SHIFT);
+  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT;
+  bool went_beyond = is_in_slab ? free_in_slab(named, block, entry, maker)
+                                : free_in_range(named, block, entry, maker);
+  if (went_beyond) reclaim_when_due(heap_of_thread);
+}
+
+/* It takes no heap of the thread. */
+LONG_LIVED void heap_named_free(void *block, uint32_t entry) {
+  unsigned class = map_slab_class(entry);
+  if (UNLIKELY(class >= SLAB_CLASS_COUNT || options.harden ||
+               load_relaxed(&profile_state.live_samples)))
+    heap_named_free_made(block, entry, MADE_BY_MALLOC);
+  else if (UNLIKELY(named_slabs_give(named_of_number(entry >> MAP_TAG_SHIFT), class, block)))
+    reclaim_when_due(heap_of_thread);
 }
 
 static uintptr_t remove_any_range(struct hak_heap *named) {
@@ -279,10 +310,12 @@ static void free_slabs(struct hak_heap *named, const char *verb) {
 }
 
 void heap_named_free_all(struct hak_heap *named, const char *verb) {
-  free_slabs(named, verb);
+  const uint32_t entry = named_range_entry(named);
+  struct hak_heap *part;
+  for (unsigned at = 0; (part = named_next_part(named, &at));) free_slabs(part, verb);
   for (uintptr_t block; (block = remove_any_range(named));)
-    free_range(block, named_range_entry(named),
-               UNLIKELY(options.harden) ? checked_maker(block) : MADE_BY_MALLOC, verb);
+    free_range(block, entry, UNLIKELY(options.harden) ? checked_maker(block) : MADE_BY_MALLOC,
+               verb);
   purge_want();
   reclaim_when_due(heap_of_thread);
 }

@@ -5,6 +5,9 @@
 #include "cache/allocation.h"
 #include "named/named_heap.h"
 
+/* A block of the heap, when a slab has one; NULL: it takes the long way, as it does where there is no heap. */
+void *heap_named_take(struct hak_heap *named, size_t size);
+
 /* A block of the heap; NULL and ENOMEM without memory, or when the heap's limit refuses it. */
 void *heap_named_allocate(struct hak_heap *named, struct allocation *allocation);
 

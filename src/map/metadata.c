@@ -88,3 +88,19 @@ RESIDENT void *metadata_allocate(size_t bytes) {
   if (!record) commit_give(bytes);
   return record;
 }
+
+size_t metadata_purge(void *records, size_t bytes) {
+  size_t page = os_page_bytes();
+  uintptr_t first = round_up((uintptr_t)records, page);
+  uintptr_t end = ((uintptr_t)records + bytes) & ~(page - 1);
+  if (end <= first || !os_purge((void *)first, end - first)) return 0;
+  fetch_sub_relaxed(&totals.metadata_bytes, end - first);
+  commit_give(end - first);
+  return end - first;
+}
+
+bool metadata_take_again(size_t bytes) {
+  if (!commit_take(bytes)) return false;
+  fetch_add_relaxed(&totals.metadata_bytes, bytes);
+  return true;
+}

@@ -10,61 +10,139 @@
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Records by number, which is what fits into the owner map: rows that double. */
-enum { FIRST_ROW_BITS = 6, ROWS = 12 };
-static ATOMIC(ATOMIC(struct hak_heap *) *) rows[ROWS];
-static uint32_t numbers; /* given so far; under the lock */
-static uint64_t serials; /* likewise */
-
-ATOMIC(struct hak_heap *) all_named_heaps;
+/* Records by number, which is what fits into the owner map. */
+ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
 static struct lock heaps_lock = {.rank = LOCK_RANK_NAMED};
-static struct hak_heap *unused; /* under the lock */
+static uint32_t first_group; /* no earlier one has a number that is not in use; under the lock */
+static uint64_t serials;     /* given so far; under the lock */
 
-struct place {
-  unsigned row, at;
-};
-static struct place place_of(uint32_t number) {
-  unsigned index = number - 1 + (1u << FIRST_ROW_BITS), row = highest_bit(index) - FIRST_ROW_BITS;
-  return (struct place){row, index - (1u << (row + FIRST_ROW_BITS))};
-}
+enum { GROUP_HEAPS = 64 };
+static const size_t group_bytes = GROUP_HEAPS * sizeof(struct hak_heap);
+static uint32_t group_of(uint32_t number) { return number / GROUP_HEAPS; }
 
-LONG_LIVED struct hak_heap *named_of_entry(uint32_t entry) {
-  if (!map_entry_is_named(entry)) return NULL;
-  struct place place = place_of(entry >> MAP_TAG_SHIFT);
-  /* acquire, both: the row, and the record; pairs with publish. */
-  return load_acquire(&load_acquire(&rows[place.row])[place.at]);
-}
-
-/* Under the lock. */
-static bool publish(struct hak_heap *heap) {
-  struct place place = place_of(heap->owner.number);
-  ATOMIC(struct hak_heap *) *row = load_relaxed(&rows[place.row]);
-  if (!row) {
-    row = metadata_allocate(sizeof *row << (FIRST_ROW_BITS + place.row));
-    if (!row) return false;
-    store_release(&rows[place.row], row); /* its zeros; pairs with named_of_entry */
+LONG_LIVED struct hak_heap *named_next(uint32_t *number) {
+  for (uint32_t at = *number + 1; at < NAMED_NUMBERS; at = (at | (GROUP_HEAPS - 1)) + 1) {
+    /* acquire, all three: what publish and take_number wrote before. */
+    struct named_row *row = load_acquire(&named_rows[at / NAMED_ROW_HEAPS]);
+    if (!row) return NULL; /* they are made one after the other */
+    uint64_t in_use =
+        load_acquire(&row->in_use[group_of(at) % NAMED_ROW_GROUPS]) >> at % GROUP_HEAPS;
+    if (!in_use) continue;
+    *number = at + lowest_bit(in_use);
+    return load_acquire(&row->heaps[*number % NAMED_ROW_HEAPS]);
   }
-  store_release(&row[place.at], heap); /* the record; pairs with named_of_entry */
-  heap->next_of_all = load_relaxed(&all_named_heaps);
-  store_release(&all_named_heaps, heap); /* the record; pairs with named_first */
+  return NULL;
+}
+
+/* The row of a group, under the lock; NULL without memory. */
+static struct named_row *row_of(uint32_t group) {
+  ATOMIC(struct named_row *) *place = &named_rows[group / NAMED_ROW_GROUPS];
+  struct named_row *row = load_relaxed(place);
+  if (row) return row;
+  row = metadata_allocate(sizeof *row);
+  if (!row) return NULL;
+  store_relaxed(&row->in_use[0], group == 0); /* 0 is no number */
+  store_release(place, row);                  /* that, and zeros; pairs with named_of_entry */
+  return row;
+}
+
+/* The first number that is not in use; 0 without memory, or when all are. */
+static uint32_t find_number(void) {
+  for (; first_group < NAMED_NUMBERS / GROUP_HEAPS; first_group++) {
+    const struct named_row *row = row_of(first_group);
+    if (!row) return 0;
+    uint64_t free_bits = ~load_relaxed(&row->in_use[first_group % NAMED_ROW_GROUPS]);
+    if (free_bits) return first_group * GROUP_HEAPS + lowest_bit(free_bits);
+  }
+  return 0;
+}
+
+/* Those of the first group are made one by one, as most programs have few; later ones so that they go back together. */
+static bool make_records(struct named_row *row, uint32_t number) {
+  uint32_t first = number < GROUP_HEAPS ? number : number - number % GROUP_HEAPS;
+  uint32_t count = number < GROUP_HEAPS ? 1 : GROUP_HEAPS;
+  struct hak_heap *records = metadata_allocate(count * sizeof *records);
+  for (uint32_t index = 0; records && index < count; index++) /* zeros; pairs with named_next */
+    store_release(&row->heaps[(first + index) % NAMED_ROW_HEAPS], &records[index]);
+  return records;
+}
+
+/* What has gone back may come again. */
+static bool is_usable(struct named_row *row, uint32_t group) {
+  struct named_group *state = &row->groups[group % NAMED_ROW_GROUPS];
+  if (LIKELY(!state->purged_bytes)) return true;
+  if (!metadata_take_again(state->purged_bytes)) return false;
+  state->purged_bytes = 0;
   return true;
 }
 
-/* Under the lock. */
-static struct hak_heap *make_record(void) {
-  struct hak_heap *heap = unused;
-  if (heap) {
-    unused = heap->next_unused;
-    return heap;
-  }
-  heap = place_of(numbers + 1).row < ROWS ? metadata_allocate(sizeof *heap) : NULL;
-  if (!heap) return NULL;
-  heap->owner.number = numbers + 1;
-  heap->owner.tag = heap->owner.number << MAP_TAG_SHIFT | MAP_CLASS_NAMED;
+/* Under the lock: a record that is in use from now on; NULL without memory. */
+static struct hak_heap *take_record(void) {
+  uint32_t number = find_number(), group = group_of(number);
+  if (!number) return NULL;
+  struct named_row *row = row_of(group);
+  ATOMIC(struct hak_heap *) *place = &row->heaps[number % NAMED_ROW_HEAPS];
+  if (!load_relaxed(place) && !make_records(row, number)) return NULL;
+  if (!is_usable(row, group)) return NULL;
+  struct hak_heap *heap = load_relaxed(place);
+  heap->owner.number = number;
+  heap->owner.tag = number << MAP_TAG_SHIFT | MAP_CLASS_NAMED;
   heap->owner.name = heap->name;
-  if (!publish(heap)) return NULL; /* the record is lost; there is no memory for others either */
-  numbers++;
+  heap->serial = ++serials;
+  ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];
+  /* release: the record and its number; pairs with named_next. */
+  store_release(in_use, load_relaxed(in_use) | UINT64_C(1) << number % GROUP_HEAPS);
   return heap;
+}
+
+/* Under the lock. */
+static void put_record(const struct hak_heap *heap, bool is_kept) {
+  uint32_t number = heap->owner.number, group = group_of(number);
+  struct named_row *row = load_relaxed(&named_rows[number / NAMED_ROW_HEAPS]);
+  ATOMIC(uint64_t) *in_use = &row->in_use[group % NAMED_ROW_GROUPS];
+  struct named_group *state = &row->groups[group % NAMED_ROW_GROUPS];
+  /* relaxed, under the lock: a walk that comes late reads a record that says so itself. */
+  store_relaxed(in_use, load_relaxed(in_use) & ~(UINT64_C(1) << number % GROUP_HEAPS));
+  state->is_kept |= is_kept;
+  state->free_since_ms = (uint32_t)os_now_coarse_ms();
+  if (group < first_group) first_group = group;
+}
+
+/* ---- records that go back ----------------------------------------------------------------------------------------- */
+
+/* Takes all of a group that is wholly unused, and old enough; no system call is done under the lock. */
+static bool hold_group(struct purge *purge, struct named_row *row, unsigned place) {
+  struct named_group *state = &row->groups[place];
+  lock_take(&heaps_lock, &stray_counters);
+  bool is_free = !load_relaxed(&row->in_use[place]) && !state->purged_bytes && !state->is_kept &&
+                 load_relaxed(&row->heaps[place * GROUP_HEAPS]) &&
+                 purge_is_due(purge, state->free_since_ms);
+  if (is_free) store_relaxed(&row->in_use[place], UINT64_MAX); /* nobody takes one meanwhile */
+  lock_give(&heaps_lock);
+  return is_free;
+}
+
+static void purge_group(struct purge *purge, struct named_row *row, unsigned place) {
+  if (!hold_group(purge, row, place)) return;
+  size_t bytes = metadata_purge(load_relaxed(&row->heaps[place * GROUP_HEAPS]), group_bytes);
+  purge_note_call(purge);
+  purge_account(purge, bytes);
+  fetch_add_relaxed(&totals.purged_bytes, bytes);
+  lock_take(&heaps_lock, &stray_counters);
+  row->groups[place].purged_bytes = (uint32_t)bytes;
+  row->groups[place].is_kept = !bytes;   /* refused: not again and again */
+  store_relaxed(&row->in_use[place], 0); /* as put_record */
+  lock_give(&heaps_lock);
+}
+
+void named_purge(struct purge *purge) {
+  for (uint32_t group = 1; group < NAMED_NUMBERS / GROUP_HEAPS; group++) {
+    /* acquire: the row; pairs with row_of. */
+    struct named_row *row = load_acquire(&named_rows[group / NAMED_ROW_GROUPS]);
+    if (!row) return;
+    if (!load_relaxed(&row->in_use[group % NAMED_ROW_GROUPS])) /* asked again under the lock */
+      purge_group(purge, row, group % NAMED_ROW_GROUPS);
+  }
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
@@ -91,8 +169,7 @@ static void forget_figures(struct hak_heap *heap) {
 
 LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name) {
   lock_take(&heaps_lock, &stray_counters);
-  struct hak_heap *heap = make_record();
-  if (heap) heap->serial = ++serials;
+  struct hak_heap *heap = take_record();
   lock_give(&heaps_lock);
   if (!heap) return NULL;
   forget_figures(heap);
@@ -105,12 +182,33 @@ LONG_LIVED struct hak_heap *named_make(enum named_state state, const char *name)
   return heap;
 }
 
-LONG_LIVED void named_drop(struct hak_heap *heap) {
-  store_release(&heap->state, NAMED_UNUSED); /* all that was done to it; pairs with named_is */
+/* Under the lock: what was counted goes on counting for the process. */
+static void hand_counters_on(struct counters *counters) {
+  for (unsigned which = 0; which < COUNTER_COUNT; which++) {
+    uint64_t counted = load_relaxed(&counters->value[which]);
+    if (!counted) continue;
+    fetch_add_relaxed(&stray_counters.value[which], counted);
+    store_relaxed(&counters->value[which], 0);
+  }
+}
+
+static void drop_part(struct hak_heap *part) {
+  store_release(&part->state, NAMED_UNUSED); /* all that was done to it; pairs with named_is */
   lock_take(&heaps_lock, &stray_counters);
-  heap->next_unused = unused;
-  unused = heap;
+  hand_counters_on(&part->owner.counters);
+  put_record(part, part->slabs.used != 0); /* a slab is left when a free came too late */
   lock_give(&heaps_lock);
+}
+
+LONG_LIVED void named_drop(struct hak_heap *heap) {
+  for (unsigned at = 0; at < NAMED_LANES; at++) {
+    struct hak_heap *lane = load_relaxed(&heap->lanes[at]); /* nobody uses the heap any more */
+    if (!lane) continue;
+    store_relaxed(&heap->lanes[at], NULL);
+    drop_part(lane);
+  }
+  drop_part(heap);
+  purge_want();
 }
 
 /* ---- users -------------------------------------------------------------------------------------------------------- */
@@ -136,12 +234,65 @@ bool named_close(struct hak_heap *heap, uint32_t users) {
 
 /* ---- the latch ---------------------------------------------------------------------------------------------------- */
 
-LONG_LIVED void named_collect(struct hak_heap *heap) { owner_collect_all(&heap->owner); }
+LONG_LIVED uint64_t named_live_bytes(const struct hak_heap *heap) {
+  const struct hak_heap *part;
+  uint64_t bytes = 0;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) bytes += named_part_bytes(part);
+  return bytes;
+}
+
+LONG_LIVED void named_collect(struct hak_heap *heap) {
+  struct hak_heap *part;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) {
+    named_enter(part);
+    owner_collect_all(&part->owner);
+    named_leave(part);
+  }
+}
+
+/* A lane whose latch is taken is left out: nobody waits for two. */
+static void collect_under_latch(struct hak_heap *heap) {
+  struct hak_heap *part;
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) {
+    if (part != heap && !latch_try(&part->owner)) continue;
+    owner_collect_all(&part->owner);
+    if (part != heap) named_leave(part);
+  }
+}
 
 LONG_LIVED bool named_limit_allows(struct hak_heap *heap, uint64_t limit, size_t bytes) {
   if (bytes <= limit && named_live_bytes(heap) <= limit - bytes) return true;
-  named_collect(heap);
+  collect_under_latch(heap);
   return bytes <= limit && named_live_bytes(heap) <= limit - bytes;
+}
+
+LONG_LIVED void named_note_total(const struct hak_heap *heap, struct hak_heap *part) {
+  uint64_t bytes = named_live_bytes(heap);
+  if (bytes > load_relaxed(&part->peak_bytes)) store_relaxed(&part->peak_bytes, bytes);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+
+/* NULL without memory. */
+static struct hak_heap *make_lane(struct hak_heap *heap) {
+  ATOMIC(struct hak_heap *) *place = &heap->lanes[thread_number() % NAMED_LANES];
+  struct hak_heap *made = named_make(NAMED_LANE, ""), *other = NULL;
+  if (!made) return NULL;
+  made->owner.name = heap->owner.name;
+  made->stands_for = heap;
+  /* release: its fields; pairs with named_enter_part and named_next_part. */
+  if (cas_strong_acq_rel(place, &other, made)) return made;
+  named_drop(made); /* another thread was faster */
+  return other;
+}
+
+NOINLINE struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_heap *part) {
+  if (part == heap) {
+    struct hak_heap *lane = make_lane(heap);
+    if (lane) part = lane;
+  }
+  if (!word_try(&part->owner.latch, thread_number())) word_wait(&part->owner.latch);
+  return part;
 }
 
 /* ---- fork --------------------------------------------------------------------------------------------------------- */
@@ -152,15 +303,24 @@ static void count_users_anew(struct hak_heap *heap, uint32_t users) {
   if (before != users && before != NAMED_CLOSED) store_relaxed(&heap->users, users);
 }
 
+/* With a lane, the heap. */
+static void cut_off(struct hak_heap *part) {
+  struct hak_heap *heap = named_is(part, NAMED_LANE) ? part->stands_for : NULL;
+  store_relaxed(&part->state, NAMED_CUT_OFF);
+  if (heap && named_serves(heap)) store_relaxed(&heap->state, NAMED_CUT_OFF);
+}
+
 /* What a thread was changing that did not come along stays as it is: its blocks live, and can be freed one by one. */
 void named_after_fork(const struct hak_heap *used) {
-  for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     count_users_anew(heap, heap == used);
     if (!word_reset_in_child(&heap->owner.latch)) continue;
     store_relaxed(&heap->owner.state, OWNER_LOST);
-    if (named_is(heap, NAMED_IN_USE)) store_relaxed(&heap->state, NAMED_CUT_OFF);
+    if (named_serves(heap)) cut_off(heap);
   }
-  if (lock_reset_in_child(&heaps_lock)) unused = NULL; /* somebody was changing the list */
+  lock_reset_in_child(&heaps_lock); /* a record that was being taken is in use for good */
+  slab_set_after_fork();
 }
 
 COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
@@ -179,6 +339,7 @@ COLD static struct hak_heap *next_successor(struct hak_heap *heap) {
 
 /* What stands for it may have been cut off in its turn, by a fork of the child. */
 COLD struct hak_heap *named_successor(struct hak_heap *heap) {
-  while (heap && named_is(heap, NAMED_CUT_OFF)) heap = next_successor(heap);
+  while (heap && (named_is(heap, NAMED_CUT_OFF) || named_is(heap, NAMED_LANE)))
+    heap = named_is(heap, NAMED_LANE) ? heap->stands_for : next_successor(heap);
   return heap;
 }

@@ -1,7 +1,12 @@
 /* named_heap.h: heaps that the program makes (hak_heap_new), and names that it gives to threads' heaps.
  *
  *   heap     its slabs' owner; its ranges, a list; figures
- *   record   `struct hak_heap`: never given back, used again for another heap when this one has been destroyed
+ *   record   `struct hak_heap`, used again for another heap when this one has been destroyed.  64 are neighbours; where
+ *            none of them is used, their pages go back by age, and whoever still looks reads NAMED_UNUSED, which is 0
+ *
+ *   lane     a heap of its own for the blocks of slab classes that some threads take: made when threads have met at the
+ *            heap's latch.  Its figures are the heap's, and its blocks are freed with the heap's.  What must look at the whole
+ *            heap takes none: with a limit, in hardened mode
  *
  * The entries in the owner map say MAP_CLASS_NAMED | class and the heap's number, so that no fast path takes its blocks for
  * a thread's, and all others find it by what they compare anyway.  Any thread allocates and frees, under the
@@ -14,15 +19,17 @@
 
 #include "guard/pointer.h"
 #include "named/slab_set.h"
+#include "pool/purge.h"
 
 enum named_state {
   NAMED_UNUSED,    /* destroyed, or not made yet */
-  NAMED_IN_USE,    /* made by the program */
   NAMED_OF_THREAD, /* a thread's heap with a name */
   NAMED_CUT_OFF,   /* in a forked child: another thread was changing it; `successor` serves */
+  NAMED_IN_USE,    /* made by the program */
+  NAMED_LANE,      /* of the heap that it stands for */
 };
 
-enum { HEAP_NAME_BYTES = 32 };
+enum { HEAP_NAME_BYTES = 32, NAMED_LANES = 16 };
 
 /* It has no users and gets none any more. */
 #define NAMED_CLOSED UINT32_MAX
@@ -54,28 +61,48 @@ struct hak_heap {
   char name[HEAP_NAME_BYTES];
   ATOMIC(struct heap *) thread_heap;   /* of NAMED_OF_THREAD */
   ATOMIC(struct hak_heap *) successor; /* of NAMED_CUT_OFF; NULL until it is needed */
-  struct hak_heap *stands_for;         /* of a successor: the heap that the program knows */
-  struct hak_heap *next_unused;        /* under the lock of the list */
-  struct hak_heap *next_of_all;        /* constant */
+  struct hak_heap *stands_for; /* of a successor: the heap that the program knows; of a lane */
+  /* By the number of the thread that takes a block; NULL: the heap itself. */
+  ATOMIC(struct hak_heap *) lanes[NAMED_LANES];
 };
 
-/* All records, the youngest first; none is ever unlinked. */
-extern ATOMIC(struct hak_heap *) all_named_heaps;
-INLINE struct hak_heap *named_first(void) {
-  return load_acquire(&all_named_heaps); /* the record; pairs with the release in publish */
-}
+/* Records by number. */
+enum { NAMED_ROW_GROUPS = 8, NAMED_ROW_HEAPS = NAMED_ROW_GROUPS * 64 };
+enum { NAMED_ROWS = 512, NAMED_NUMBERS = NAMED_ROW_HEAPS * NAMED_ROWS };
+struct named_row {
+  ATOMIC(uint64_t) in_use[NAMED_ROW_GROUPS]; /* bit per record */
+  ATOMIC(struct hak_heap *) heaps[NAMED_ROW_HEAPS];
+  struct named_group { /* under the lock: of 64 that are neighbours */
+    uint32_t purged_bytes, free_since_ms;
+    bool is_kept; /* they do not go back */
+  } groups[NAMED_ROW_GROUPS];
+};
+extern ATOMIC(struct named_row *) named_rows[NAMED_ROWS];
+
+/* The next record in use after that number, which it changes, and which begins with 0; NULL after the last. */
+struct hak_heap *named_next(uint32_t *number);
+/* Pages of records that are not in use go back, under the lock of rounds. */
+void named_purge(struct purge *purge);
 
 INLINE struct hak_heap *named_of_owner(struct owner *owner) {
   return (struct hak_heap *)(void *)((char *)owner - offsetof(struct hak_heap, owner));
 }
+/* Of a number that has been given. */
+INLINE struct hak_heap *named_of_number(uint32_t number) {
+  /* acquire, both: the row, and the record; pairs with row_of and make_records. */
+  const struct named_row *row = load_acquire(&named_rows[number / NAMED_ROW_HEAPS]);
+  return load_acquire(&row->heaps[number % NAMED_ROW_HEAPS]);
+}
 /* Whose block that is, by its entry in the owner map; NULL when no named heap's. */
-struct hak_heap *named_of_entry(uint32_t entry);
+INLINE struct hak_heap *named_of_entry(uint32_t entry) {
+  return map_entry_is_named(entry) ? named_of_number(entry >> MAP_TAG_SHIFT) : NULL;
+}
 /* As pointer_describe, with the name of the heap that it is a block of. */
 INLINE struct block_description named_describe(uintptr_t block, uint32_t entry,
                                                size_t block_bytes) {
   struct block_description description = pointer_describe(block, entry, block_bytes);
   const struct hak_heap *heap = named_of_entry(entry);
-  if (heap) description.heap_name = heap->name;
+  if (heap) description.heap_name = heap->owner.name;
   return description;
 }
 
@@ -89,16 +116,33 @@ INLINE bool named_is(const struct hak_heap *heap, enum named_state state) {
   return load_acquire(&heap->state) == state; /* the record's fields; pairs with named_make */
 }
 
-/* The heap itself, or in a forked child what stands for it; NULL without memory. */
+/* A heap or a lane: its slabs change hands, and its blocks are freed under its latch. */
+INLINE bool named_serves(const struct hak_heap *heap) {
+  return load_acquire(&heap->state) >= NAMED_IN_USE; /* its fields; pairs with named_make */
+}
+
+/* The heap itself, that of a lane, or in a forked child what stands for it; NULL without memory. */
 COLD struct hak_heap *named_successor(struct hak_heap *heap);
 INLINE struct hak_heap *named_resolve(struct hak_heap *heap) {
-  return LIKELY(!named_is(heap, NAMED_CUT_OFF)) ? heap : named_successor(heap);
+  return LIKELY(named_is(heap, NAMED_IN_USE)) ? heap : named_successor(heap);
+}
+
+/* The heap, then each lane, as *at goes on from 0; NULL after the last. */
+INLINE struct hak_heap *named_next_part(const struct hak_heap *heap, unsigned *at) {
+  if (!(*at)++) return (struct hak_heap *)(uintptr_t)heap;
+  for (; *at <= NAMED_LANES + 1; ++*at) {
+    struct hak_heap *lane =
+        load_acquire(&heap->lanes[*at - 2]); /* its fields; pairs with make_lane */
+    if (lane) return lane;
+  }
+  return NULL;
 }
 
 /* Live bytes, with those of blocks that were freed remotely and not collected yet. */
-INLINE uint64_t named_live_bytes(const struct hak_heap *heap) {
-  return (uint64_t)load_relaxed(&heap->owner.bytes_out) + load_relaxed(&heap->range_bytes);
+INLINE uint64_t named_part_bytes(const struct hak_heap *part) {
+  return (uint64_t)load_relaxed(&part->owner.bytes_out) + load_relaxed(&part->range_bytes);
 }
+uint64_t named_live_bytes(const struct hak_heap *heap);
 
 /* Around all changes: waits for the thread that holds the latch. */
 INLINE void named_enter(struct hak_heap *heap) {
@@ -107,7 +151,26 @@ INLINE void named_enter(struct hak_heap *heap) {
 }
 INLINE void named_leave(struct hak_heap *heap) { latch_give(&heap->owner); }
 
-/* What other threads have freed comes home: under the latch. */
+/* The same of the part that the calling thread takes blocks of slabs from, of a program with threads. */
+struct hak_heap *named_enter_busy(struct hak_heap *heap, struct hak_heap *part);
+INLINE struct hak_heap *named_enter_part(struct hak_heap *heap) {
+  uint32_t self = thread_number();
+  /* acquire: its fields; pairs with make_lane. */
+  struct hak_heap *part = load_acquire(&heap->lanes[self % NAMED_LANES]);
+  if (LIKELY(!part)) part = heap;
+  return LIKELY(word_try(&part->owner.latch, self)) ? part : named_enter_busy(heap, part);
+}
+
+/* In a program with threads, without a call. */
+INLINE void named_leave_quickly(struct hak_heap *heap) {
+  uint32_t self = thread_number();
+  ASSERT(owner_is_valid(&heap->owner));
+  /* release: as word_give, which sees to those that wait; pairs with word_try. */
+  if (UNLIKELY(!cas_strong_acq_rel(&heap->owner.latch, &self, LATCH_FREE)))
+    word_give(&heap->owner.latch);
+}
+
+/* What other threads have freed in it, and in its lanes, comes home.  Takes the latches, one after the other. */
 void named_collect(struct hak_heap *heap);
 
 /* Whether the limit allows so much more, after all that can be collected; under the latch. */
@@ -116,15 +179,18 @@ INLINE bool named_allows(struct hak_heap *heap, size_t bytes) {
   uint64_t limit = load_relaxed(&heap->limit_bytes);
   return LIKELY(!limit) || named_limit_allows(heap, limit, bytes);
 }
-/* A block has grown, or was taken: under the latch. */
-INLINE void named_note_grown(struct hak_heap *heap) {
-  uint64_t live = named_live_bytes(heap);
+/* A block has grown; one of so many bytes, 0 if they are counted already, is taken: under the latch. */
+INLINE void named_note_grown(struct hak_heap *heap, size_t bytes) {
+  uint64_t live = named_part_bytes(heap) + bytes;
   if (UNLIKELY(live > load_relaxed(&heap->peak_bytes))) store_relaxed(&heap->peak_bytes, live);
 }
-INLINE void named_note_taken(struct hak_heap *heap) {
+INLINE void named_note_taking(struct hak_heap *heap, size_t bytes) {
   add_single_writer(&heap->allocated_blocks, 1);
-  named_note_grown(heap);
+  named_note_grown(heap, bytes);
 }
+
+/* The part has got a slab: its peak becomes the whole heap's, if that is more.  Between two slabs lanes swing unseen. */
+void named_note_total(const struct hak_heap *heap, struct hak_heap *part);
 
 /* A thread's malloc gives the heap's blocks from now on (heap/use.h); false when it is closed. */
 bool named_join(struct hak_heap *heap);

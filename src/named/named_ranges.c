@@ -77,7 +77,7 @@ static bool resize(struct hak_heap *heap, uintptr_t block, size_t size, struct c
   bool is_resized = (wanted <= before || named_allows(heap, wanted - before)) &&
                     resize_in_place(block, size, counters);
   add_bytes(heap, (int64_t)bytes_of(granule) - (int64_t)before, 0);
-  named_note_grown(heap);
+  named_note_grown(heap, 0);
   return is_resized;
 }
 

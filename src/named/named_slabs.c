@@ -1,22 +1,42 @@
 #include "named/named_slabs.h"
 
+#include "cache/heap.h"
 #include "cache/supply.h"
 #include "pool/purge.h"
+#include "slab/adopt.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
 
 /* ---- malloc ------------------------------------------------------------------------------------------------------- */
 
+static bool has_own(const struct owner *owner, unsigned class) {
+  const struct bin *bin = &owner->bins[class];
+  return bin->partial || bin->taken || load_relaxed(&owner->pending[class]) ||
+         (bin->current && (bin->current->free_local || slab_count_remote(bin->current)));
+}
+
+/* A lane goes on with what the heap had before threads met; the other way would lead past hak_heap_free_all, which looks at the
+ * heap first.  Nobody waits for two latches. */
+static void adopt_from_heap(struct hak_heap *lane, unsigned class) {
+  struct owner *heap = &lane->stands_for->owner;
+  if (!load_relaxed(&heap->bins[class].slab_count) || !latch_try(heap)) return;
+  struct slab *slab = adopt_listed(heap, &lane->owner, class);
+  latch_give(heap);
+  if (!slab) return;
+  slab_set_add(&lane->slabs, slab);
+  slab_list(slab, &lane->owner);
+}
+
 /* NULL without memory.  What is new to the heap is noted before a block of it is anybody's. */
 LONG_LIVED struct slab *named_slabs_find(struct hak_heap *heap, unsigned class) {
   struct bin *bin = &heap->owner.bins[class];
   struct supply supply = {.owner = &heap->owner, .class = class, .users = FOR_NAMED, .wanted = 1};
+  if (!slab_set_make_room(&heap->slabs, &heap->owner)) return NULL;
+  if (named_is(heap, NAMED_LANE) && !has_own(&heap->owner, class)) adopt_from_heap(heap, class);
   uint32_t slabs_before = load_relaxed(&bin->slab_count);
   struct slab *slab = supply_climb(&supply);
-  if (!slab || load_relaxed(&bin->slab_count) == slabs_before) return slab;
-  if (LIKELY(slab_set_add(&heap->slabs, &heap->owner, slab))) return slab;
-  slab_try_release(slab, &heap->owner);
-  return NULL;
+  if (slab && load_relaxed(&bin->slab_count) != slabs_before) slab_set_add(&heap->slabs, slab);
+  return slab;
 }
 
 LONG_LIVED void named_slabs_put_back(struct hak_heap *heap, void *block) {
@@ -27,48 +47,80 @@ LONG_LIVED void named_slabs_put_back(struct hak_heap *heap, void *block) {
 
 /* ---- free --------------------------------------------------------------------------------------------------------- */
 
-static bool is_in_remote(const struct slab *slab, unsigned index) {
-  return load_relaxed(&slab->remote[index / 64]) >> index % 64 & 1;
+NOINLINE static bool fail_twice(const struct slab *slab, unsigned index) {
+  slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
+  return false;
 }
 
-/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once.  True at the first
- * free block of another slab than the current one, and at its last. */
-static bool give(struct hak_heap *heap, struct slab *slab, unsigned index) {
-  /* Another thread's free of the same block may have been the one that let the slab go. */
-  bool is_twice = load_relaxed(&slab->owner) != &heap->owner || is_in_remote(slab, index) ||
-                  slab->local[index / 64] >> index % 64 & 1;
-  if (UNLIKELY(is_twice)) {
-    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
-    return false;
-  }
-  bool is_edge = slab != heap->owner.bins[slab->class].current &&
-                 (!slab->free_local || slab->free_local + 1 == slab->capacity);
-  slab_put_one(slab, slab->class, index, &heap->owner);
+/* Frees beside the part that has the slab: without its latch, or as it has changed hands since the entry was read. */
+NOINLINE static bool give_remote(struct hak_heap *heap, struct slab *slab, unsigned index) {
+  uint64_t bit = UINT64_C(1) << index % 64;
+  if (UNLIKELY(load_relaxed(&slab->remote[index / 64]) & bit)) return fail_twice(slab, index);
+  slab_free_remote(slab, index / 64, bit, heap_counters(heap_of_thread));
+  fetch_add_relaxed(&heap->freed_remotely, 1);
+  purge_want();
+  return true;
+}
+
+/* The slab is not the part's that the entry named: a lane's by now, or another thread's free of the same block may have been the
+ * one that let it go. */
+NOINLINE static bool give_moved(struct hak_heap *heap, struct slab *slab, unsigned index) {
+  struct owner *owner = load_relaxed(&slab->owner);
+  bool is_lanes = owner && owner_is_named(owner) && named_of_owner(owner)->stands_for == heap &&
+                  named_is(named_of_owner(owner), NAMED_LANE);
+  return is_lanes ? give_remote(heap, slab, index) : fail_twice(slab, index);
+}
+
+/* The first free block of another slab than the current one, or its last. */
+NOINLINE static bool note_edge(struct hak_heap *heap, struct slab *slab) {
+  slab_place(slab, &heap->owner);
+  purge_want();
+  return true;
+}
+
+/* Under the latch: no block of the heap is in anybody's cache, so a second free is found at once.  With one thread it is the
+ * whole free, and calls nothing. */
+INLINE bool give(struct hak_heap *heap, struct slab *slab, unsigned class, unsigned index) {
+  uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
+  if (UNLIKELY(load_relaxed(&slab->owner) != &heap->owner)) return give_moved(heap, slab, index);
+  if (UNLIKELY((*word | load_relaxed(&slab->remote[index / 64])) & bit))
+    return fail_twice(slab, index);
+  *word |= bit;
+  slab_note_freed(slab, &heap->owner, 1, slab_shapes[class].block_bytes);
+  slab_note_word(slab, index / 64);
   add_single_writer(&heap->freed_blocks, 1);
+  bool is_edge = slab != heap->owner.bins[class].current &&
+                 (!slab->is_listed || slab->free_local == slab_shapes[class].capacity);
+  return UNLIKELY(is_edge) && note_edge(heap, slab);
+}
+
+NOINLINE static bool give_shared(struct hak_heap *heap, struct slab *slab, unsigned class,
+                                 unsigned index) {
+  os_settle_copy();
+  if (UNLIKELY(!named_serves(heap) || !word_try(&heap->owner.latch, thread_number())))
+    return give_remote(heap, slab, index);
+  bool is_edge = give(heap, slab, class, index);
+  named_leave_quickly(heap);
   return is_edge;
 }
 
-LONG_LIVED bool named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters) {
-  struct slab *slab = slab_of_block((uintptr_t)block);
-  unsigned index;
-  if (UNLIKELY(!slab_has_block(slab, (uintptr_t)block, &index))) {
-    slab_fail_pointer(slab, (uintptr_t)block, "free");
-    return false;
+NOINLINE static bool fail_pointer(const struct slab *slab, uintptr_t block) {
+  slab_fail_pointer(slab, block, "free");
+  return false;
+}
+
+LONG_LIVED bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block) {
+  bool is_alone = !os_is_multi_threaded();
+  struct slab *slab = slab_of_granule(granule_of((uintptr_t)block));
+  size_t index = slab_block_index(&slab_shapes[class], (uintptr_t)block % GRANULE_BYTES);
+  if (UNLIKELY(slots_of_class(class) != 1)) {
+    slab = slab_of_block((uintptr_t)block);
+    index = slab_block_index(&slab_shapes[class], (uintptr_t)block - slab->base);
   }
-  bool is_edge = true;
-  if (LIKELY(named_is(heap, NAMED_IN_USE) && latch_try(&heap->owner))) {
-    owner_note_work(&heap->owner);
-    is_edge = give(heap, slab, index);
-    named_leave(heap);
-  } else if (UNLIKELY(is_in_remote(slab, index))) {
-    slab_fail_double_free(slab, index / 64, UINT64_C(1) << index % 64);
-    return false;
-  } else {
-    slab_free_remote(slab, index / 64, UINT64_C(1) << index % 64, counters);
-    fetch_add_relaxed(&heap->freed_remotely, 1);
-  }
-  if (is_edge) purge_want();
-  return is_edge;
+  if (UNLIKELY(index >= slab_shapes[class].capacity)) return fail_pointer(slab, (uintptr_t)block);
+  if (!is_alone) return give_shared(heap, slab, class, (unsigned)index);
+  return named_serves(heap) ? give(heap, slab, class, (unsigned)index)
+                            : give_remote(heap, slab, (unsigned)index);
 }
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
@@ -99,7 +151,7 @@ static void give_slab(struct hak_heap *heap, struct slab *slab) {
 }
 
 LONG_LIVED uintptr_t named_slabs_give_all(struct hak_heap *heap, named_bury *bury) {
-  named_collect(heap);
+  owner_collect_all(&heap->owner);
   size_t next = 0;
   for (struct slab *slab; (slab = slab_set_next(&heap->slabs, &heap->owner, &next));) {
     slab_collect(slab, &heap->owner);

@@ -24,9 +24,8 @@ INLINE void *named_slabs_take(struct hak_heap *heap, unsigned class, bool *went_
 /* The same back, as it was never anybody's. */
 void named_slabs_put_back(struct hak_heap *heap, void *block);
 
-/* Frees what is a block by its entry in the owner map; says so when it is none, or free already.  `counters` are of the thread
- * that frees.  True when more than the block may be free now: its slab, or pages of it.  In hardened mode it reads as zero. */
-bool named_slabs_give(struct hak_heap *heap, void *block, struct counters *counters);
+/* Frees what is a block of the class by its entry in the owner map; says so when it is none, or free already.  True when more than the block may be free now: its slab, or pages of it.  In hardened mode it reads as zero. */
+bool named_slabs_give(struct hak_heap *heap, unsigned class, void *block);
 
 /* Frees all, under the latch, after `bury`, which may be NULL, has done what there is to do with each; the block that it
  * refuses, before which all stops, or 0. */

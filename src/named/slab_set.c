@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cache/heap.h"
 #include "map/metadata.h"
 
 /* The largest table has rows for 192 GiB. */
@@ -10,11 +11,40 @@ _Static_assert(sizeof(struct slab_row) << TABLE_BITS_MAX <= RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more at a time");
 _Static_assert(SLOTS_PER_SUPERSLAB <= 32, "a row has a bit for each slot");
 
+/* Tables that were given up, by log2 of their rows, for the next set that grows. */
+struct spare {
+  struct spare *next;
+};
+static struct spare *spares[TABLE_BITS_MAX + 1]; /* under the lock */
+static struct lock spares_lock;
+
+static struct slab_row *take_table(unsigned bits) {
+  lock_take(&spares_lock, &stray_counters);
+  struct spare *spare = spares[bits];
+  if (spare) spares[bits] = spare->next;
+  lock_give(&spares_lock);
+  size_t bytes = sizeof(struct slab_row) << bits;
+  return spare ? memset(spare, 0, bytes) : metadata_allocate(bytes);
+}
+
+static void give_table(struct slab_row *table, unsigned bits) {
+  if (!table) return;
+  struct spare *spare = (struct spare *)(void *)table;
+  lock_take(&spares_lock, &stray_counters);
+  spare->next = spares[bits];
+  spares[bits] = spare;
+  lock_give(&spares_lock);
+}
+
+void slab_set_after_fork(void) {
+  if (lock_reset_in_child(&spares_lock)) memset(spares, 0, sizeof spares); /* half changed */
+}
+
 static struct slab_row *rows_of(const struct slab_set *set) {
-  return set->is_in_table ? set->table : (struct slab_row *)(uintptr_t)set->few;
+  return set->table ? set->table : (struct slab_row *)(uintptr_t)set->few;
 }
 static unsigned row_bits(const struct slab_set *set) {
-  return set->is_in_table ? set->table_bits : FEW_ROW_BITS;
+  return set->table ? set->table_bits : FEW_ROW_BITS;
 }
 
 /* Where the SuperSlab's row is, or belongs. */
@@ -51,37 +81,31 @@ static void copy_row(struct slab_set *set, const struct slab_row *row, const str
   set->used++;
 }
 
-/* To a table with more rows, or to the one that an earlier heap of this record has left. */
+/* To a table with more rows. */
 static bool grow(struct slab_set *set, const struct owner *owner) {
-  struct slab_set larger = {
-      .table = set->table, .table_bits = set->table_bits, .is_in_table = true};
-  if (set->is_in_table || !set->table) {
-    larger.table_bits = set->table ? set->table_bits + 1 : TABLE_BITS_MIN;
-    if (larger.table_bits > TABLE_BITS_MAX) return false;
-    larger.table = metadata_allocate(sizeof(struct slab_row) << larger.table_bits);
-    if (!larger.table) return false;
-  } else {
-    memset(larger.table, 0, sizeof(struct slab_row) << larger.table_bits);
-  }
+  struct slab_set larger = {.table_bits = set->table ? set->table_bits + 1 : TABLE_BITS_MIN};
+  if (larger.table_bits > TABLE_BITS_MAX) return false;
+  larger.table = take_table(larger.table_bits);
+  if (!larger.table) return false;
   const struct slab_row *rows = rows_of(set);
   for (size_t at = 0; at < (size_t)1 << row_bits(set); at++) copy_row(&larger, &rows[at], owner);
+  give_table(set->table, set->table_bits);
   *set = larger;
   return true;
 }
 
-LONG_LIVED bool slab_set_add(struct slab_set *set, const struct owner *owner,
-                             const struct slab *slab) {
+LONG_LIVED bool slab_set_make_room(struct slab_set *set, const struct owner *owner) {
+  bool is_room = (set->used + 1) * 4 <= (size_t)3 << row_bits(set);
+  return is_room || grow(set, owner);
+}
+
+LONG_LIVED void slab_set_add(struct slab_set *set, const struct slab *slab) {
   size_t granule = granule_of(slab->base);
   uint32_t place = (uint32_t)(granule / GRANULES_PER_CHUNK) + 1;
   struct slab_row *row = find(set, place);
-  if (!row->place && (set->used + 1) * 4 > (size_t)3 << row_bits(set)) {
-    if (!grow(set, owner)) return false;
-    row = find(set, place);
-  }
   set->used += !row->place;
   row->place = place;
   row->slots |= UINT32_C(1) << granule % GRANULES_PER_CHUNK;
-  return true;
 }
 
 LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner,
@@ -99,7 +123,6 @@ LONG_LIVED struct slab *slab_set_next(const struct slab_set *set, const struct o
 }
 
 LONG_LIVED void slab_set_clear(struct slab_set *set) {
-  memset(set->few, 0, sizeof set->few);
-  set->is_in_table = false;
-  set->used = 0;
+  give_table(set->table, set->table_bits);
+  *set = (struct slab_set){0};
 }

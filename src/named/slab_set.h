@@ -20,20 +20,24 @@ struct slab_row {
 enum { FEW_ROW_BITS = 2 };
 
 struct slab_set {
-  struct slab_row *table; /* NULL until the few rows are too few; kept when the set is cleared */
+  struct slab_row *table; /* NULL: the few rows are enough */
   uint32_t table_bits;    /* log2 of its rows */
   uint32_t used;          /* rows that are not empty */
-  bool is_in_table;       /* else in the few rows here */
   struct slab_row few[1 << FEW_ROW_BITS];
 };
 
-/* Adds a slab that the owner has got; false without memory. */
-bool slab_set_add(struct slab_set *set, const struct owner *owner, const struct slab *slab);
+/* For one more slab; false without memory. */
+bool slab_set_make_room(struct slab_set *set, const struct owner *owner);
+/* Adds a slab that the owner has got, when there is room. */
+void slab_set_add(struct slab_set *set, const struct slab *slab);
 
 /* The next slab of the owner, from place *next on, which begins with 0; NULL after the last. */
 struct slab *slab_set_next(const struct slab_set *set, const struct owner *owner, size_t *next);
 
-/* The owner has no slabs any more. */
+/* The owner has no slabs any more: the set has no table either. */
 void slab_set_clear(struct slab_set *set);
+
+/* In a forked child, while it has one thread. */
+void slab_set_after_fork(void);
 
 #endif

@@ -7,25 +7,38 @@ enum { HEAPS_SHOWN = 20, NAME_COLUMN = HEAP_NAME_BYTES - 1 };
 
 _Static_assert(sizeof((struct hak_figures *)NULL)->name == HEAP_NAME_BYTES, "one size");
 
-static bool is_there(const struct hak_heap *heap) { return !named_is(heap, NAMED_UNUSED); }
+static bool is_there(const struct hak_heap *heap) {
+  return !named_is(heap, NAMED_UNUSED) && !named_is(heap, NAMED_LANE);
+}
 
 static uint64_t live_bytes_of(const struct hak_heap *heap) {
   const struct heap *own = load_relaxed(&heap->thread_heap);
   return own ? (uint64_t)load_relaxed(&own->owner.bytes_out) : named_live_bytes(heap);
 }
 
+/* The blocks that its parts have freed; they are as many as were allocated, or less, of all parts only. */
+static uint64_t add_part(struct hak_figures *figures, const struct hak_heap *part) {
+  uint64_t freed = load_relaxed(&part->freed_blocks) + load_relaxed(&part->freed_remotely);
+  uint64_t peak_bytes = load_relaxed(&part->peak_bytes);
+  figures->allocations += load_relaxed(&part->allocated_blocks); /* after those that are free */
+  if (peak_bytes > figures->peak_bytes) figures->peak_bytes = peak_bytes;
+  return freed;
+}
+
 void heap_figures_take(const struct hak_heap *heap, struct hak_figures *figures) {
-  uint64_t freed = load_relaxed(&heap->freed_blocks) + load_relaxed(&heap->freed_remotely);
-  uint64_t allocated = load_relaxed(&heap->allocated_blocks); /* after those that are free */
+  const struct hak_heap *part;
+  uint64_t freed = 0;
   *figures = (struct hak_figures){
       .live_bytes = live_bytes_of(heap),
-      .live_blocks = freed < allocated ? allocated - freed : 0, /* a misuse may count twice */
-      .peak_bytes = load_relaxed(&heap->peak_bytes),
       .limit_bytes = load_relaxed(&heap->limit_bytes),
       .refusals = load_relaxed(&heap->refusals),
-      .allocations = allocated,
       .tag = load_relaxed(&heap->tag),
   };
+  for (unsigned at = 0; (part = named_next_part(heap, &at));) freed += add_part(figures, part);
+  if (freed < figures->allocations) /* a misuse may count twice */
+    figures->live_blocks = figures->allocations - freed;
+  if (!load_relaxed(&heap->thread_heap) && figures->live_bytes > figures->peak_bytes)
+    figures->peak_bytes = figures->live_bytes;
   for (unsigned at = 0; at < HEAP_NAME_BYTES - 1; at++) figures->name[at] = heap->name[at];
 }
 
@@ -67,7 +80,8 @@ void report_heaps_as_text(struct text *text) {
   const struct hak_heap *largest[HEAPS_SHOWN];
   unsigned count = 0;
   uint64_t all = 0;
-  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  const struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     if (!is_there(heap)) continue;
     count = add_largest(largest, count, heap);
     all++;
@@ -121,7 +135,8 @@ static void json_heap(struct text *text, const struct hak_heap *heap) {
 void report_heaps_as_json(struct text *text) {
   const char *separator = "";
   text_char(text, '[');
-  for (const struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  const struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     if (!is_there(heap)) continue;
     text_string(text, separator);
     json_heap(text, heap);

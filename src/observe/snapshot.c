@@ -27,7 +27,8 @@ static void add_owners(struct snapshot *snapshot) {
     add_class_counters(snapshot, heap_of_owner(owner));
     bytes_out += load_relaxed(&owner->bytes_out);
   }
-  for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) {
+  const struct hak_heap *heap;
+  for (uint32_t number = 0; (heap = named_next(&number));) {
     add_counters(snapshot, &heap->owner.counters);
     bytes_out += load_relaxed(&heap->owner.bytes_out);
   }

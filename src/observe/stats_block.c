@@ -90,7 +90,7 @@ KEPT_IN_CORE static const struct stats_entry entries[] = {
 static const struct stats_root roots[] = {
     {"window", &window},
     {"owners", &all_owners},
-    {"named_heaps", &all_named_heaps},
+    {"named_rows", &named_rows},
     {"stray_counters", &stray_counters},
     {"totals", &totals},
     {"class_bytes", class_block_bytes},

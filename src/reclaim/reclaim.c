@@ -148,8 +148,8 @@ RESIDENT void reclaim_poll_limits_once(void) {
 /* ---- owners that idle -------------------------------------------------------------------------------------- */
 
 /* Under the lock. */
-static struct owner *next_idle;     /* where the next visit begins; NULL: with the first one */
-static struct hak_heap *next_named; /* likewise */
+static struct owner *next_idle; /* where the next visit begins; NULL: with the first one */
+static uint32_t next_named;     /* the number before its, of heaps that the program made */
 static uint64_t answers_until_ms;
 
 enum { ANSWER_DECAYS = 2 };
@@ -189,19 +189,22 @@ static void release_idle(const struct heap *self, struct purge *purge, size_t ow
 /* The same of heaps that the program made, which no thread is. */
 static void release_idle_named(struct purge *purge, size_t heaps_max) {
   uint64_t now_ns = os_now_ns();
-  struct hak_heap *heap = next_named ? next_named : named_first();
-  purge->work_remains |= next_named != NULL;
-  for (; heap && heaps_max && purge->slabs_left; heap = heap->next_of_all, heaps_max--)
-    if (named_is(heap, NAMED_IN_USE) && !owner_sweep(&heap->owner, now_ns, purge))
-      purge->work_remains = true;
-  next_named = heap;
+  struct hak_heap *heap;
+  purge->work_remains |= next_named != 0;
+  for (; (heap = named_next(&next_named)) && heaps_max && purge->slabs_left; heaps_max--)
+    if (named_serves(heap) && !owner_sweep(&heap->owner, now_ns, purge)) purge->work_remains = true;
+  if (heap)
+    next_named--; /* its turn comes first */
+  else
+    next_named = 0;
   if (heap) purge->work_remains = purge->is_cut = true;
+  named_purge(purge);
 }
 
 void reclaim_after_fork(void) {
   lock_reset_in_child(&round_lock);
   next_idle = NULL;
-  next_named = NULL;
+  next_named = 0;
 }
 
 /* ---- what is done --------------------------------------------------------------------------------------------- */
@@ -248,7 +251,7 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
   release_idle(heap, purge, budgets[row->budget].owners);
   /* What has changed hands while it was queued was sent on, perhaps to an owner that had had its turn. */
   if (row->budget == ALL) release_idle(heap, purge, SIZE_MAX);
-  if (named_first()) release_idle_named(purge, budgets[row->budget].owners);
+  release_idle_named(purge, budgets[row->budget].owners);
   purge_all(heap, row->depth, purge);
   regret_note_given(purge, false);
   if (!purge->work_remains) return;

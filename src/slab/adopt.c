@@ -40,6 +40,13 @@ static void refill_partial(struct owner *ended, unsigned class) {
   }
 }
 
+static struct slab *detach_listed(struct owner *ended, unsigned class) {
+  refill_partial(ended, class);
+  struct slab *slab = ended->bins[class].partial;
+  if (slab) slab_unlist(slab, ended);
+  return slab;
+}
+
 /* Latch of `ended`.  An unlisted slab with free blocks, still owned by `ended`, or NULL. */
 RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
   struct bin *bin = &ended->bins[class];
@@ -48,10 +55,7 @@ RESIDENT static struct slab *detach_slab(struct owner *ended, unsigned class) {
     bin->current = NULL;
     return slab;
   }
-  refill_partial(ended, class);
-  slab = bin->partial;
-  if (slab) slab_unlist(slab, ended);
-  return slab;
+  return detach_listed(ended, class);
 }
 
 static bool is_adoptable(const struct owner *candidate) {
@@ -76,6 +80,12 @@ static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigne
 
 RESIDENT struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class) {
   struct slab *slab = detach_slab(shared, class);
+  if (slab) take_over(slab, shared, owner);
+  return slab;
+}
+
+struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class) {
+  struct slab *slab = detach_listed(shared, class);
   if (slab) take_over(slab, shared, owner);
   return slab;
 }

@@ -14,6 +14,8 @@
 struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 /* The same of an owner that no thread is, whose latch is held as well: the starter heap's. */
 struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class);
+/* The same, but not its current one. */
+struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
 /* Called now and then by the thread that purges: the owner becomes dormant when it was in no slow path for a decay time

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hakmem.census.figures import Snapshot
 from hakmem.census.heap_figures import NamedHeapFigures, limits_of_heaps, quoted
+from hakmem.census.reading import read_quick
 from hakmem.census.snapshot import open_process, take
 from hakmem.layout.named_heaps import text_of
 from hakmem.target.fleet import Fleet
@@ -94,7 +95,7 @@ def test_a_stripped_static_program(
 
 def test_a_library_without_heaps_is_read_as_before(with_heaps: Callable[..., Stepper]) -> None:
     target = open_process(with_heaps().pid)
-    del target.schema.roots["named_heaps"]
+    del target.schema.roots["named_rows"]
     assert take(target).heaps == []
     assert take(target, "counters").heaps == []
 
@@ -109,6 +110,18 @@ def test_counters_do_not_fall_with_a_heap(with_heaps: Callable[..., Stepper]) ->
     assert {name for name in before.counters if after.counters[name] < before.counters[name]} == set()
     cache = heaps_of(after)["cache"]
     assert (cache.live_bytes, cache.live_blocks, cache.tag, cache.allocated_blocks) == (SMALL_BYTES, 1, 0, 1)
+
+
+def test_figures_of_a_heap_in_which_threads_meet_are_of_all(
+    compiled: Callable[..., Path], stepper: Callable[..., Stepper], lib: Path
+) -> None:
+    built = compiled("heap_of_threads", lib, f"-Wl,-rpath,{lib.parent}", "-pthread")
+    target = open_process(stepper([built], "made", preload=False).pid)
+    assert len(read_quick(target).named.lane_rows)  # else they have not met
+    [heap], [quick] = take(target).heaps, take(target, "counters").heaps
+    assert (heap.name, heap.live_blocks, heap.live_bytes) == ("shared", 800, 800 * SMALL_BYTES)
+    assert heap.allocated_blocks == quick.allocated_blocks == 800_000
+    assert quick.live_blocks == 800 and quick.live_bytes >= heap.live_bytes  # what waits in queues is counted
 
 
 # ---- as text -------------------------------------------------------------------------------------------

@@ -46,11 +46,36 @@ static int records(const void *unused) {
     REQUIRE(named_of_entry(heaps[index]->owner.tag | CLASS_64) == heaps[index]);
   }
   unsigned seen = 0;
-  for (struct hak_heap *heap = named_first(); heap; heap = heap->next_of_all) seen++;
+  for (uint32_t number = 0; named_next(&number);) seen++;
   REQUIRE(seen == MANY);
   for (unsigned index = 0; index < MANY; index++) REQUIRE(hak_heap_destroy(heaps[index]));
   for (unsigned index = 0; index < MANY; index++) REQUIRE(make("again")->owner.number <= MANY);
   REQUIRE(make(NULL)->owner.number == MANY + 1);
+  return 0;
+}
+
+/* Pages of records that are not used go back, and whoever still looks finds no heap; they are counted again when heaps need them. */
+static int records_go_back(const void *unused) {
+  static struct hak_heap *heaps[MANY];
+  (void)unused;
+  start_library();
+  hak_free(take(make("first"), 64));
+  uint64_t before = look().metadata_bytes;
+  for (unsigned index = 0; index < MANY; index++) heaps[index] = make("many");
+  take(heaps[MANY - 1], 64);
+  uint64_t most = look().metadata_bytes, slabs = counted(COUNT_refill_new);
+  for (unsigned index = 0; index < MANY; index++)
+    if (index != MANY / 2) REQUIRE(hak_heap_destroy(heaps[index]));
+  hak_purge(true);
+  REQUIRE(look().metadata_bytes - before < (most - before) / 10);
+  REQUIRE(counted(COUNT_refill_new) == slabs);
+  unsigned seen = 0;
+  for (uint32_t number = 0; named_next(&number);) seen++;
+  REQUIRE(seen == 2 && named_is(heaps[MANY / 2], NAMED_IN_USE));
+  REQUIRE(named_is(heaps[MANY - 1], NAMED_UNUSED));
+  REQUIRE(!strcmp(heaps[MANY / 2]->name, "many"));
+  for (unsigned index = 1; index < MANY; index++) make("again");
+  REQUIRE(look().metadata_bytes == most);
   return 0;
 }
 
@@ -113,9 +138,9 @@ static int free_while_taken(const void *unused) {
   named_enter(heap);
   for (unsigned index = 0; index < MANY; index++) hak_free(blocks[index]);
   REQUIRE(named_live_bytes(heap) == live && load_relaxed(&heap->freed_remotely) == MANY);
+  named_leave(heap);
   named_collect(heap);
   REQUIRE(named_live_bytes(heap) == 0);
-  named_leave(heap);
   uint64_t slabs = slabs_of(heap);
   for (unsigned index = 0; index < MANY; index++) take(heap, 64);
   REQUIRE(slabs_of(heap) <= slabs + MANY / slab_shapes[CLASS_64].capacity + 1);
@@ -152,6 +177,113 @@ static int without_memory(const void *unused) {
   os_fake_fail_none();
   REQUIRE(hak_heap_malloc(heap, 1024) && hak_heap_malloc(heap, 3000000));
   REQUIRE(load_relaxed(&heap->allocated_blocks) == taken + 2u);
+  REQUIRE(hak_heap_destroy(heap));
+  return 0;
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------------------------------- */
+
+enum { ANOTHER = 12345 }; /* a thread that is not here */
+
+/* What threads that meet at the latch take: it lies apart, and is the heap's in every other way. */
+static struct hak_heap *take_beside(struct hak_heap *heap, void **block) {
+  store_relaxed(&heap->owner.latch, ANOTHER);
+  *block = hak_heap_malloc(heap, 64);
+  store_relaxed(&heap->owner.latch, LATCH_FREE);
+  struct hak_heap *lane = named_of_entry(owner_map_entry((uintptr_t)*block));
+  REQUIRE(lane && lane != heap && named_is(lane, NAMED_LANE) && hak_heap_of(*block) == heap);
+  return lane;
+}
+
+static struct hak_figures figures_of(struct hak_heap *heap) {
+  struct hak_figures figures;
+  hak_heap_figures(heap, &figures, sizeof figures);
+  return figures;
+}
+
+static int lanes(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("met");
+  void *first = take(heap, 64), *second;
+  struct hak_heap *lane = take_beside(heap, &second);
+  void *third = hak_heap_malloc(heap, 64);
+  REQUIRE(named_of_entry(owner_map_entry((uintptr_t)third)) == lane);
+  struct hak_figures figures = figures_of(heap);
+  REQUIRE(figures.live_blocks == 3 && figures.allocations == 3);
+  REQUIRE(figures.live_bytes == 3 * 64 && figures.peak_bytes == 3 * 64);
+  hak_free(second);
+  REQUIRE(figures_of(heap).live_bytes == 2 * 64 && figures_of(heap).peak_bytes == 3 * 64);
+  /* The limit is that of all, and what is taken under it is the heap's own. */
+  REQUIRE(hak_set_limit(heap, 3 * 64) && take(heap, 64) && !hak_heap_malloc(heap, 64));
+  hak_free(third);
+  REQUIRE(take(heap, 64) && !hak_heap_malloc(heap, 64) && figures_of(heap).refusals == 2);
+  third = hak_realloc(first, 32);
+  REQUIRE(third && hak_set_limit(heap, 0));
+  for (unsigned index = 0; index < MANY; index++) REQUIRE(hak_heap_malloc(heap, 64));
+  REQUIRE(slabs_of(lane) && hak_heap_free_all(heap) && !slabs_of(lane) && !slabs_of(heap));
+  REQUIRE(figures_of(heap).live_bytes == 0 && figures_of(heap).live_blocks == 0);
+  REQUIRE(hak_heap_destroy(heap) && named_is(lane, NAMED_UNUSED));
+  uint32_t number = 0;
+  REQUIRE(!named_next(&number));
+  return 0;
+}
+
+/* A lane takes over what the heap has of the class, and a thread that has read before whose the block is frees it all the same. */
+static int lanes_go_on_with_the_heaps_slabs(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("met");
+  for (unsigned index = 0; index < MANY; index++) blocks[index] = take(heap, 64);
+  for (unsigned index = 0; index < MANY; index += 2) hak_free(blocks[index]);
+  uint64_t slabs = slabs_of(heap);
+  void *block;
+  struct hak_heap *lane = take_beside(heap, &block);
+  for (unsigned index = 2; index < MANY; index += 2) blocks[index] = hak_heap_malloc(heap, 64);
+  REQUIRE(slabs_of(heap) <= 2 && slabs_of(heap) + slabs_of(lane) <= slabs + 1);
+  unsigned moved = 1;
+  while (named_of_entry(owner_map_entry((uintptr_t)blocks[moved])) != lane) moved += 2;
+  heap_named_free(blocks[moved], heap->owner.tag | CLASS_64);
+  REQUIRE(figures_of(heap).live_blocks == MANY - 1);
+  REQUIRE(figures_of(heap).live_bytes == 64 * (MANY - 1));
+  REQUIRE(hak_heap_free_all(heap) && !slabs_of(heap) && !slabs_of(lane));
+  return 0;
+}
+
+/* Threads that meet at a lane's latch as well wait for it; a free does not. */
+static int freed_while_lane_is_taken(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("met");
+  void *block;
+  struct hak_heap *lane = take_beside(heap, &block);
+  named_enter(lane);
+  hak_free(block);
+  named_leave(lane);
+  REQUIRE(load_relaxed(&lane->freed_remotely) == 1 && figures_of(heap).live_blocks == 0);
+  REQUIRE(figures_of(heap).live_bytes == 0 && hak_heap_destroy(heap));
+  return 0;
+}
+
+/* A lane that another thread was changing is left as it is, and so is the heap. */
+static int cut_off_lane(const void *unused) {
+  (void)unused;
+  os_fake.is_multi_threaded = true;
+  start_library();
+  struct hak_heap *heap = make("met");
+  void *block = take(heap, 64), *second;
+  struct hak_heap *lane = take_beside(heap, &second);
+  store_relaxed(&lane->owner.latch, ANOTHER);
+  named_after_fork(NULL);
+  REQUIRE(named_is(lane, NAMED_CUT_OFF) && named_is(heap, NAMED_CUT_OFF));
+  void *third = hak_heap_malloc(heap, 64);
+  REQUIRE(third && hak_heap_of(third) == heap && hak_heap_of(second) == heap);
+  hak_free(block);
+  hak_free(second);
+  REQUIRE(hak_heap_free_all(heap) && figures_of(heap).live_blocks == 0);
   REQUIRE(hak_heap_destroy(heap));
   return 0;
 }
@@ -200,21 +332,31 @@ static void test_use_after_destroy(void **state) {
 }
 
 CHILD_TEST(records)
+CHILD_TEST(records_go_back)
 CHILD_TEST(apart)
 CHILD_TEST(live_bytes_are_right)
 CHILD_TEST(free_while_taken)
 CHILD_TEST(sweep)
 CHILD_TEST(without_memory)
+CHILD_TEST(lanes)
+CHILD_TEST(lanes_go_on_with_the_heaps_slabs)
+CHILD_TEST(freed_while_lane_is_taken)
+CHILD_TEST(cut_off_lane)
 CHILD_TEST(cut_off)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_records),
+      cmocka_unit_test(test_records_go_back),
       cmocka_unit_test(test_apart),
       cmocka_unit_test(test_live_bytes_are_right),
       cmocka_unit_test(test_free_while_taken),
       cmocka_unit_test(test_sweep),
       cmocka_unit_test(test_without_memory),
+      cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_lanes_go_on_with_the_heaps_slabs),
+      cmocka_unit_test(test_freed_while_lane_is_taken),
+      cmocka_unit_test(test_cut_off_lane),
       cmocka_unit_test(test_cut_off),
       cmocka_unit_test(test_use_after_destroy),
   };

@@ -1,6 +1,6 @@
 """Heaps that the program has made, and names that it has given to threads' heaps, read from a target.
 
-    named_heaps ──▶ record ──▶ record …     the youngest first; records are used again, never unlinked
+    named_rows ──▶ row ──▶ record     a row has a bit for each record in use; others' pages may have gone back
 
 A library without them has none.  In the owner map, entries of their blocks have the record's number where
 others have a heap's tag: number << map_tag_shift | map_class_named + class, or map_class_named_range."""
@@ -8,31 +8,33 @@ others have a heap's tag: number << map_tag_shift | map_class_named + class, or 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hakmem.layout.heaps import heap_column, linked
+from hakmem.layout.heaps import heap_column
 from hakmem.layout.memory import Memory
 from hakmem.layout.schema import Schema
-from hakmem.layout.structures import Records, Words
+from hakmem.layout.structures import POINTER, Records, Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ROOT, RECORD = "named_heaps", "named_heap"
-NEEDED = ("next_of_all", "state", "tag", "name", "thread_heap", "range_bytes", "owner")
+ROOT, ROW, RECORD = "named_rows", "named_row", "named_heap"
+NEEDED = ("state", "stands_for", "tag", "name", "thread_heap", "range_bytes", "owner")
 MADE = ("named_in_use", "named_cut_off")  # by the program
 OF_THREAD = "named_of_thread"
+LANE = "named_lane"  # blocks of a heap that threads take apart from each other
+SUMS = ("allocated_blocks", "freed_blocks", "freed_remotely")
 
 
 @dataclass
 class NamedHeaps:
     """The records in use: one row each."""
 
-    all_owners: Records  # also of records that are not in use now: their counters go on
+    all_owners: Records  # of the records
     records: Records
     owners: Words  # the addresses of their owners, as slabs name them
     is_of_thread: NDArray[np.bool_]
@@ -40,6 +42,8 @@ class NamedHeaps:
     thread_numbers: NDArray[np.int64]  # of the threads' heaps that have a name here; 0: made by the program
     users: NDArray[np.int64] | None = None  # threads whose malloc gives their blocks; None: not known
     serials: NDArray[np.int64] | None = None  # which of all heaps so far; None: not known
+    lane_owners: Words = field(default_factory=lambda: np.empty(0, np.uint64))
+    lane_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # of their heaps
 
     def __len__(self) -> int:
         return len(self.records)
@@ -55,7 +59,9 @@ class NamedHeaps:
 
     def rows_of(self, owners: Words) -> NDArray[np.int64]:
         """The rows of the heaps that the program has made and that have these owners; -1: no such heap's."""
-        return _rows(self.owners[~self.is_of_thread], np.flatnonzero(~self.is_of_thread), owners)
+        made = np.flatnonzero(~self.is_of_thread)
+        known = np.concatenate((self.owners[made], self.lane_owners))
+        return _rows(known, np.concatenate((made, self.lane_rows)), owners)
 
     def rows_of_numbers(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same by the numbers in the owner map."""
@@ -88,12 +94,16 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         return NamedHeaps(
             records["owner"], records, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.int64)
         )
-    link = schema.offset(RECORD, "next_of_all")
-    addresses = np.array(linked(memory, schema.root(ROOT), link), np.uint64)
+    addresses = _addresses(memory, schema)
     records = memory.records(addresses, schema.dtype(RECORD))
     states = [schema.constant(name) for name in (*MADE, OF_THREAD)]
     owners, rows = records["owner"], np.flatnonzero(np.isin(records["state"], states))
-    addresses, records = addresses[rows], records[rows]
+    lanes = np.flatnonzero(records["state"] == schema.constant(LANE))
+    lane_rows = _rows(addresses[rows], np.arange(len(rows)), records["stands_for"][lanes].astype(np.uint64))
+    lanes, lane_rows = lanes[lane_rows >= 0], lane_rows[lane_rows >= 0]
+    lane_owners = addresses[lanes] + np.uint64(schema.offset(RECORD, "owner"))
+    of_lanes, addresses, records = records[lanes], addresses[rows], records[rows]
+    _add_lanes(records, of_lanes, lane_rows)
     return NamedHeaps(
         owners,
         records,
@@ -103,7 +113,26 @@ def read_named_heaps(memory: Memory, schema: Schema) -> NamedHeaps:
         _thread_numbers(memory, schema, records["thread_heap"].astype(np.uint64)),
         _users(schema, records),
         records["serial"].astype(np.int64) if schema.has(RECORD, "serial") else None,
+        lane_owners,
+        lane_rows,
     )
+
+
+def _add_lanes(records: Records, lanes: Records, rows: NDArray[np.int64]) -> None:
+    """A heap's figures are those of its lanes as well."""
+    for name in SUMS:
+        np.add.at(records[name], rows, lanes[name])
+    np.add.at(records["owner"]["bytes_out"], rows, lanes["owner"]["bytes_out"])
+    np.maximum.at(records["peak_bytes"], rows, lanes["peak_bytes"])
+
+
+def _addresses(memory: Memory, schema: Schema) -> Words:
+    rows = memory.array(schema.root(ROOT), POINTER, schema.constant("named_row_count"))
+    read = memory.records(rows[rows != 0], schema.dtype(ROW))
+    in_use = np.unpackbits(np.ascontiguousarray(read["in_use"]).view(np.uint8), bitorder="little")
+    heaps = read["heaps"].ravel()
+    found: Words = heaps[in_use.astype(bool) & (heaps != 0)]  # no heap has number 0
+    return found
 
 
 def _thread_numbers(memory: Memory, schema: Schema, heaps: Words) -> NDArray[np.int64]:
