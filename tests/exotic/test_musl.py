@@ -34,6 +34,7 @@ PROGRAMS: dict[str, list[str]] = {
     "api/before_and_after_main.c": [],
     "concurrency/blocks_outlive_thread.c": [],
     "concurrency/fuzz.c": ["5", "4", "4", "10000"],
+    "concurrency/fork_under_load.c": ["200", "_Fork"],
 }
 
 
