@@ -97,6 +97,7 @@ bool profile_ask(bool is_on, uint64_t period_bytes) {
   if (load_relaxed(&profile_state.status) == PROFILE_IS_REFUSED) return false;
   if (is_on) store_relaxed(&profile_control.period_bytes, period_bytes);
   store_relaxed(&profile_control.lease_ms, 0);
+  store_relaxed(&profile_control.cost_percent, 0);
   store_relaxed(&profile_control.flags, is_on ? PROFILE_ON : 0);
   announce();
   return true;
@@ -130,6 +131,12 @@ static uint64_t growth(ATOMIC(uint64_t) *last, uint64_t now) {
   return now - before;
 }
 
+/* A tool that someone waits for may ask for more than that half a percent, and gets as many times the samples. */
+static unsigned scale(void) {
+  unsigned percent = load_relaxed(&profile_control.cost_percent);
+  return percent ? 2 * (percent < 100 ? percent : 100) : 1;
+}
+
 /* What sampling took in this window as a multiple of what it may take; above 1 only when there is no credit left. */
 static double cost(uint64_t elapsed_ms) {
   uint64_t spent_ns = growth(&adapting.sampling_ns, load_relaxed(&profile_state.sampling_ns));
@@ -137,6 +144,7 @@ static double cost(uint64_t elapsed_ms) {
   uint64_t of_idle_ns = elapsed_ms * NS_PER_MS / IDLE_DIVISOR;
   int64_t allowed_ns = (int64_t)(used_ms * NS_PER_MS / COST_DIVISOR);
   if (allowed_ns < (int64_t)of_idle_ns) allowed_ns = (int64_t)of_idle_ns;
+  allowed_ns *= scale();
   int64_t credit_ns = load_relaxed(&adapting.credit_ns) + allowed_ns - (int64_t)spent_ns;
   store_relaxed(&adapting.credit_ns, credit_ns < FIRST_CREDIT_NS ? credit_ns : FIRST_CREDIT_NS);
   double multiple = allowed_ns ? (double)spent_ns / (double)allowed_ns : 1;
@@ -146,7 +154,7 @@ static double cost(uint64_t elapsed_ms) {
 
 static double next_factor(uint64_t samples, uint64_t elapsed_ms) {
   uint32_t rate = load_relaxed(&profile_control.samples_per_second);
-  double wanted = (double)(rate ? rate : PROFILE_RATE) * (double)elapsed_ms / 1000;
+  double wanted = (double)(rate ? rate : PROFILE_RATE * scale()) * (double)elapsed_ms / 1000;
   double factor = (double)samples / wanted, price = cost(elapsed_ms);
   if (factor < price) factor = price;
   if (factor > MOST_UP) return MOST_UP;

@@ -37,6 +37,7 @@ struct profile_control {
   ATOMIC(uint8_t) flags;               /* PROFILE_ON */
   ATOMIC(uint8_t) stack_depth;         /* frames of a stack; 0, and more: PROFILE_DEPTH_MAX */
   ATOMIC(uint8_t) purge_request;       /* a number: when it changes what is free goes back once */
+  ATOMIC(uint8_t) cost_percent;        /* of processor time that sampling may take; 0: half a percent */
 };
 extern struct profile_control profile_control;
 

@@ -118,6 +118,51 @@ def test_two_sites_of_one_class() -> None:
     assert not any(site.is_certain for site in sites.values())
 
 
+def alone(random: np.random.Generator, blocks: int, other: int = 0) -> list[Growth]:
+    """Sites of one class that was empty, by what they grew; sampled at RATE_BYTES."""
+    loads = [Load(KEEPER, 4096, blocks), Load(TURNER, 4096, other)]
+    fresh = aged(drawn(loads, random), random, SECONDS)
+    after = reading(
+        fresh, places_from(1 << 30, len(fresh)), SECONDS, [class_count(loads[0], blocks + other, 0)]
+    )
+    found = growth(reading([], [], 0.0, []), after)
+    assert found.risen_bytes == (blocks + other) * 4096
+    return [site for site in found.sites if site.stack == Sample.of(stack_of(KEEPER), 1, 1, 1, 1).stack]
+
+
+def test_what_its_class_grew_is_shared_out_among_its_sites() -> None:
+    """Eight samples on average, fewer than chance alone would take: the class's growth is exact."""
+    random = np.random.default_rng(10)
+    blocks, rounds = 8 * RATE_BYTES // 4096, 300
+    sites = [site for _ in range(rounds) for site in alone(random, blocks)]
+    assert len(sites) == rounds
+    assert sum(site.is_significant and site.is_certain for site in sites) > 0.9 * rounds
+    assert sum(site.interval[0] <= blocks * 4096 <= site.interval[1] for site in sites) >= 0.95 * rounds
+
+
+def test_a_share_of_a_class_covers_the_truth() -> None:
+    random = np.random.default_rng(11)
+    blocks, rounds = 30 * RATE_BYTES // 4096, 400
+    sites = [site for _ in range(rounds) for site in alone(random, blocks, blocks // 2)]
+    assert len(sites) == rounds
+    covered = sum(site.interval[0] <= blocks * 4096 <= site.interval[1] for site in sites)
+    assert 0.93 <= covered / rounds <= 0.99
+
+
+def test_no_site_grew_by_more_than_is_live() -> None:
+    """Of a core, too, where it is not known what its class grew: a few samples stand for too much."""
+    random = np.random.default_rng(12)
+    load = Load(KEEPER, 4096, 500)
+    fresh = aged(drawn([load] * 4, random), random, SECONDS)
+    after = reading(fresh, places_from(0, len(fresh)), SECONDS, [class_count(load, load.blocks, load.blocks)])
+    site = only(growth(None, after))
+    assert sum(one.weight_bytes for one in fresh) > load.total_bytes, "or nothing is tested"
+    assert site.certain is None
+    assert site.bytes <= load.total_bytes
+    assert site.blocks <= load.blocks
+    assert site.interval[1] <= load.total_bytes
+
+
 def test_what_was_loaded_once_is_not_steady() -> None:
     random = np.random.default_rng(7)
     load = Load(KEEPER, 4096, 8000)

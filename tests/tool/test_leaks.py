@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +19,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from hakmem.blocks.conclusion import Conclusion
 from hakmem.blocks.freeze import frozen
-from hakmem.blocks.leaks import Options, Suspects, find_leaks, judged
+from hakmem.blocks.leaks import Options, Suspects, find_leaks, found_leaks, judged
 from hakmem.blocks.marking import Edges, groups, spread
-from hakmem.blocks.scanning import Scan
+from hakmem.blocks.scanning import Scan, Scanning
+from hakmem.blocks.whose import Whose
 from hakmem.target.pages import SWAPPED
 from hakmem.target.process import Process
 from hakmem.target.target import open_process
@@ -33,6 +36,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 SEED = 5
 MIB = 1 << 20
 SLOW_S = 200.0  # six scans of a program that keeps a loaded machine busy
+SERVER_LOST = 10000
 SCAN = ("--no-profile",)  # what grows is in test_leaks_sites.py
 
 
@@ -280,6 +284,47 @@ def test_nothing_is_definitely_lost_in_redis(lib: Path) -> None:
 def test_nothing_is_definitely_lost_where_threads_free_each_others(busy: subprocess.Popen[str]) -> None:
     answer = unreached(busy.pid, "--wait", "50ms")
     assert answer["definite"]["blocks"] == 0, answer
+
+
+# ---- what changes while it is scanned ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(lib: Path, compile_c: Callable[..., Path]) -> Iterator[subprocess.Popen[str]]:
+    program = [compile_c(PROGRAMS / "server.c"), str(SERVER_LOST), str(3 * SERVER_LOST)]
+    with running(program, lib, {"HAKMEM_PROFILE": "65536"}) as process:
+        yield process
+
+
+def test_what_is_lost_in_a_server_is_told_with_its_site(server: subprocess.Popen[str]) -> None:
+    """Whether its scans agree or not, each block that is lost counts, and hardly any other."""
+    answer = unreached(server.pid, "--wait", "50ms")
+    blocks = answer["definite"]["blocks"] + answer["perhaps"]["blocks"]
+    assert SERVER_LOST <= blocks < 1.1 * SERVER_LOST
+    verdict = answer["verdict"]
+    assert "Nothing" not in verdict
+    assert re.search(r"(definitely|[Pp]erhaps) lost.*sampled blocks of lose \(server\.c:\d+\)", verdict)
+    assert answer["definite"]["blocks"] or "--freeze tells" in verdict
+
+
+def test_one_block_that_is_reached_again_hides_no_other(server: subprocess.Popen[str]) -> None:
+    """The last scan takes one away: then all others are perhaps lost, and the verdict says so."""
+    target = open_process(server.pid)
+
+    def scan(missing: int) -> Scan:
+        found = Scanning(target).run()
+        keeps = np.flatnonzero(found.hashes != 0)[missing:]
+        return replace(found, unreachable=found.unreachable[keeps], hashes=found.hashes[keeps])
+
+    with frozen(Process(server.pid)):
+        found = found_leaks(target, Options(), judged([lambda: scan(0), lambda: scan(1)]))
+        settled = found_leaks(target, Options(), judged([lambda: scan(1), lambda: scan(1)]))
+    assert not found.is_whole
+    assert found.definite.blocks == 0
+    assert SERVER_LOST - 1 <= found.perhaps.blocks < 1.1 * SERVER_LOST
+    concluded = Conclusion(**Whose.head_of(target), evidence=None, reached=found)
+    assert re.fullmatch(r"Perhaps lost are .* MiB in .* blocks; --freeze tells\.", concluded.verdict)
+    assert settled.definite.blocks > SERVER_LOST / 2
 
 
 # ---- what must not happen to the process -----------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,7 +14,12 @@ from typing import Any
 
 import pytest
 from hakmem.base.errors import ExitCode
+from hakmem.blocks import growing
+from hakmem.blocks.conclusion import rate_text
+from hakmem.blocks.evidence import SAMPLES_SEEN
+from hakmem.blocks.growing import Watch, Watched, watch
 from hakmem.profile.session import is_on
+from hakmem.target.switch import Settings, Switch
 from hakmem.target.target import open_process
 from tool.conftest import Tool
 from tool.dumps import dumped, needs_gcore
@@ -23,6 +29,8 @@ RATE = 64 << 10
 PATIENCE_S = 60.0  # so soon a leak has to be named
 # With R as it adapts a loaded machine gives fewer samples; with a given one the test knows how many come.
 WATCH = ("--for", "12s", "--period", "8192", "--wait", "100ms")
+BLIND_BYTES, BLIND_S = 1 << 30, 8  # one sample in so many: of a leak there is none
+BLIND = ("--for", f"{BLIND_S}s", "--period", BLIND_BYTES, "--wait", "100ms", "--json")
 
 
 LOSE_IN_PYTHON = """
@@ -90,10 +98,12 @@ def watched(tool: Tool, leaky_program: Path, lib: Path) -> dict[str, str]:
         "hardened": ([leaky_program], hardened),
         "python": (["/usr/bin/python3", "-c", LOSE_IN_PYTHON], {}),
         "text": ([leaky_program], {}),
+        "blind": ([leaky_program], {}),
     }
+    words = {"text": WATCH, "blind": BLIND}
 
     def watch(name: str, process: subprocess.Popen[str]) -> str:
-        ended = tool("leaks", process.pid, *WATCH, *([] if name == "text" else ["--json"]))
+        ended = tool("leaks", process.pid, *words.get(name, (*WATCH, "--json")))
         assert ended.status == 0, ended.stderr
         return ended.stdout
 
@@ -154,12 +164,66 @@ def test_in_hardened_mode(watched: dict[str, str]) -> None:
     assert not site_of(answer, "session")["growth"]["is_certain"]
 
 
+def test_growth_that_no_sample_shows(watched: dict[str, str]) -> None:
+    """It is counted exactly; what may be missing, and what to do, is told."""
+    answer = json.loads(watched["blind"])
+    verdict = answer["verdict"]
+    assert verdict.startswith("Size classes grew by"), verdict
+    seen = answer["growth"]["visible_bytes_per_second"]
+    assert seen == pytest.approx(SAMPLES_SEEN * BLIND_BYTES / BLIND_S, rel=0.1)
+    assert f"less than {rate_text(seen)} may not be seen" in verdict
+    assert answer["next_command"] == f"hakmem leaks {answer['pid']} --for 60m --cost 20"
+    assert verdict.endswith(f"Next: {answer['next_command']}")
+
+
+def test_what_sampling_cost_is_told(watched: dict[str, str]) -> None:
+    spent = json.loads(watched["lost"])["spent"]
+    assert spent["samples"] > 0
+    assert 0 < spent["sampling_s"] < spent["cpu_s"]
+    assert re.search(r"sampling took .* of .* of processor time", " ".join(watched["text"].split()))
+
+
+def test_it_watches_until_it_is_known_whose_growth_it_is(
+    leaky: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = open_process(leaky.pid)
+    monkeypatch.setattr(growing, "FOR_S", 0.2)
+    asked: list[Watched] = []
+
+    def is_told(watched: Watched) -> bool:
+        asked.append(watched)
+        return len(asked) == 3
+
+    watched = watch(target, Watch(is_told=is_told))
+    assert len(asked) == 3
+    assert all(one.after is not None and one.after.classes for one in asked)
+    assert watched.after is not None
+    assert watched.after.header.seconds >= 0.5
+    assert watched.period_bytes > 0
+    monkeypatch.setattr(growing, "LONGEST_S", 0.3)
+    asked.clear()
+    watch(target, Watch(is_told=lambda one: bool(asked.append(one))))
+    assert len(asked) <= 2, "not for ever"
+    watch(target, Watch(0.1, is_told=lambda one: bool(asked.append(one))))
+    assert len(asked) <= 2, "--for is kept to"
+
+
+def test_a_given_share_of_processor_time_is_not_left_behind(tool: Tool, leaky: subprocess.Popen[str]) -> None:
+    """It is this command's, not the next profile's."""
+    leaks(tool, leaky.pid, "--for", "200ms", "--cost", "50", "--wait", "50ms")
+    with Switch(open_process(leaky.pid)) as switch:
+        assert switch._record()["cost_percent"] == 50
+        switch.on(Settings(lease_s=10))
+        assert switch._record()["cost_percent"] == 0
+        switch.off()
+
+
 def test_as_text(watched: dict[str, str]) -> None:
     verdict, rest = watched["text"].split("\n\n", 2)[1:]
     assert "keeps" in " ".join(verdict.split())
     for words in ("Growth by site", "for certain", "Blocks that live longer than", "Unreachable blocks"):
         assert words in rest, words
-    assert "would not be seen" in " ".join(rest.split())
+    assert "may not be seen" in " ".join(rest.split())
 
 
 def test_a_leak_of_64_kib_a_second_is_named_within_a_minute(tool: Tool, leaky: subprocess.Popen[str]) -> None:
@@ -267,6 +331,8 @@ def test_wrong_words(tool: Tool, leaky: subprocess.Popen[str]) -> None:
         (("--no-profile", "--for", "3s"), "leave out --for"),
         (("--for", "0s"), "too short"),
         (("--period", "0"), "0 is not in the range"),
+        (("--no-profile", "--cost", "3"), "leave out --for, --period and --cost"),
+        (("--period", "4096", "--cost", "3"), "use one of them"),
     ):
         ended = tool("leaks", leaky.pid, *words)
         assert ended.status == ExitCode.USAGE, words

@@ -308,24 +308,31 @@ static int obey_anything(const void *unused) {
   return 0;
 }
 
-/* Towards the wanted rate, and what it may cost. */
+/* Samples taken in so many seconds of 100 MB each. */
+static double samples_in(unsigned seconds) {
+  uint64_t before = load_relaxed(&profile_state.samples);
+  for (unsigned step = 0; step < seconds * 100; step++) {
+    for (unsigned index = 0; index < 1000; index++) hak_free(must_malloc(1000));
+    os_fake_advance_ms(10);
+    os_fake.processor_ms += 10;
+  }
+  return (double)(load_relaxed(&profile_state.samples) - before);
+}
+
+/* Towards the wanted rate, and what it may cost: a tool may ask for ten times as much, until the program asks for itself. */
 static int adapt(const void *unused) {
   (void)unused;
   start_library();
   switch_on(0);
   hak_free(must_malloc(100));
-  for (unsigned step = 0; step < 400; step++) { /* 100 MB a second */
-    for (unsigned index = 0; index < 1000; index++) hak_free(must_malloc(1000));
-    os_fake_advance_ms(10);
-    os_fake.processor_ms += 10;
-  }
-  uint64_t before = load_relaxed(&profile_state.samples);
-  for (unsigned step = 0; step < 100; step++) {
-    for (unsigned index = 0; index < 1000; index++) hak_free(must_malloc(1000));
-    os_fake_advance_ms(10);
-    os_fake.processor_ms += 10;
-  }
-  REQUIRE_NEAR((double)(load_relaxed(&profile_state.samples) - before), 1000, 0.3);
+  samples_in(4);
+  REQUIRE_NEAR(samples_in(1), 1000, 0.3);
+  store_relaxed(&profile_control.cost_percent, 5);
+  samples_in(4);
+  REQUIRE_NEAR(samples_in(1), 10000, 0.3);
+  REQUIRE(profile_ask(true, 0));
+  samples_in(4);
+  REQUIRE_NEAR(samples_in(1), 1000, 0.3);
   return 0;
 }
 

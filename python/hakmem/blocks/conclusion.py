@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hakmem.base.durations import duration_text
 from hakmem.base.sizes import bytes_text, counted, share_text
 from hakmem.blocks.evidence import Evidence, Site
+from hakmem.blocks.growing import COST_PERCENT
 from hakmem.blocks.leaks import Leaks
 from hakmem.blocks.whose import Whose
 from hakmem.profile.labels import frame_text
+from hakmem.profile.session import Spent
 
 NAMED_MAX = 3  # sites in the verdict
 MS_PER_S = 1000
 SLOW_BYTES = 1024.0  # a second: what is slower is told by the hour
-HOUR_S = 3600
+MINUTE_S, HOUR_S = 60, 3600
+LONGEST_WATCH_S, DEARER = 600, 4  # what takes longer is advised to sample so many times more
 REPLACING = (
     "what was freed of older blocks since the profile began is not known: a site that replaces them looks "
     "like one that grows; --for tells them apart"
@@ -30,6 +34,7 @@ class Conclusion(Whose):
     evidence: Evidence | None
     reached: Leaks | None
     notes: list[str] = field(default_factory=list)
+    spent: Spent | None = None  # on samples
 
     @property
     def verdict(self) -> str:
@@ -39,8 +44,11 @@ class Conclusion(Whose):
         if keeping and self.evidence:
             named = [sentence(site, self.evidence, self.reached) for site in keeping[:NAMED_MAX]]
             more = len(keeping) - len(named)
-            return " ".join([*named, *([f"And {counted(more, 'more site')}."] if more > 0 else [])])
-        return " ".join(filter(None, [*self._other(), self._lost()])) or "Nothing can be said."
+            rest = [f"And {counted(more, 'more site')}."] if more > 0 else []
+            is_open = self.reached is not None and not self.reached.definite.blocks
+            return " ".join([*named, *rest, *([self._perhaps()] if is_open else [])]).strip()
+        after = f"Next: {self.next_command}" if self.next_command else ""
+        return " ".join(filter(None, [*self._other(), self._lost(), after])) or "Nothing can be said."
 
     def _other(self) -> Iterator[str]:
         """Of sites that may leak, or that none does."""
@@ -53,9 +61,29 @@ class Conclusion(Whose):
         if growing:
             return
         length = duration_text(self.evidence.grown.seconds)
-        replacing = counted(len(changed), "site")
-        but = f", but {replacing} may have replaced older blocks" if changed else ""
-        yield f"No site grew by more than chance in {length}{but}."
+        if not self.evidence.is_told:
+            risen, seen = self.evidence.grown.risen_bytes, self.evidence.visible_bytes_per_second
+            yield (
+                f"Size classes grew by {bytes_text(risen)} in {length}, but no site by more than chance: one "
+                f"that keeps less than {rate_text(seen)} may not be seen."
+            )
+        else:
+            replacing = counted(len(changed), "site")
+            but = f", but {replacing} may have replaced older blocks" if changed else ""
+            yield f"No site grew by more than chance in {length}{but}."
+
+    @property
+    def next_command(self) -> str:
+        """It sees whose growth that is, if it goes on."""
+        evidence = self.evidence
+        if evidence is None or evidence.is_told or self.is_core:
+            return ""
+        seen_bytes = evidence.visible_bytes_per_second * evidence.grown.seconds
+        needed_s = evidence.grown.seconds * max(2.0, seen_bytes / evidence.untold_bytes)
+        cost = COST_PERCENT if needed_s <= LONGEST_WATCH_S else COST_PERCENT * DEARER
+        minutes = math.ceil(min(needed_s * COST_PERCENT / cost, HOUR_S) / MINUTE_S)
+        option = f" --cost {cost}" if cost != COST_PERCENT else ""
+        return f"hakmem leaks {self.pid} --for {minutes}m{option}"
 
     def _lost(self) -> str:
         """Of what nothing reaches, wherever it comes from."""
@@ -63,16 +91,28 @@ class Conclusion(Whose):
             return ""
         lost = self.reached.definite
         if not lost.blocks:
-            return "Nothing is definitely lost."
-        text = f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are definitely lost"
+            return self._perhaps() or "Nothing is definitely lost."
+        text = (
+            f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are definitely lost{self._worst()}."
+        )
+        return f"{text} {self._perhaps()}" if self.reached.perhaps.bytes > lost.bytes else text
+
+    def _perhaps(self) -> str:
+        if self.reached is None or not self.reached.perhaps.blocks:
+            return ""
+        lost = self.reached.perhaps
+        where = "" if self.reached.definite.blocks else self._worst()
+        tells = "; --freeze tells" if self.reached.freeze_tells else ""
+        return f"Perhaps lost are {bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')}{where}{tells}."
+
+    def _worst(self) -> str:
+        """The site that lost most, as far as samples know."""
         sites = [site for site in (self.evidence.sites if self.evidence else []) if site.lost]
         worst = max(sites, key=lambda site: site.lost.lost_weight if site.lost else 0.0, default=None)
         if worst is None or worst.lost is None or not worst.lost.lost_samples:
-            return f"{text}."
-        return (
-            f"{text}: {worst.lost.lost_samples:,} of {worst.lost.samples:,} sampled blocks "
-            f"of {name_of(worst)}."
-        )
+            return ""
+        of_all = f"{worst.lost.lost_samples:,} of {worst.lost.samples:,}"
+        return f": {of_all} sampled blocks of {name_of(worst)}"
 
     @property
     def all_notes(self) -> list[str]:
@@ -85,7 +125,8 @@ class Conclusion(Whose):
     def to_json(self) -> dict[str, Any]:
         return (
             self.head_to_json()
-            | {"verdict": self.verdict}
+            | {"verdict": self.verdict, "next_command": self.next_command or None}
+            | {"spent": None if self.spent is None else asdict(self.spent)}
             | (self.evidence.to_json() if self.evidence else {"growth": None, "sites": []})
             | (self.reached.to_json() if self.reached else {})
             | {"notes": self.all_notes}

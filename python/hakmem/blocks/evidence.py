@@ -15,6 +15,7 @@ from hakmem.profile.growth import Grown, Growth, StackKey, growth
 from hakmem.profile.labels import DEPTH, Labels
 from hakmem.profile.model import Frame, Profile, Stack
 from hakmem.profile.names import Sources, name_addresses
+from hakmem.profile.sites import sums_of
 from hakmem.profile.survival import Survival, survival
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ NAMED = (Kind.CXX, Kind.PYTHON)
 TEXTS = (Kind.TEXT, Kind.WIDE_TEXT)
 MOST_SHARE = 0.5
 SAMPLES_MIN = 10  # that nothing has happened to: chance leaves out fewer
+SAMPLES_SEEN = 18  # on average: then there are SAMPLES_MIN in 98 of 100 cases
+TOLD_SHARE = 0.5  # of what classes grew: more is some site's
+NO_RISE_BYTES = 256 << 10  # in a watch: what a program that does not grow may
 
 
 @dataclass
@@ -102,11 +106,25 @@ class Evidence:
     grown: Grown
     profile: Profile
     sites: list[Site] = field(default_factory=list)
+    period_bytes: float = 0.0  # R, on average over the time
 
     @property
     def visible_bytes_per_second(self) -> float:
-        """A site that keeps less is not seen: so many samples are needed to be more than chance."""
-        return self.grown.rate(SAMPLES_MIN * self.profile.header.rate_bytes)
+        """A site that keeps less may not be seen: so many samples are needed to be more than chance."""
+        return self.grown.rate(SAMPLES_SEEN * self.period_bytes)
+
+    @property
+    def untold_bytes(self) -> float:
+        """Of what classes grew, for certain, the part that is none of the growing sites'."""
+        told = sum(
+            site.growth.certain.value for site in self.sites if site.is_growing and site.growth.certain
+        )
+        return max(0.0, self.grown.risen_bytes - told)
+
+    @property
+    def is_told(self) -> bool:
+        """Whose growth it is, or that there is none."""
+        return self.untold_bytes <= max(NO_RISE_BYTES, (1 - TOLD_SHARE) * self.grown.risen_bytes)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -131,7 +149,7 @@ def gather_evidence(
     """None without samples.  `reached`: which of the samples nothing reaches, and what they contain;
     `with_internals`: sites begin at malloc's caller."""
     after, before = watched.after, watched.before
-    if after is None or not (after.samples or after.lifetimes):
+    if after is None or not (after.samples or after.lifetimes or (after.classes and after.header.seconds)):
         return None
     name_addresses(after, sources)
     if before is not None:
@@ -155,7 +173,14 @@ def gather_evidence(
         for name, stack in stacks.items()
     ]
     found.sort(key=_importance, reverse=True)
-    return Evidence(grown, after, found)
+    period_bytes = watched.period_bytes or _period_of(after)
+    return Evidence(grown, after, found, period_bytes)
+
+
+def _period_of(profile: Profile) -> float:
+    """R as its samples were taken: the mean over the bytes that they stand for."""
+    whole = sums_of(profile.samples)[0]
+    return max(whole.variance / whole.value if whole.value else 0.0, float(profile.header.rate_bytes))
 
 
 def _stacks(before: Profile | None, after: Profile, key: StackKey) -> dict[Hashable, Stack]:

@@ -3,17 +3,20 @@ in a core."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.profile.live import is_known, read_profile
 from hakmem.profile.model import Mode, Profile, Stack
-from hakmem.profile.session import Plan, Progress, gather, is_on
-from hakmem.target.switch import Settings
+from hakmem.profile.session import Plan, Progress, Spent, gather, is_on
+from hakmem.target.switch import Settings, read_state
 from hakmem.target.target import Target
 
-FOR_S = 10.0
+FOR_S, LONGEST_S = 10.0, 60.0
+COST_PERCENT = 5  # of the process's processor time: someone waits for the answer
 DESCRIBED_MAX = 20  # samples of a stack whose contents are looked at
 NOTHING = "no live block was sampled; the process allocates little (--for, --period), or keeps nothing"
 UNKNOWN = "growth by site is not known"
@@ -28,6 +31,8 @@ class Watched:
     notes: list[str] = field(default_factory=list)
     stopped_by: int | None = None  # the signal that ends the tool
     is_gone: bool = False  # the process ended meanwhile
+    spent: Spent | None = None
+    period_bytes: float = 0.0  # R, on average over the time; 0: it was not watched
 
     @property
     def places(self) -> list[int]:
@@ -50,8 +55,9 @@ class Watched:
 class Watch:
     """How to watch."""
 
-    for_s: float | None = None  # None: so far as a profile that is on has seen, else FOR_S
+    for_s: float | None = None  # None: so far as a profile that is on has seen, else until something is told
     settings: Settings = field(default_factory=Settings)
+    is_told: Callable[[Watched], bool] = lambda _: True  # is it known whose growth it is?
     may_switch: bool = True
 
     @property
@@ -75,7 +81,7 @@ def watch(target: Target, how: Watch, progress: Progress = lambda _: None) -> Wa
 
 
 def _so_far(target: Target) -> Watched:
-    profile = read_profile(target, with_counts=False)
+    profile = read_profile(target)
     if profile.samples:
         return Watched(profile)
     if target.process is None:
@@ -85,8 +91,24 @@ def _so_far(target: Target) -> Watched:
 
 def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
     """Samples that there are already are read before: what lives in both readings did not grow."""
-    before = read_profile(target, with_counts=is_on(target))
-    gathered = gather(target, Plan(Mode.LIVE, how.seconds, how.settings), progress)
+    was_on, settings = is_on(target), how.settings
+    if not was_on and not settings.cost_percent:
+        settings = replace(settings, cost_percent=COST_PERCENT)
+    before = read_profile(target, with_counts=was_on)
+    periods: list[int] = []
+    end_s = time.monotonic() + LONGEST_S
+
+    def look(seconds: float) -> None:
+        periods.append(int(read_state(target)["period_bytes"]))
+        progress(seconds)
+
+    def more_s(profile: Profile) -> float:
+        left_s = end_s - time.monotonic()
+        is_enough = how.for_s is not None or left_s <= 0 or how.is_told(Watched(profile, before))
+        return 0.0 if is_enough else min(FOR_S, left_s)
+
+    gathered = gather(target, Plan(Mode.LIVE, how.seconds, settings, more_s), look)
+    periods = [one for one in periods if one]
     nothing = [] if gathered.profile.samples else [f"{UNKNOWN}: {NOTHING}"]
     return Watched(
         after=gathered.profile,
@@ -94,6 +116,8 @@ def _for_a_while(target: Target, how: Watch, progress: Progress) -> Watched:
         notes=[*gathered.notes, *nothing],
         stopped_by=gathered.stopped_by,
         is_gone=_is_gone(target),
+        spent=gathered.spent,
+        period_bytes=sum(periods) / len(periods) if periods else 0.0,
     )
 
 

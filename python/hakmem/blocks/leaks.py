@@ -75,6 +75,7 @@ class Leaks(Whose):
     classes: list[SizeClass]
     addresses: list[int]  # of the largest groups' first blocks
     is_whole: bool  # False: memory was missing, or no two scans agreed; then nothing is definite
+    freeze_tells: bool  # what is perhaps lost is so because the process went on
     notes: list[str] = field(default_factory=list)
     # Of the samples that were asked about (Options.samples): which are lost.
     lost_samples: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
@@ -113,7 +114,7 @@ class Options:
 def find_leaks(target: Target, options: Options) -> Leaks:
     """The blocks of a target that nothing reaches."""
     with making_sense(target):
-        found = _leaks(target, options, look(target, options))
+        found = found_leaks(target, options, look(target, options))
     target.check_same()
     return found
 
@@ -215,7 +216,7 @@ def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) 
     )
 
 
-def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
+def found_leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
     last, lost = verdict.last, verdict.lost
     block_map, marking = last.map, last.marking
     head_of = groups(last.edges, lost)
@@ -244,6 +245,7 @@ def _leaks(target: Target, options: Options, verdict: Verdict) -> Leaks:
         classes=classes,
         addresses=block_map.starts_of(lost[heads[:ADDRESSES_MAX]]).tolist(),
         is_whole=is_whole,
+        freeze_tells=target.process is not None and not options.freeze and not verdict.swapped_bytes,
         notes=notes_of(verdict),
         lost_samples=np.isin(sampled, lost),
         sample_contents=dict(zip(described, contents.of(sampled[described]), strict=True)),
@@ -278,7 +280,7 @@ def notes_of(verdict: Verdict) -> list[str]:
         )
     if not verdict.is_settled:
         notes.append(
-            f"no scan of {len(verdict.log)} agreed with those before: the process changes faster than it can "
-            "be scanned, so nothing is definitely lost; --freeze stops it for one scan"
+            "the last scan still reached some of what those before it did not: the process changes faster "
+            "than it can be scanned, so nothing is definitely lost; --freeze stops it for one scan"
         )
     return notes

@@ -27,7 +27,7 @@ from hakmem.commands.profile import profile_bar
 
 if TYPE_CHECKING:
     from hakmem.blocks.conclusion import Conclusion
-    from hakmem.blocks.growing import Watch
+    from hakmem.blocks.growing import Watch, Watched
     from hakmem.blocks.leaks import Options
     from hakmem.target.target import Target
 
@@ -38,12 +38,17 @@ if TYPE_CHECKING:
     "--for",
     "for_s",
     type=Duration(),
-    help="How long to watch for growth.  [default: 10s; a profile that is on is read as it is]",
+    help="How long to watch for growth.  [default: 10s to 60s, until it is known whose it is; a profile that "
+    "is on is read as it is]",
 )
 @click.option(
     "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."
 )
 @PERIOD
+@click.option(
+    "--cost", "cost_percent", type=click.IntRange(1, 100), metavar="PERCENT",
+    help="What sampling may take of the process's processor time.  [default: 5]",
+)  # fmt: skip
 @click.option(
     "--wait",
     "wait_s",
@@ -70,6 +75,7 @@ def command(
     for_s: float | None,
     no_profile: bool,
     period_bytes: int | None,
+    cost_percent: int | None,
     wait_s: float,
     freeze: bool,
     swapped: bool,
@@ -84,17 +90,18 @@ def command(
     """Find out what a process (PID) leaks, or did when it died (CORE): which call sites keep growing, how
     long their blocks live, and which live blocks no pointer leads to any more.
 
-    Allocations are sampled for a while, as by `hakmem profile`: a site is named if it grew by more than
-    chance and frees nothing that is older than some age. Then all memory of the program is read for words
-    that may be pointers. A running process is scanned until a scan agrees with all before it, six times at
-    most: only what is unreachable and unchanged in each of them counts. --freeze stops it for one scan
-    instead, as a debugger does, and lets it go on whatever happens to the tool; a few system calls, such as
-    epoll_wait, then return EINTR to the program. Ctrl-C ends the sampling early.
+    Allocations are sampled, as by `hakmem profile`, until it is known whose growth it is, or for 60 s: a site
+    is named if it grew by more than chance and frees nothing that is older than some age. Then all memory of
+    the program is read for words that may be pointers. A running process is scanned until a scan agrees with
+    all before it, six times at most: what is unreachable and unchanged in each of them is lost, or perhaps
+    lost if none agrees. --freeze stops it for one scan instead, as a debugger does, and lets it go on
+    whatever happens to the tool; a few system calls, such as epoll_wait, then return EINTR to the program.
+    Ctrl-C ends the sampling early.
 
     \b
     Examples:
       hakmem leaks 1234
-      hakmem leaks 1234 --for 5m
+      hakmem leaks 1234 --for 5m --cost 20
       hakmem leaks 1234 --no-profile --freeze
       hakmem leaks core.1234 --json | jq -r .verdict
     """
@@ -108,9 +115,14 @@ def command(
     opened = open_target(target, executable, libraries)
     if freeze and opened.process is None:
         raise click.UsageError("--freeze is for processes; a core dump does not change")
-    if no_profile and (for_s is not None or period_bytes):
-        raise click.UsageError("--no-profile samples nothing; leave out --for and --period, or --no-profile")
-    how = Watch(for_s, Settings(period_bytes or 0), not no_profile)
+    if no_profile and (for_s is not None or period_bytes or cost_percent):
+        raise click.UsageError(
+            "--no-profile samples nothing; leave out --for, --period and --cost, or --no-profile"
+        )
+    if period_bytes and cost_percent:
+        raise click.UsageError("--period fixes what --cost adapts; use one of them")
+    settings = Settings(period_bytes or 0, cost_percent=cost_percent or 0)
+    how = Watch(for_s, settings, may_switch=not no_profile)
     options = Options(wait_s, freeze, swapped, examples)
     moved = moved_files(executable, libraries)
     found, stopped_by = conclude(opened, how, options, moved, depth, with_internals=with_internals)
@@ -141,8 +153,14 @@ def conclude(
     from hakmem.blocks.whose import Whose
     from hakmem.views.screen import progress_bar
 
+    sources = sources_of(opened, moved, warn)
+
+    def is_told(watched: Watched) -> bool:
+        evidence = gather_evidence(watched, None, sources, depth, with_internals=with_internals)
+        return evidence is None or evidence.is_told
+
     with profile_bar(how.seconds) as seconds:
-        watched = watch(opened, how, seconds)
+        watched = watch(opened, replace(how, is_told=is_told), seconds)
     reached, samples = None, watched.places
     if not watched.is_gone and watched.stopped_by is None:
         try:
@@ -153,10 +171,10 @@ def conclude(
             if not samples:
                 raise
             watched.notes.append(f"what is unreachable is not known: {error}")
-    sources = sources_of(opened, moved, warn)
     evidence = gather_evidence(watched, reached, sources, depth, with_internals=with_internals)
     head = Whose.head_of(opened)
-    return Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes), watched.stopped_by
+    found = Conclusion(**head, evidence=evidence, reached=reached, notes=watched.notes, spent=watched.spent)
+    return found, watched.stopped_by
 
 
 def warn(what: str) -> None:

@@ -5,13 +5,19 @@ its error.  So the error is that of what came and what went, far less than betwe
 
     grown = Σ w of what came - Σ w of what went          variance = Σ w²(1 - p) of both
 
+The live blocks of each class are counted exactly.  So what came to its sites is scaled into these bounds, and
+the error that they have in common is gone:
+
+    what the class grew  ≤  what came to all of its sites  ≤  what is live
+
 Blocks from before the first profile belong to no site.  Where such a block is freed for each new one, a site
-seems to grow that only replaces.  But the growth of each class is counted exactly, so part of it is certain:
+seems to grow that only replaces.  But part of what it grew is certain:
 
     certain = Σ over classes of min(grown, what the class grew - what its other sites grew)"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -23,15 +29,17 @@ from hakmem.profile.estimate import (
     Estimate,
     difference_interval,
     difference_z,
-    total,
+    share_of,
     unseen_beside,
 )
 from hakmem.profile.model import ClassCount, Profile, Sample, Stack
 from hakmem.profile.sites import sums_of
 
 StackKey = Callable[[Stack], Hashable]  # groups the stacks of one site
+_ByClass = dict[int, tuple[list[Sample], list[Sample]]]  # what came to a site, and what went
 
 CERTAIN_SHARE = 0.1  # of what a site grew; counts of a busy process are off by what caches hold
+ROUNDING = 1e-9  # of sums of doubles
 STEADY_SHARE = 0.25  # of what the larger half of the time brought
 
 
@@ -47,6 +55,7 @@ class Growth:
     blocks_went: Estimate = field(default_factory=Estimate)
     certain: Estimate | None = None  # of the bytes; None: the exact counts are not known
     halves: tuple[float, float] = (0.0, 0.0)  # bytes that came in the first and the second half, and stayed
+    live_bytes: float = math.inf  # of its classes, exactly
 
     @property
     def bytes(self) -> float:
@@ -59,7 +68,8 @@ class Growth:
     @cached_property
     def interval(self) -> tuple[float, float]:
         """95 %, of the bytes."""
-        return difference_interval(self.went, self.came)
+        low, high = difference_interval(self.went, self.came)
+        return min(low, self.live_bytes), min(high, self.live_bytes)
 
     @cached_property
     def z(self) -> float:
@@ -67,7 +77,9 @@ class Growth:
 
     @property
     def is_significant(self) -> bool:
-        return self.z > Z_SIGNIFICANT
+        """By its own samples, or because nothing else can have grown its classes."""
+        is_left = self.certain is not None and self.certain.z > Z_SIGNIFICANT
+        return self.z > Z_SIGNIFICANT or is_left
 
     @property
     def is_certain(self) -> bool:
@@ -90,6 +102,7 @@ class Grown:
     sites: list[Growth]
     seconds: float
     live_bytes: int | None  # what the whole process grew, exactly; None: not known
+    risen_bytes: int = 0  # of this, what the classes that grew did
 
     def rate(self, value: float) -> float:
         """A second."""
@@ -105,25 +118,22 @@ def growth(before: Profile | None, after: Profile, key: StackKey = whole_stack) 
     """From one reading to another; without the first since the profile began."""
     came, went = _changes(before, after)
     seconds = _seconds(before, after)
-    sites: dict[Hashable, Growth] = {}
-    parts: dict[Hashable, dict[int, tuple[list[Sample], list[Sample]]]] = {}
+    parts: dict[Hashable, _ByClass] = {}
     for place, samples in enumerate((came, went)):
         for one in samples:
             name = key(one.stack)
             by_class = parts.setdefault(name, defaultdict(lambda: ([], [])))
             by_class[one.class_number][place].append(one)
     grown_classes = _class_growth(before, after)
-    sums = _class_sums(parts.values())
-    for name, by_class in parts.items():
-        site = sites[name] = _site(name, by_class, seconds)
-        if grown_classes is not None:
-            site.certain = total(
-                _certain(_net(*pair), sums[number], grown_classes.get(number, 0))
-                for number, pair in by_class.items()
-            )
-    ordered = sorted(sites.values(), key=lambda site: -site.bytes)
-    whole = None if grown_classes is None else sum(grown_classes.values())
-    return Grown(ordered, seconds, whole)
+    classes = _classes(came, went, after, grown_classes or {}, _sampled_share(before, after))
+    ordered = [_site(name, by_class, classes, seconds) for name, by_class in parts.items()]
+    if grown_classes is None:
+        for site in ordered:
+            site.certain = None
+        grown_classes = {}
+    ordered.sort(key=lambda site: -site.bytes)
+    rises = [grew for grew in grown_classes.values() if grew > 0]
+    return Grown(ordered, seconds, sum(grown_classes.values()) if grown_classes else None, sum(rises))
 
 
 def _changes(before: Profile | None, after: Profile) -> tuple[list[Sample], list[Sample]]:
@@ -156,6 +166,14 @@ def _seconds(before: Profile | None, after: Profile) -> float:
     return max(0.0, min(since_began, after.header.ended_s - before.header.ended_s))
 
 
+def _sampled_share(before: Profile | None, after: Profile) -> float:
+    """Of the time over which classes grew: they are counted shortly before the profile goes on."""
+    header = after.header
+    if before is None or before.classes or not header.counted_s:
+        return 1.0
+    return min(1.0, header.seconds / max(header.ended_s - header.counted_s, header.seconds, 1e-3))
+
+
 def _class_growth(before: Profile | None, after: Profile) -> dict[int, int] | None:
     """What each class grew; None if it was not counted at the beginning."""
     first = {count.class_number: _first(count, before) for count in after.classes}
@@ -174,35 +192,74 @@ def _first(count: ClassCount, before: Profile | None) -> int | None:
     return counted.get(count.class_number, 0) if before.classes else count.before_bytes
 
 
-def _class_sums(parts: Iterable[dict[int, tuple[list[Sample], list[Sample]]]]) -> dict[int, Estimate]:
-    """What the sites of each class grew together."""
-    found: dict[int, Estimate] = defaultdict(Estimate)
-    for by_class in parts:
-        for number, pair in by_class.items():
-            found[number] += _net(*pair)
+@dataclass(frozen=True)
+class _Class:
+    """All sites of one class together."""
+
+    came: Estimate
+    exact_came: float  # within the bounds
+    went: Estimate
+    grew: int
+    live_bytes: float
+
+    @property
+    def is_scaled(self) -> bool:
+        return self.exact_came != self.came.value
+
+    def share(self, part: Estimate) -> Estimate:
+        """Of what came; its parts' errors are each other's then."""
+        return share_of(part, self.came, self.exact_came) if self.is_scaled else part
+
+    @property
+    def net(self) -> Estimate:
+        return self.share(self.came) - self.went
+
+
+def _classes(
+    came: list[Sample], went: list[Sample], after: Profile, grown: dict[int, int], sampled_share: float
+) -> dict[int, _Class]:
+    came_of, went_of = (_of_classes(samples) for samples in (came, went))
+    live = {count.class_number: float(count.live_bytes) for count in after.classes}
+    found = {}
+    for number in came_of.keys() | went_of.keys():
+        sampled, grew = came_of[number], grown.get(number, 0)
+        most = live.get(number, 0.0) if live else math.inf
+        exact = min(max(sampled.value, grew * sampled_share), most) if sampled.samples else 0.0
+        found[number] = _Class(sampled, exact, went_of[number], grew, most)
     return found
 
 
-def _net(came: list[Sample], went: list[Sample]) -> Estimate:
-    return sums_of(came)[0] - sums_of(went)[0]
+def _of_classes(samples: Iterable[Sample]) -> dict[int, Estimate]:
+    parts: dict[int, list[Sample]] = defaultdict(list)
+    for one in samples:
+        parts[one.class_number].append(one)
+    return defaultdict(Estimate, {number: sums_of(part)[0] for number, part in parts.items()})
 
 
-def _certain(own: Estimate, whole: Estimate, class_grew: int) -> Estimate:
+def _certain(own: Estimate, one: _Class) -> Estimate:
     """What is left of the class's growth for this site: no more than its samples say."""
-    others = Estimate(whole.value - own.value, max(0.0, whole.variance - own.variance))
-    left = class_grew - others.value
-    if left >= own.value:
+    whole = one.net
+    left = one.grew - (whole.value - own.value)
+    if left >= own.value * (1 - ROUNDING):
         return own
+    variance = own.variance if one.is_scaled else max(0.0, whole.variance - own.variance)
     unseen = unseen_beside(own) if own.samples >= whole.samples else 0.0
-    return Estimate(left, others.variance, own.samples, unseen=unseen**2)
+    return Estimate(left, variance, own.samples, unseen=unseen**2)
 
 
-def _site(name: Hashable, by_class: dict[int, tuple[list[Sample], list[Sample]]], seconds: float) -> Growth:
+def _site(name: Hashable, by_class: _ByClass, classes: dict[int, _Class], seconds: float) -> Growth:
     came = [one for pair in by_class.values() for one in pair[0]]
     went = [one for pair in by_class.values() for one in pair[1]]
     site = Growth(name, max((*came, *went), key=lambda one: one.weight_bytes).stack)
-    site.came, site.blocks_came, _ = sums_of(came)
     site.went, site.blocks_went, _ = sums_of(went)
+    site.certain, site.live_bytes = Estimate(), 0.0
+    for number, pair in by_class.items():
+        one, (of_bytes, of_blocks, _) = classes[number], sums_of(pair[0])
+        own = one.share(of_bytes)
+        site.came += own
+        site.blocks_came += of_blocks.times(one.exact_came / one.came.value) if one.came.value else of_blocks
+        site.certain += _certain(own - sums_of(pair[1])[0], one)
+        site.live_bytes += one.live_bytes if pair[0] else 0.0
     late = sum(one.weight_bytes for one in came if (one.age_ms or 0) * 2 < seconds * 1000)
-    site.halves = (site.came.value - late, late)
+    site.halves = (sum(one.weight_bytes for one in came) - late, late)
     return site

@@ -100,6 +100,7 @@ class Start:
     live: dict[int, tuple[int, int]]
     allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
     profiled: tuple[int, int]  # blocks, bytes
+    at_s: float = 0.0  # when; since 1970
     sessions: int = 0  # how many profiles there were: until there is one more, no thread has seen the new one
 
 
@@ -108,8 +109,8 @@ def read_start(target: Target) -> Start:
         state = read_state(target)
         rows = _site_rows(target, state)
         sites = {number: Weights.of(row["allocated"]) for number, row in enumerate(rows)}
-        live = counted(take(target), target.schema)
-        return Start(live, sites, _profiled(read_quick(target)), int(state["sessions"]))
+        at_s, live = time.time(), counted(take(target), target.schema)
+        return Start(live, sites, _profiled(read_quick(target)), at_s, int(state["sessions"]))
 
 
 def read_profile(
@@ -335,6 +336,7 @@ def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> 
         mode=mode,
         began_s=now_s - length_s,
         ended_s=now_s,
+        counted_s=start.at_s if start else 0.0,
         rates=[Rate(0, int(state["period_bytes"]))] if has_begun else [],
         lost_samples=int(state["lost_samples"]),
         merged_samples=int(state["halvings"]),

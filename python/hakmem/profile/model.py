@@ -50,6 +50,7 @@ class Header:
     mode: Mode = Mode.LIVE
     began_s: float = 0.0
     ended_s: float = 0.0
+    counted_s: float = 0.0  # when what was live before was counted, if that was not when it began
     rates: list[Rate] = field(default_factory=list)
     lost_samples: int = 0  # no room in a table: missing from the sums
     merged_samples: int = 0  # dropped by chance when the table was full, their weight on others: sums hold

@@ -39,6 +39,8 @@ class Plan:
     mode: Mode = Mode.LIVE
     for_s: float = 10.0
     settings: Settings = field(default_factory=Settings)
+    # Asked at the end: for how many seconds more?
+    more_s: Callable[[Profile], float] = lambda _: 0.0
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Gathered:
     ended: str  # "duration reached", "interrupted", "the process ended" …
     notes: list[str] = field(default_factory=list)
     stopped_by: int | None = None  # the signal
+    spent: Spent | None = None  # None: the process ended before that was read
 
 
 def require_profiles(target: Target) -> None:
@@ -113,16 +116,17 @@ class _Readings:
     highest_bytes: float = 0.0
     took_s: float = 0.0
 
-    def take(self, *, is_last: bool = False) -> None:
+    def take(self, *, is_last: bool = False) -> Profile:
         """Exact counts need a walk of all slabs: only the last reading, and a peak, have them."""
         is_peak = self.mode is Mode.PEAK
         live_bytes = float(take(self.target, "counters").memory.live_bytes) if is_peak else 0.0
         if is_peak and self.last is not None and live_bytes < self.highest_bytes:
-            return
+            return self.last
         began_s = time.monotonic()
         self.last = read_profile(self.target, self.mode, self.start, with_counts=is_last or is_peak)
         self.highest_bytes = live_bytes
         self.took_s = time.monotonic() - began_s
+        return self.last
 
     @property
     def pause_s(self) -> float:
@@ -130,28 +134,35 @@ class _Readings:
 
 
 @dataclass(frozen=True)
-class _Spent:
-    """What sampling and the process have taken so far."""
+class Spent:
+    """What sampling and the process have taken."""
 
     samples: int
     sampling_s: float
-    cpu_s: float
-    at_s: float
+    cpu_s: float  # of processor time, sampling included
+    seconds: float
 
     @classmethod
-    def of(cls, target: Target) -> _Spent:
+    def so_far(cls, target: Target) -> Spent:
         state, process = read_state(target), target.process
         cpu_s = process.figures().cpu_s if process else 0.0
         return cls(int(state["samples"]), float(state["sampling_ns"]) / NS_PER_S, cpu_s, time.monotonic())
 
-    def notes(self, now: _Spent, wanted: int) -> list[str]:
+    def since(self, before: Spent) -> Spent:
+        return Spent(
+            self.samples - before.samples,
+            self.sampling_s - before.sampling_s,
+            self.cpu_s - before.cpu_s,
+            max(self.seconds - before.seconds, STEP_S),
+        )
+
+    def notes(self, wanted: int) -> list[str]:
         """Why there are fewer samples a second than were asked for."""
-        seconds = max(now.at_s - self.at_s, STEP_S)
-        rate = (now.samples - self.samples) / seconds
-        if rate >= wanted * NEAR:
+        rate = self.samples / self.seconds
+        if not wanted or rate >= wanted * NEAR:
             return []
-        allowed_s = max(CAP_SHARE * (now.cpu_s - self.cpu_s), CAP_SHARE_OF_IDLE * seconds)
-        is_capped = now.sampling_s - self.sampling_s > allowed_s / 2
+        allowed_s = max(CAP_SHARE * self.cpu_s, CAP_SHARE_OF_IDLE * self.seconds)
+        is_capped = self.sampling_s > allowed_s / 2
         return [f"{rate:,.0f} samples a second instead of {wanted:,}: {CAPPED if is_capped else SCARCE}"]
 
 
@@ -159,24 +170,26 @@ def _while_on(
     switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool
 ) -> Gathered:
     notes = []
-    before = _Spent.of(readings.target)
+    before, spent = Spent.so_far(readings.target), None
 
-    def conclude() -> None:
-        readings.take(is_last=True)
+    def conclude() -> Spent:
+        spent = Spent.so_far(readings.target).since(before)
         if was_on:
             notes.extend([WAS_ON if switch.is_on else SWITCHED_OFF, *own_settings(plan.settings)])
-        elif plan.settings.samples_per_second:
-            notes.extend(before.notes(_Spent.of(readings.target), plan.settings.samples_per_second))
+        else:
+            notes.extend(spent.notes(plan.settings.samples_per_second))
+        return spent
 
     try:
         if not was_on:
             switch.on(plan.settings if plan.settings.lease_s else replace(plan.settings, lease_s=LEASE_S))
             notes += _how_it_followed(switch)
         _wait(switch, plan, readings, progress, was_on=was_on)
-        conclude()
+        spent = conclude()
         ended, stopped_by = "duration reached", None
     except Stopped as stop:
-        conclude()
+        readings.take(is_last=True)
+        spent = conclude()
         ended, stopped_by = "interrupted", stop.number
     except ProcessGoneError:
         if readings.last is None:
@@ -185,7 +198,7 @@ def _while_on(
         notes.append(f"{ended}; this is what was read last")
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
-    return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by)
+    return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by, spent)
 
 
 def own_settings(asked: Settings) -> list[str]:
@@ -211,7 +224,11 @@ def _how_it_followed(switch: Switch) -> list[str]:
 def _wait(switch: Switch, plan: Plan, readings: _Readings, progress: Progress, *, was_on: bool) -> None:
     began_s = time.monotonic()
     end_s, next_s = began_s + plan.for_s, began_s
-    while (now_s := time.monotonic()) < end_s:
+    while True:
+        if (now_s := time.monotonic()) >= end_s:
+            if not (more_s := plan.more_s(readings.take(is_last=True))):
+                return
+            end_s = time.monotonic() + more_s
         progress(now_s - began_s)
         if now_s >= next_s:
             readings.take()

@@ -49,6 +49,7 @@ class Settings:
     samples_per_second: int = 0  # what the period adapts to
     stack_depth: int = 0
     lease_s: float = 0.0  # the profile ends by itself then; 0: it stays on
+    cost_percent: int = 0  # of processor time, for samples that adapt; older libraries take 0.5 %
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ class Switch:
         self._set("period_bytes", settings.period_bytes)
         self._set("samples_per_second", settings.samples_per_second)
         self._set("stack_depth", settings.stack_depth)
+        if self.target.schema.has(CONTROL, "cost_percent"):
+            self._set("cost_percent", settings.cost_percent)
         self._lease(settings.lease_s)
         self._set("flags", self._constant("profile_on"))
         self._announce()

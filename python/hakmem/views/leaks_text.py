@@ -14,6 +14,7 @@ from hakmem.blocks.conclusion import MS_PER_S, Conclusion, rate_text
 from hakmem.blocks.evidence import Evidence, Site
 from hakmem.blocks.leaks import Leaks, Sum
 from hakmem.profile.growth import Grown
+from hakmem.profile.session import Spent
 from hakmem.views.profile_text import site_text
 from hakmem.views.screen import one_line, table
 from hakmem.views.what_text import (
@@ -40,7 +41,7 @@ def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
     what = "core of" if found.is_core else "process"
     command = escape(one_line(found.command, COMMAND_SHOWN))
     live = f", of {sum_text(found.reached.live, 'live block')}" if found.reached else ""
-    console.print(f"[bold]Leaks in {what} {found.pid}[/] ({command}){live}\n")
+    console.print(f"[bold]Leaks in {what} {found.pid}[/] ({command}){live}{spent_text(found.spent)}\n")
     console.print(Text(found.verdict, style="bold"))
     console.print()
     if found.evidence is not None:
@@ -51,6 +52,14 @@ def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
         console.print(Text(note, style="yellow"))
     if found.reached is not None:
         console.print(Text(how(found.reached), style="dim"))
+
+
+def spent_text(spent: Spent | None) -> str:
+    """What the process paid for its samples."""
+    if spent is None:
+        return ""
+    own, whole = (duration_text(seconds) for seconds in (spent.sampling_s, spent.cpu_s))
+    return f"; sampling took {own} of {whole} of processor time"
 
 
 def sum_text(one: Sum, thing: str) -> str:
@@ -130,7 +139,7 @@ def sites_notes(evidence: Evidence) -> Iterator[str]:
         yield f"All live blocks together changed by {bytes_text(grown.live_bytes)} in {length}."
     yield f"Sampled live blocks: {len(evidence.profile.samples):,}."
     if evidence.visible_bytes_per_second:
-        yield f"A site that keeps less than {rate_text(evidence.visible_bytes_per_second)} would not be seen."
+        yield f"A site that keeps less than {rate_text(evidence.visible_bytes_per_second)} may not be seen."
 
 
 # ---- what nothing reaches --------------------------------------------------------------------------
@@ -178,8 +187,10 @@ def groups_text(one: Sum) -> str:
 
 def perhaps_text(found: Leaks) -> str:
     """Why not definitely."""
-    if not found.is_whole:
+    if not found.is_whole and not found.freeze_tells:
         return "nothing that was seen leads to them, but not all was seen"
+    if not found.is_whole:
+        return "unreachable and unchanged in each scan, but the scans do not agree; --freeze tells"
     seen = f"{counted(found.unseen_registers, 'register')} of {counted(found.threads, 'thread')}"
     return f"the largest groups, as many as {seen} that cannot be seen may hold; --freeze tells"
 
