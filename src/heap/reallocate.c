@@ -10,6 +10,7 @@
 #include "large/resize.h"
 #include "named/named_ranges.h"
 #include "profile/recording.h"
+#include "reclaim/due.h"
 
 static bool resize_checked(struct heap *heap, void *block, size_t size) {
   if (heap) heap_enter(heap);
@@ -25,12 +26,15 @@ bool heap_resize(void *block, size_t size) {
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool is_named = map_entry_is_named(entry);
   if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
+  const struct range_info *info = range_info(granule_of((uintptr_t)block));
+  uint32_t granules = info->granules;
   bool is_resized =
       UNLIKELY(is_named)
           ? named_ranges_resize(named_of_entry(entry), (uintptr_t)block, size, heap_counters(heap))
           : resize_in_place((uintptr_t)block, size, heap_counters(heap));
   if (!is_resized) return false;
   sampling_note_resized(heap, block, size);
+  if (info->granules != granules) reclaim_when_due(heap_of_thread);
   return true;
 }
 

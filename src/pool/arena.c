@@ -137,7 +137,7 @@ RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_
                                       enum range_kind kind) {
   uint32_t at = set->youngest;
   if (at == NO_RANGE || kind != RANGE_DIRTY || !is_younger(at, info->stamp_ms)) return at;
-  if (is_younger(set->oldest, info->stamp_ms)) return NO_RANGE;
+  if (is_younger(set->oldest, info->stamp_ms - 1)) return NO_RANGE; /* as old: it was taken there */
   for (unsigned probe = 0; probe < AGE_PROBES && is_younger(at, info->stamp_ms); probe++)
     at = range_record(at)->older;
   if (is_younger(at, info->stamp_ms)) info->stamp_ms = range_record(at)->info.stamp_ms;

@@ -14,27 +14,27 @@ struct purge {
   uint32_t now_ms;        /* coarse clock, truncated */
   uint32_t decay_ms;      /* what is at least this old goes; 0: everything free */
   uint32_t page_decay_ms; /* the same for pages inside slabs */
-  size_t
-      bytes_left; /* most that this round may still give back: this and the next bound its time */
-  size_t calls_left;     /* most system calls that it may still do */
-  size_t calls;          /* those that it did */
-  size_t slabs_left;     /* most slabs in use that it may still visit */
+  uint64_t end_ns;        /* the time at which it ends, by the clock; 0: when all is done */
+  size_t calls_left;      /* most system calls that it may still do; 0 from its end on */
+  size_t calls;           /* those that it did */
+  size_t slabs_left;      /* most slabs in use that it may still visit */
+  size_t piece_granules; /* of a free range that one call may take, by how long the last one took */
   uint64_t purged_bytes; /* what it gave back */
   bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;     /* something free was left: too young, or bytes or calls were used up */
-  bool is_cut;           /* what is old enough was left: bytes or calls were used up */
+  bool work_remains;     /* something free was left: too young, or time or calls were used up */
+  bool is_cut;           /* what is old enough was left: time or calls were used up */
 };
 
 /* So many in a step of a round, and wherever else a thread of the program visits its slabs: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
 
-/* Whatever its age, without bounds. */
-#define PURGE_EVERYTHING \
-  ((struct purge){.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})
+/* A step takes a thread of the program half a millisecond, and the one system call that was begun before that. */
+#define PURGE_STEP_NS UINT64_C(500000)
 
-INLINE bool purge_may_go_on(const struct purge *purge) {
-  return purge->bytes_left && purge->calls_left;
-}
+/* Whatever its age, without bounds. */
+#define PURGE_EVERYTHING ((struct purge){.calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})
+
+INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_left; }
 
 /* Whether it may leave something for the next one.  (Each call of one without bounds is counted, too.) */
 INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
@@ -60,9 +60,10 @@ INLINE void purge_note_call(struct purge *purge) {
   if (purge->calls_left) purge->calls_left--;
 }
 
+/* After the calls: their time depends on how many of these bytes are resident. */
 INLINE void purge_account(struct purge *purge, size_t bytes) {
   purge->purged_bytes += bytes;
-  purge->bytes_left = purge->bytes_left > bytes ? purge->bytes_left - bytes : 0;
+  if (purge->end_ns && os_now_ns() >= purge->end_ns) purge->calls_left = 0;
 }
 
 /* Whether there is anything to give back.  WANTED: somebody has freed memory into the pool since the

@@ -5,6 +5,7 @@
 #include "map/commit.h"
 #include "os/os.h"
 #include "pool/purge_credit.h"
+#include "pool/range_cut.h"
 #include "pool/range_pages.h"
 
 /* Ranges that are given back before the next are looked for. */
@@ -45,17 +46,12 @@ RESIDENT uint64_t range_excess_bytes(void) {
 /* Extracts a batch of free ranges of the kind that are due; they are BUSY meanwhile. */
 LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
                                        enum range_kind kind, uint32_t batch[PURGE_BATCH]) {
-  unsigned found = 0;
+  unsigned found = 0, most = purge->end_ns ? 1 : PURGE_BATCH; /* there may be no time for more */
   uint32_t next = set_of(arena, kind)->oldest;
   for (uint32_t at; (at = next) != NO_RANGE;) {
     const struct range_info *info = &range_record(at)->info;
     next = range_record(at)->younger;
-    if (found == PURGE_BATCH || !purge_is_due(purge, info->stamp_ms)) {
-      purge->work_remains = true;
-      break;
-    }
-    purge_account(purge, (size_t)info->granules << GRANULE_SHIFT);
-    purge_note_call(purge);
+    if (found == most || !purge_is_due(purge, info->stamp_ms)) break;
     arena_extract(arena, at);
     batch[found++] = at;
   }
@@ -92,33 +88,80 @@ LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
 
-/* True when the system took any.  What it did not take is as if it had been freed just now: others come first. */
-LONG_LIVED static bool give_back_batch(uint32_t *batch, unsigned found, enum range_kind kind,
-                                       bool give_addresses, struct counters *counters) {
+/* Where time is bounded one call gives back the rest of the range's first chunk, which takes 0.1 to 0.4 ms if all of it is resident;
+ * more while calls are quick, as next to nothing is, and the larger the range is, 4 MiB of 1 GiB, 1 GiB of 16: each piece costs a
+ * call, and records at its ends. */
+enum { QUICK_NS = 16000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
+
+/* Cuts that off an extracted range where its time is bounded.  What it leaves, or NO_GRANULE, is in no set either. */
+static size_t cut_piece(const struct purge *purge, size_t first, struct counters *counters) {
+  const struct range *head = range_record(first);
+  size_t granules = head->info.granules, most = granules * granules >> SPARSE_SHIFT;
+  size_t end = next_chunk(first + (purge->piece_granules < most ? purge->piece_granules : most));
+  struct arena *arena = arena_of(first);
+  if (!purge->end_ns || end >= first + granules || !arena) return NO_GRANULE;
+  if (!range_prepare_cut(first, end)) return NO_GRANULE;
+  arena_lock(arena, counters);
+  range_set_boundaries(end, first + granules - end, RANGE_BUSY);
+  range_set_boundaries(first, end - first, RANGE_BUSY);
+  arena_unlock(arena);
+  struct range *rest = range_record(end);
+  rest->was_moved = head->was_moved;
+  rest->info.is_closed = head->info.is_closed;
+  rest->info.stamp_ms = head->info.stamp_ms;
+  return end;
+}
+
+/* True when the system took it.  What it did not take is as if it had been freed just now: others come first. */
+LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
+                                     struct counters *counters) {
+  size_t rest = cut_piece(purge, first, counters);
+  uint64_t start_ns = purge->end_ns ? os_now_ns() : 0;
+  purge_note_call(purge);
+  enum range_kind now = range_give_back(first, kind, purge->give_addresses);
+  struct range_info *info = &range_record(first)->info;
+  size_t granules = info->granules, bytes = granules << GRANULE_SHIFT;
+  bool is_quick = purge->end_ns && os_now_ns() - start_ns < QUICK_NS;
+  purge->piece_granules = is_quick ? QUICK_FACTOR * granules : 0;
+  bool is_taken = now != kind;
+  if (kind == RANGE_DIRTY && is_taken) commit_give(bytes);
+  if (!is_taken) info->stamp_ms = (uint32_t)os_now_coarse_ms();
+  if (rest != NO_GRANULE) {
+    if (!is_taken) range_record(rest)->info.stamp_ms = info->stamp_ms;
+    range_put_back(rest, kind, 0, counters);
+  }
+  range_put_back(first, now, kind == RANGE_DIRTY ? info->granules : info->purged, counters);
+  purge_account(purge, is_taken ? bytes : 0);
+  return is_taken;
+}
+
+/* True when the system took any.  Those for which there is no time are as they were. */
+LONG_LIVED static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found,
+                                       enum range_kind kind, struct counters *counters) {
   bool is_taken = false;
   for (unsigned index = 0; index < found; index++) {
-    enum range_kind now = range_give_back(batch[index], kind, give_addresses);
-    struct range_info *info = &range_record(batch[index])->info;
-    if (kind == RANGE_DIRTY && now != RANGE_DIRTY)
-      commit_give((size_t)info->granules << GRANULE_SHIFT);
-    is_taken |= now != kind;
-    if (now == kind) info->stamp_ms = (uint32_t)os_now_coarse_ms();
-    range_put_back(batch[index], now, kind == RANGE_DIRTY ? info->granules : info->purged,
-                   counters);
+    if (purge_may_go_on(purge)) {
+      is_taken |= give_back_one(purge, batch[index], kind, counters);
+    } else {
+      purge->work_remains = purge->is_cut = true;
+      range_put_back(batch[index], kind, range_record(batch[index])->info.purged, counters);
+    }
   }
   return is_taken;
 }
 
-/* Gives one batch back; false when it was the last, or when the system took none of it: the next would be
- * the same ranges again. */
+/* Gives one batch back; false when nothing was left, or when the system took none of it: the next would be the same ranges again,
+ * unless calls are counted. */
 LONG_LIVED static bool purge_batch(struct purge *purge, struct arena *arena, enum range_kind kind,
                                    struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
   arena_lock(arena, counters);
   unsigned found = collect_due(purge, arena, kind, batch);
   arena_unlock(arena);
-  bool is_taken = give_back_batch(batch, found, kind, purge->give_addresses, counters);
-  return is_taken && found == PURGE_BATCH && purge_may_go_on(purge);
+  bool is_taken = give_back_batch(purge, batch, found, kind, counters);
+  bool goes_on = found && (is_taken || purge_is_bounded(purge));
+  purge->work_remains |= found && !goes_on;
+  return goes_on;
 }
 
 /* Extracts DIRTY ranges, the largest first, that have `granules` at most; they are BUSY meanwhile. */
@@ -130,7 +173,6 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
       next = range_record(at)->next;
       if (range_record(at)->info.granules > granules) continue;
       granules -= range_record(at)->info.granules;
-      purge_credit_note(range_record(at)->info.granules);
       arena_extract(arena, at);
       batch[found++] = at;
       if (!granules || found == PURGE_BATCH) return found;
@@ -145,10 +187,14 @@ static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
                                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
   if (!purge_credit_allows(granules)) return;
+  struct purge purge = PURGE_EVERYTHING;
+  purge.end_ns = os_now_ns() + PURGE_STEP_NS;
+  purge.give_addresses = os_overcommit_is_strict();
   arena_lock(arena, counters);
   unsigned found = collect_largest(arena, granules, batch);
   arena_unlock(arena);
-  give_back_batch(batch, found, RANGE_DIRTY, os_overcommit_is_strict(), counters);
+  give_back_batch(&purge, batch, found, RANGE_DIRTY, counters);
+  purge_credit_note(purge.purged_bytes >> GRANULE_SHIFT);
 }
 
 RESIDENT void range_offset_growth(struct arena *arena, size_t granules, struct counters *counters) {

@@ -71,8 +71,12 @@ COLD static void give_above_limit(struct heap *heap) {
   if (interval < RECLAIM_MIN_INTERVAL_MS) interval = RECLAIM_MIN_INTERVAL_MS;
   /* Whoever moves the time on does it; the order of anything else does not matter. */
   if (!cas_strong_acq_rel(&next_limit_ms, &due_ms, now_ms + interval)) return;
+  struct purge purge = reclaim(heap, RECLAIM_LIMIT);
+  if (purge.is_cut && purge.purged_bytes) {
+    store_relaxed(&next_limit_ms, now_ms); /* the next slow path goes on */
+    return;
+  }
   count(heap_counters(heap), COUNT_limit_soft_hits);
-  reclaim(heap, RECLAIM_LIMIT);
   interval = commit_is_too_much() ? interval * 2 : 0;
   store_relaxed(&limit_interval_ms, interval < options.decay_ms ? interval : options.decay_ms);
 }

@@ -6,7 +6,8 @@
  * Less goes when next to nothing is live and it has stopped freeing, without taking as much again.  While there is more to be
  * done its next free comes the slow way, as that of a thread that is called.
  *
- * Of what it takes again soon it learns (reclaim/regret.h): until it has earned what that has cost nothing goes at once. */
+ * Of what it takes again soon it learns (reclaim/regret.h): until it has earned what that has cost nothing goes at once, but by age,
+ * for which now and then a free comes the slow way. */
 #ifndef HAK_RECLAIM_EXCESS_H
 #define HAK_RECLAIM_EXCESS_H
 

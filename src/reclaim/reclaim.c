@@ -18,16 +18,16 @@
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-/* How much one round may do.  A step takes a thread of the program a millisecond at most, of which 8 MiB in whole SuperSlabs
- * or 96 pages are one half. */
+/* How much one round may do.  A step takes a thread of the program a millisecond at most; one half is for giving back. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
-  size_t bytes, calls, owners, slabs;
+  uint64_t ns; /* 0: none */
+  size_t calls, owners, slabs;
 };
 LONG_LIVED_DATA static const struct bounds budgets[] = {
-    [STEP] = {(size_t)8 << 20, 96, 16, PURGE_SLABS_A_STEP},
-    [ROUND] = {(size_t)512 << 20, 2048, SIZE_MAX, SIZE_MAX},
-    [ALL] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX},
+    [STEP] = {PURGE_STEP_NS, 96, 16, PURGE_SLABS_A_STEP},
+    [ROUND] = {PURGE_STEP_NS * 100, 2048, SIZE_MAX, SIZE_MAX},
+    [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
 enum age { OLD, ANY_AGE };
@@ -62,7 +62,7 @@ LONG_LIVED_DATA static const struct row {
     [RECLAIM_BY_HELPER] = {OLD, ROUND, IF_NOBODY_IS_AT_IT, OF_ALL},
     [RECLAIM_OLD] = {OLD, ALL, IF_NOBODY_IS_AT_IT, OF_ALL},
     [RECLAIM_TRIM] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL},
-    [RECLAIM_LIMIT] = {ANY_AGE, ROUND, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
+    [RECLAIM_LIMIT] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT, OF_OWN | OF_ALL},
     [RECLAIM_PRESSURE] = {ANY_AGE, ALL, AFTER_OTHERS, OF_OWN | OF_ALL | UNMAP},
     [RECLAIM_RANGES] = {ANY_AGE, STEP, BESIDE_OTHERS, PURGE_RANGES},
     [RECLAIM_EXCESS] = {ANY_AGE, STEP, IF_NOBODY_IS_AT_IT,
@@ -100,7 +100,7 @@ static struct purge begin_record(const struct row *row) {
   return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = is_by_age ? (uint32_t)reclaim_decay_ms() : 0,
                         .page_decay_ms = is_by_age ? reclaim_page_decay_ms() : 0,
-                        .bytes_left = bounds->bytes,
+                        .end_ns = bounds->ns ? os_now_ns() + bounds->ns : 0,
                         .calls_left = bounds->calls,
                         .slabs_left = bounds->slabs,
                         .give_addresses = (row->depth & UNMAP) != 0};

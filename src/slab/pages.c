@@ -62,7 +62,7 @@ struct scan {
 static bool give(struct slab *slab, struct scan *scan) {
   uint64_t rest = slab->waiting_pages;
   while (rest) {
-    if (!scan->calls) return false;
+    if (!scan->calls || !purge_may_go_on(scan->purge)) return false;
     scan->calls--;
     purge_note_call(scan->purge);
     unsigned first = lowest_bit(rest);

@@ -317,6 +317,7 @@ bool os_purge(void *address, size_t bytes) {
     return false;
   }
   drop(address, bytes);
+  fetch_add_relaxed(&os_fake.now_ns, os_fake.purge_ns_a_page * (bytes / os_page_bytes()));
   fetch_add_relaxed(&totals.os_purges, 1);
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   return true;

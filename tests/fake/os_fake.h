@@ -56,6 +56,7 @@ struct os_fake {
   struct os_libc_malloc libc_malloc;
   uintptr_t break_begin, break_end;
   ATOMIC(uint64_t) now_ns;
+  uint64_t purge_ns_a_page; /* that os_purge takes */
 
   /* What happened. */
   ATOMIC(uint64_t) calls[OS_CALL_COUNT];

@@ -18,7 +18,9 @@ static void hold(struct slab *slab, unsigned class) {
   slab->free_local = slab->capacity; /* a write: two holders would race here */
 }
 
-static void acquire(unsigned class) { hold(acquire_slab(class, POOL_ALL, &strays[model_self()]), class); }
+static void acquire(unsigned class) {
+  hold(acquire_slab(class, POOL_ALL, &strays[model_self()]), class);
+}
 
 static void release(struct slab *slab) { release_slab(slab, 0, &strays[model_self()]); }
 
@@ -139,8 +141,7 @@ static void check_superslabs(void) {
 }
 
 static const struct model_mutant superslab_mutants[] = {
-    {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"kept in two steps", {{"slots_return", "add", "slots", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 /* ---- kept SuperSlabs are wanted ------------------------------------------------------------------------------------- */
 
@@ -166,15 +167,15 @@ static void acquire_fresh(void) {
 }
 
 static const struct model_mutant kept_mutants[] = {
-    {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}},
-    {NULL, {{0}}}};
+    {"taken in two steps", {{"take_whole", "cas", "slots", MODEL_SPLIT, 0}}}, {NULL, {{0}}}};
 
 /* ---- EMPTY slabs of one class ------------------------------------------------------------------------ */
 
 static void set_up_empty(void) {
   set_up_pool();
   store_relaxed(&purge_state, PURGE_ARMED);
-  for (unsigned index = 0; index < 3; index++) prepared[index] = acquire_slab(CLASS_8K, POOL_ALL, &strays[0]);
+  for (unsigned index = 0; index < 3; index++)
+    prepared[index] = acquire_slab(CLASS_8K, POOL_ALL, &strays[0]);
   for (unsigned index = 0; index < 3; index++) release_slab(prepared[index], 0, &strays[0]);
 }
 
@@ -217,8 +218,7 @@ static const struct model_mutant empty_mutants_of_two[] = {
 /* ---- a round of purging among them --------------------------------------------------------------------------------------- */
 
 static void purge(void) {
-  struct purge round = {
-      .now_ms = (uint32_t)os_now_coarse_ms() + 1, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
+  struct purge round = {.now_ms = (uint32_t)os_now_coarse_ms() + 1, .calls_left = SIZE_MAX};
   slab_pool_purge(&round);
 }
 
@@ -248,8 +248,7 @@ static void release_and_acquire_empty(void) {
 }
 
 static const struct model_mutant empty_mutants[] = {
-    {"the EMPTY one taken in two steps",
-     {{"empty_slabs_pop", "cas", "place", MODEL_SPLIT, 0}}},
+    {"the EMPTY one taken in two steps", {{"empty_slabs_pop", "cas", "place", MODEL_SPLIT, 0}}},
     {NULL, {{0}}}};
 
 static const struct model_mutant purge_mutants[] = {

@@ -183,12 +183,11 @@ static void find(void) {
   if (found != NO_GRANULE) range_info(found)->stamp_ms = 2;
 }
 static void purge_old(void) {
-  struct purge old = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
+  struct purge old = {.now_ms = 10, .decay_ms = 5, .calls_left = SIZE_MAX};
   range_magazines_purge(&old, mine());
 }
 static void purge_young(void) {
-  struct purge young = {
-      .now_ms = 10, .decay_ms = 100, .bytes_left = SIZE_MAX, .calls_left = SIZE_MAX};
+  struct purge young = {.now_ms = 10, .decay_ms = 100, .calls_left = SIZE_MAX};
   range_cache_purge(&young, mine());
 }
 

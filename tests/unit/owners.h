@@ -63,7 +63,6 @@ static inline bool sweep_owners(uint32_t decay_ms) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = decay_ms,
                         .page_decay_ms = decay_ms,
-                        .bytes_left = SIZE_MAX,
                         .calls_left = SIZE_MAX,
                         .slabs_left = SIZE_MAX};
   for (struct owner *owner = owners_first(); owner; owner = owner->next_of_all)

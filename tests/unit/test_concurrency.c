@@ -327,9 +327,7 @@ static void *purge_or_release(void *argument) {
   }
   if (worker->number == 0) store_release(&is_releasing, false);
   while (load_acquire(&is_releasing)) {
-    struct purge purge = {.decay_ms = UINT32_MAX,
-                          .bytes_left = SIZE_MAX,
-                          .calls_left = SIZE_MAX}; /* nothing is so old */
+    struct purge purge = {.decay_ms = UINT32_MAX, .calls_left = SIZE_MAX}; /* nothing is so old */
     slab_pool_purge(&purge);
   }
   return NULL;

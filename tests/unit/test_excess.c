@@ -66,6 +66,74 @@ static int leave_others_alone(const void *unused) {
   return 0;
 }
 
+/* ---- bursts of large blocks ------------------------------------------------------------------------------ */
+
+enum { BURSTS = 30, VECTORS = 50, VECTOR_STEP = 20000, VECTOR_BYTES = 3000000, SETTLED_MS = 3000 };
+#define BURST_BYTES (64 * MIB)
+
+static void work_for_a_ms(void) {
+  os_fake_advance_ms(1);
+  os_fake.processor_ms++;
+}
+
+/* `pairs` of malloc and free that its magazines serve. */
+static void small_requests(unsigned pairs) {
+  for (unsigned pair = 0; pair < pairs; pair++) hak_free(must_malloc(BLOCK_BYTES));
+  work_for_a_ms();
+}
+
+static void *grow(void *block, size_t bytes, bool by_realloc) {
+  if (by_realloc) return hak_realloc(block, bytes);
+  void *larger = must_malloc(bytes);
+  hak_free(block);
+  return larger;
+}
+
+static void grow_and_free(bool by_realloc) {
+  void *block = must_malloc(16);
+  for (size_t bytes = 24; bytes < BURST_BYTES; bytes += bytes / 2, work_for_a_ms())
+    block = grow(block, bytes, by_realloc);
+  hak_free(block);
+}
+
+static void grow_many(bool by_realloc) {
+  void *vectors[VECTORS] = {NULL};
+  for (size_t bytes = VECTOR_STEP; bytes <= VECTOR_BYTES; bytes += VECTOR_STEP, work_for_a_ms())
+    for (unsigned index = 0; index < VECTORS; index++)
+      vectors[index] = grow(vectors[index], bytes, by_realloc);
+  for (unsigned index = 0; index < VECTORS; index++) hak_free(vectors[index]);
+}
+
+struct bursts {
+  bool by_realloc;
+  unsigned between,
+      after; /* pairs of small requests: after each burst; in each millisecond at the end */
+};
+
+static int settle(const void *argument) {
+  const struct bursts *bursts = argument;
+  os_fake.is_multi_threaded = false;
+  start_library();
+  for (unsigned burst = 0; burst < BURSTS; burst++) {
+    grow_and_free(bursts->by_realloc);
+    small_requests(bursts->between);
+  }
+  grow_many(bursts->by_realloc);
+  for (unsigned ms = 0; ms < SETTLED_MS; ms++) small_requests(bursts->after);
+  REQUIRE(look().dirty_free_bytes <= 8 * MIB);
+  return 0;
+}
+
+/* The last burst's memory goes: at once, or, where what went before was taken again at once, by age, although no slow path comes. */
+static void test_settle(void **state) {
+  (void)state;
+  static const struct bursts kinds[] = {{true, 0, 1},    {false, 0, 1},   {true, 100, 1},
+                                        {false, 100, 1}, {true, 0, 1000}, {false, 0, 1000},
+                                        {true, 100, 10}, {false, 100, 10}};
+  for (unsigned kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
+    assert_child_succeeds(settle, &kinds[kind]);
+}
+
 /* ---- pages ------------------------------------------------------------------------------------------------ */
 
 enum { MIXED_MOST = 2000000, SMALLEST = 16, TOUCHED_EVERY_BYTES = 4096 };
@@ -169,8 +237,11 @@ CHILD_TEST(leave_pages_of_16_kib)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_give_while_it_frees),   cmocka_unit_test(test_give_when_it_stops),
-      cmocka_unit_test(test_leave_others_alone),    cmocka_unit_test(test_leave_few_pages),
+      cmocka_unit_test(test_settle),
+      cmocka_unit_test(test_give_while_it_frees),
+      cmocka_unit_test(test_give_when_it_stops),
+      cmocka_unit_test(test_leave_others_alone),
+      cmocka_unit_test(test_leave_few_pages),
       cmocka_unit_test(test_leave_pages_of_16_kib),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

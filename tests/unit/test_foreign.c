@@ -29,10 +29,8 @@ static void unmap_foreign(uintptr_t at) {
 }
 
 static void press(void) {
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .bytes_left = SIZE_MAX,
-                        .calls_left = SIZE_MAX,
-                        .give_addresses = true};
+  struct purge purge = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .calls_left = SIZE_MAX, .give_addresses = true};
   slab_pool_purge(&purge);
   range_purge(&purge, &counters);
 }

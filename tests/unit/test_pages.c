@@ -19,7 +19,6 @@ static uint64_t calls(void) { return load_relaxed(&totals.os_purges); }
 static bool look_within(size_t slabs, size_t most_calls) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .page_decay_ms = DECAY,
-                        .bytes_left = SIZE_MAX,
                         .calls_left = most_calls,
                         .slabs_left = slabs};
   pages_scan(&mine, &purge, 0);

@@ -33,7 +33,6 @@ static struct range_sizes measure(void) {
 static uint64_t purge(uint32_t decay_ms, bool give_addresses) {
   struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
                         .decay_ms = decay_ms,
-                        .bytes_left = SIZE_MAX,
                         .calls_left = SIZE_MAX,
                         .give_addresses = give_addresses};
   range_purge(&purge, &counters);
@@ -211,8 +210,7 @@ static int purge_in_parts(const void *unused) {
     give(freed[index]);
   }
   for (unsigned left = RANGES; left > 0; left -= left < PART ? left : PART) {
-    struct purge purge = {
-        .now_ms = (uint32_t)os_now_coarse_ms(), .bytes_left = SIZE_MAX, .calls_left = PART};
+    struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(), .calls_left = PART};
     for (unsigned index = 0; index < RANGES; index++)
       REQUIRE((*bytes_of(freed[index]) == 7) == (index < left));
     range_purge(&purge, &counters);
@@ -230,10 +228,8 @@ static int freed_since_the_round_began(const void *unused) {
   (void)unused;
   set_up();
   size_t a = take(4);
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = 1000,
-                        .bytes_left = SIZE_MAX,
-                        .calls_left = SIZE_MAX};
+  struct purge purge = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .calls_left = SIZE_MAX};
   os_fake_advance_ms(5);
   give(a);
   range_purge(&purge, &counters);
@@ -257,8 +253,7 @@ static int ages_in_order(const void *unused) {
     require_laws();
   }
   enum { CALLS = 6 };
-  struct purge purge = {
-      .now_ms = 1000, .decay_ms = 500, .bytes_left = SIZE_MAX, .calls_left = CALLS};
+  struct purge purge = {.now_ms = 1000, .decay_ms = 500, .calls_left = CALLS};
   range_purge(&purge, &counters);
   REQUIRE(CALLS - purge.calls_left == 4 && measure().dirty_bytes == 8 * GRANULE_BYTES);
   return 0;

@@ -76,10 +76,8 @@ static int go_back_by_age(const void *unused) {
   size_t young = fresh(7);
   range_cache_give(young, CLASS, &counters);
   os_fake_advance_ms(400);
-  struct purge purge = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = 1000,
-                        .bytes_left = SIZE_MAX,
-                        .calls_left = SIZE_MAX};
+  struct purge purge = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = 1000, .calls_left = SIZE_MAX};
   range_cache_purge(&purge, &counters);
   REQUIRE(purge.work_remains && dirty_granules() == GRANULES);
   REQUIRE(take(CLASS, 7) == young);

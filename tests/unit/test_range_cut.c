@@ -255,6 +255,7 @@ static int every_byte_is_known(const void *unused) {
   (void)unused;
   struct object object;
   start_library();
+  options.big_cache_bytes = 2 * GIB; /* of a range that goes back in parts less is known */
   char *block = must_malloc(GIB);
   size_t bytes = hak_malloc_usable_size(block);
   for (size_t at = 0; at < bytes; at += CHUNK_BYTES / 2 + 1) {

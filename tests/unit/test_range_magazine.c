@@ -233,10 +233,8 @@ static int tell_of_what_the_first_part_left(const void *unused) {
   set_up();
   for (unsigned index = 0; index < OLD; index++) make_with_one(AGE_MS);
   for (unsigned index = 0; index < YOUNG; index++) make_with_one(0); /* the first in the list */
-  struct purge part = {.now_ms = (uint32_t)os_now_coarse_ms(),
-                       .decay_ms = AGE_MS,
-                       .bytes_left = SIZE_MAX,
-                       .calls_left = 96};
+  struct purge part = {
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = AGE_MS, .calls_left = 96};
   do {
     part.is_cut = part.work_remains = false;
     range_magazines_purge(&part, &counters);

@@ -14,10 +14,8 @@ static uint64_t counted(enum counter which) { return load_relaxed(&counters.valu
 static void set_up(void) { REQUIRE(window_init(UINT64_C(64) << 30)); }
 
 static struct purge purge_of_age(uint32_t decay_ms) {
-  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = decay_ms,
-                        .bytes_left = SIZE_MAX,
-                        .calls_left = SIZE_MAX};
+  return (struct purge){
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = decay_ms, .calls_left = SIZE_MAX};
 }
 
 static uint64_t purge_older_than(uint32_t decay_ms) {

@@ -28,10 +28,8 @@ static void use_and_release(bool whole) {
 static uint64_t purge_calls(void) { return load_relaxed(&os_fake.calls[OS_CALL_PURGE]); }
 
 static struct purge bounded_round(uint32_t decay_ms) {
-  return (struct purge){.now_ms = (uint32_t)os_now_coarse_ms(),
-                        .decay_ms = decay_ms,
-                        .bytes_left = SIZE_MAX,
-                        .calls_left = 4};
+  return (struct purge){
+      .now_ms = (uint32_t)os_now_coarse_ms(), .decay_ms = decay_ms, .calls_left = 4};
 }
 
 /* Each round does its calls, says that there is more, and goes on where the last one ended. */
@@ -87,7 +85,7 @@ static void test_young_ones_remain(void **state) {
 /* The round began before they were freed. */
 static int free_during_the_round(const void *unused) {
   (void)unused;
-  struct purge round = {.bytes_left = SIZE_MAX, .calls_left = SIZE_MAX, .decay_ms = 1000};
+  struct purge round = {.calls_left = SIZE_MAX, .decay_ms = 1000};
   round.now_ms = (uint32_t)os_now_coarse_ms();
   os_fake_advance_ms(10);
   use_and_release(true);
