@@ -314,7 +314,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
 static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                        const char *verb) {
   if (!is_block(block, entry, verb)) return;
-  recording_remove(block, (void *)block);
+  recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
   check_freed(block, entry, maker, verb);
   checked_range_free(heap, block, entry);
 }
