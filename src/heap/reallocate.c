@@ -1,6 +1,7 @@
 #include "heap/reallocate.h"
 
 #include "config/options.h"
+#include "guard/guarded.h"
 #include "hardened/checked.h"
 #include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
@@ -41,6 +42,7 @@ bool heap_resize(void *block, size_t size) {
 
 void heap_become_mallocs(void *block) {
   struct heap *heap = heap_of_this_thread();
+  if (guarded_covers((uintptr_t)block)) guarded_become_mallocs((uintptr_t)block);
   if (!is_in_window((uintptr_t)block)) return;
   if (heap) heap_enter(heap);
   checked_become_mallocs((uintptr_t)block);
