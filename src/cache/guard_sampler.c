@@ -38,7 +38,8 @@ void *guard_sampler_take(struct guard_sampler *sampler, const struct allocation 
   if (!guarded_fits(allocation->size, allocation->alignment)) return NULL;
   if (!is_due(sampler)) return NULL;
   bool is_at_end = random_next(&sampler->random) >> 63;
-  void *block = (void *)guarded_take(allocation->size, allocation->alignment, is_at_end);
+  void *block =
+      (void *)guarded_take(allocation->size, allocation->alignment, allocation->maker, is_at_end);
   if (block) count(counters, COUNT_guarded_blocks);
   return block;
 }

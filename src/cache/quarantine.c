@@ -221,9 +221,12 @@ bool quarantine_add(struct heap *heap, uintptr_t block, unsigned class) {
 
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
+static size_t granules_of(size_t granule) { return range_info(granule)->granules; }
+
 static void release_oldest_range(struct heap *heap) {
   struct quarantine *quarantine = heap->quarantine;
   size_t granule = quarantine->ranges[quarantine->oldest_range];
+  quarantine->range_granules -= granules_of(granule);
   quarantine->oldest_range = (quarantine->oldest_range + 1) % QUARANTINE_RANGES;
   quarantine->range_count--;
   range_give_empty(granule, &heap->owner.counters);
@@ -231,11 +234,14 @@ static void release_oldest_range(struct heap *heap) {
 
 void quarantine_add_range(struct heap *heap, size_t granule) {
   struct quarantine *quarantine = quarantine_of(heap);
-  if (!quarantine) {
+  if (!quarantine || granules_of(granule) > QUARANTINE_GRANULES) {
     range_give_empty(granule, &heap->owner.counters);
     return;
   }
-  if (quarantine->range_count == QUARANTINE_RANGES) release_oldest_range(heap);
+  quarantine->range_granules += granules_of(granule);
+  while (quarantine->range_count == QUARANTINE_RANGES ||
+         quarantine->range_granules > QUARANTINE_GRANULES)
+    release_oldest_range(heap);
   uint32_t free_place = quarantine->oldest_range + quarantine->range_count;
   quarantine->ranges[free_place % QUARANTINE_RANGES] = granule;
   quarantine->range_count++;

@@ -8,8 +8,8 @@
  * used again (HAKMEM_HARDEN=2: while it waits, too), was written to after its free.  What is ready came from there, or from
  * random places of a slab.
  *
- * Ranges (blocks above 32 KiB) wait apart and inaccessible: their pages are given back at once, so they
- * hold nothing but addresses. */
+ * Ranges (blocks above 32 KiB) wait apart and inaccessible: their pages are given back at once, so they hold nothing but
+ * addresses, of which other threads may be short: 2 GiB a heap. */
 #ifndef HAK_CACHE_QUARANTINE_H
 #define HAK_CACHE_QUARANTINE_H
 
@@ -17,6 +17,7 @@
 #include "guard/wipe.h"
 
 enum { QUARANTINE_BLOCKS = 1024, QUARANTINE_RANGES = 64 };
+#define QUARANTINE_GRANULES (((size_t)2 << 30) >> GRANULE_SHIFT) /* of ranges */
 enum { OUTGOING_BLOCKS = 32, OUTGOING_BYTES = 64 << 10, READY_BLOCKS = 128 };
 enum {
   READY_PLACES = QUARANTINE_BLOCKS + OUTGOING_BLOCKS,
@@ -32,8 +33,9 @@ struct quarantine {
   uint32_t outgoing_count, outgoing_bytes;
   uint32_t block_most; /* of those that wait, so that their bytes are within their bounds */
   size_t bytes;        /* that wait */
-  uint64_t random;     /* state of random_next */
-  uintptr_t latest;    /* of them; 0 when it has left */
+  size_t range_granules;
+  uint64_t random;                    /* state of random_next */
+  uintptr_t latest;                   /* of them; 0 when it has left */
   uint32_t frees_until_check, checks; /* of what lies beside a freed block */
   uint8_t ready_count[SLAB_CLASS_COUNT], ready_most[SLAB_CLASS_COUNT];
   size_t ranges[QUARANTINE_RANGES]; /* first granules */

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/counters.h"
 #include "config/options.h"
+#include "guard/operators.h"
 #include "map/metadata.h"
 #include "map/window.h"
 #include "report/report.h"
@@ -89,16 +90,15 @@ struct pages {
   uintptr_t begin, end;
 };
 
-/* A block of no bytes has one too. */
-static uintptr_t end_of(uintptr_t block, size_t size) { return block + (size ? size : 1); }
-
+/* A block of no bytes has none. */
 static struct pages pages_of(uintptr_t block, size_t size) {
+  if (!size) return (struct pages){block, block};
   return (struct pages){round_down(block, os_page_bytes()),
-                        round_up(end_of(block, size), os_page_bytes())};
+                        round_up(block + size, os_page_bytes())};
 }
 
 static bool open_pages(struct pages pages) {
-  return os_open_pages((void *)pages.begin, pages.end - pages.begin);
+  return pages.begin == pages.end || os_open_pages((void *)pages.begin, pages.end - pages.begin);
 }
 
 static uintptr_t place(unsigned index, size_t size, size_t alignment, bool is_at_end) {
@@ -119,7 +119,7 @@ bool guarded_fits(size_t size, size_t alignment) {
   return has_room && size <= MID_MAX_BYTES; /* what is larger, others take for a range */
 }
 
-uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end) {
+uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_at_end) {
   unsigned index = take_slot();
   if (index == NO_SLOT) return 0;
   struct guard_slot *slot = &slots[index];
@@ -132,6 +132,7 @@ uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end) {
   store_relaxed(&slot->phase, GUARD_OPENING);
   slot->block = block;
   slot->size = size;
+  slot->maker = maker;
   fill_around(block, size, pages);
   call_stack_note(&slot->allocated, 0);
   fetch_add_relaxed(&totals.guarded_live_bytes, size);
@@ -206,6 +207,19 @@ static void fail_overwritten(const char *verb, uintptr_t address, const struct g
   if (misuse_action == MISUSE_ABORT) os_abort();
 }
 
+/* Only hardened mode notes what makes a block. */
+static void check_maker(const struct guard_slot *slot, enum maker freed_as, const char *verb) {
+  struct call_stack here;
+  if (LIKELY(slot->maker == freed_as) || misuse_action == MISUSE_IGNORE ||
+      !operators_mismatch(slot->maker, freed_as))
+    return;
+  call_stack_note(&here, 0);
+  report_line("mismatched %s of %#zx: the block of %zu bytes was made by %s (guarded)", verb,
+              slot->block, slot->size, maker_name(slot->maker));
+  report_stacks(verb, slot->block, &here, slot, GUARD_LIVE);
+  if (misuse_action == MISUSE_ABORT) os_abort();
+}
+
 /* The slot whose live block begins there; NULL, after a report, when none does. */
 static struct guard_slot *find_live(uintptr_t address, const char *verb) {
   struct guard_slot *slot = &slots[slot_index(address)];
@@ -243,7 +257,14 @@ static uintptr_t find_overwritten(const struct guard_slot *slot) {
   return 0;
 }
 
-void guarded_give(uintptr_t block, const char *verb) {
+void guarded_become_mallocs(uintptr_t block) {
+  struct guard_slot *slot = find_live(block, "realloc");
+  if (!slot) return;
+  check_maker(slot, MADE_BY_MALLOC, "realloc");
+  slot->maker = MADE_BY_MALLOC;
+}
+
+void guarded_give(uintptr_t block, enum maker maker, const char *verb) {
   struct guard_slot *slot = find_live(block, verb);
   uint32_t live = GUARD_LIVE;
   if (UNLIKELY(!slot)) return;
@@ -253,11 +274,13 @@ void guarded_give(uintptr_t block, const char *verb) {
     return;
   }
   fetch_sub_relaxed(&totals.guarded_live_bytes, slot->size);
+  check_maker(slot, maker, maker_verb(maker));
   uintptr_t overwritten = find_overwritten(slot);
   call_stack_note(&slot->freed, 0);
   if (overwritten) fail_overwritten(verb, overwritten, slot);
   struct pages pages = pages_of(slot->block, slot->size);
-  os_close_pages((void *)pages.begin, pages.end - pages.begin); /* refused: it stays open */
+  if (pages.begin != pages.end) /* refused: it stays open */
+    os_close_pages((void *)pages.begin, pages.end - pages.begin);
   store_release(&slot->phase, GUARD_FREED); /* both stacks before; pairs with find_live */
   give_slot((unsigned)(slot - slots));
 }

@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "guard/maker.h"
 #include "os/os.h"
 #include "report/report.h"
 
@@ -23,6 +24,7 @@ struct guard_slot {
   ATOMIC(uint32_t) phase; /* enum guard_phase */
   uintptr_t block;
   size_t size; /* as asked for */
+  enum maker maker;
   struct call_stack allocated, freed;
 };
 
@@ -58,14 +60,16 @@ INLINE bool guarded_covers(uintptr_t address) {
 bool guarded_fits(size_t size, size_t alignment);
 /* A guarded block that fits, or 0: no slot is free, or the system refuses.  `is_at_end` says on which
  * side the guard is near. */
-uintptr_t guarded_take(size_t size, size_t alignment, bool is_at_end);
+uintptr_t guarded_take(size_t size, size_t alignment, enum maker maker, bool is_at_end);
 
 /* How many tenths of the slots have live blocks, about. */
 unsigned guarded_tenths_used(void);
 
-/* Both for an address that guarded_covers, and with a report unless a live block begins there.  `verb` is what the
- * program tried. */
-void guarded_give(uintptr_t block, const char *verb);
+/* All for an address that guarded_covers, and with a report unless a live block begins there.  `verb` is what the
+ * program tried; `maker` what must have made the block. */
+void guarded_give(uintptr_t block, enum maker maker, const char *verb);
+/* Of a block that realloc is called with: it is malloc's from now on. */
+void guarded_become_mallocs(uintptr_t block);
 /* The bytes that were asked for; false after a report. */
 bool guarded_ask(uintptr_t block, const char *verb, size_t *bytes);
 

@@ -1,6 +1,7 @@
 #include "guard/operators.h"
 
 #include "base/atomic.h"
+#include "config/options.h"
 #include "map/window.h"
 
 /* As everybody finds them, and ours (override_cxx.c), which are left out where hakmem does not replace malloc: addresses.  The program's
@@ -42,4 +43,13 @@ RESIDENT const struct other_operators *operators_of_others(void) {
     store_release(&is_known, true);
   }
   return &others;
+}
+
+/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
+ * has.  So malloc's blocks are for those that want to know all. */
+bool operators_mismatch(enum maker made_by, enum maker freed_as) {
+  uint64_t wanted = options.harden_operators;
+  if (wanted == 1 && options.harden > 1) wanted = 2;
+  bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;
+  return made_by != freed_as && wanted > (is_mallocs ? 1u : 0u) && operators_are_ours();
 }

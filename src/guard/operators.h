@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "guard/maker.h"
 
 /* Those that the other forms are to call: member, name.  Ours are hak_<member>, too (api/override_cxx.c). */
 #define CALLED_OPERATORS(X)                  \
@@ -40,5 +41,9 @@ const struct other_operators *operators_of_others(void);
 
 /* Whether a block that new or new[] has made comes back to ours, and what comes to our delete or delete[] was made by ours. */
 INLINE bool operators_are_ours(void) { return !operators_of_others()->are_any; }
+
+/* Whether it is told that what made a block is not what frees it.  Not in a program that has operators of its own, whose blocks may be
+ * made by malloc: others' inline code deletes them. */
+bool operators_mismatch(enum maker made_by, enum maker freed_as);
 
 #endif

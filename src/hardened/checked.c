@@ -201,29 +201,16 @@ void checked_shrink(uintptr_t block, size_t bytes) {
 
 /* ---- what made it ------------------------------------------------------------------------------------------ */
 
-/* A library may have operators of its own that nobody else sees, which make blocks by malloc; the Rust compiler's LLVM
- * has.  So malloc's blocks are for those that want to know all. */
-static bool is_told(enum maker made_by, enum maker freed_as) {
-  uint64_t wanted = options.harden_operators;
-  if (wanted == 1 && options.harden > 1) wanted = 2;
-  bool is_mallocs = made_by == MADE_BY_MALLOC || freed_as == MADE_BY_MALLOC;
-  return wanted > (is_mallocs ? 1u : 0u);
-}
-
-/* Somebody takes the block for another's.  Not so a program that has operators of its own, whose blocks may be made by malloc: others'
- * inline code deletes them. */
 COLD static void fail_maker(uintptr_t block, uint32_t entry, enum maker freed_as,
                             const char *verb) {
-  static const char names[][7] = {
-      [MADE_BY_MALLOC] = "malloc", [MADE_BY_NEW] = "new", [MADE_BY_NEW_ARRAY] = "new[]"};
   size_t capacity_bytes = capacity_of(block, entry), requested_bytes;
   enum maker made_by = trailer_maker(block, capacity_bytes);
-  if (!is_told(made_by, freed_as) || !trailer_read(block, capacity_bytes, &requested_bytes) ||
-      !operators_are_ours())
+  if (!operators_mismatch(made_by, freed_as) ||
+      !trailer_read(block, capacity_bytes, &requested_bytes))
     return;
   struct block_description description = named_describe(block, entry, requested_bytes);
   report_misuse(&(struct misuse){"mismatched", verb, block, &description, 0, false},
-                "the block of %zu bytes was made by %s", requested_bytes, names[made_by]);
+                "the block of %zu bytes was made by %s", requested_bytes, maker_name(made_by));
 }
 
 enum maker checked_maker(uintptr_t block) {
@@ -241,11 +228,9 @@ void checked_become_mallocs(uintptr_t block) {
 
 /* What is left to say before a block that was live is gone. */
 INLINE void check_freed(uintptr_t block, uint32_t entry, enum maker maker, const char *verb) {
-  static const char verbs[][9] = {
-      [MADE_BY_MALLOC] = "free", [MADE_BY_NEW] = "delete", [MADE_BY_NEW_ARRAY] = "delete[]"};
   check_end(block, entry, verb);
   if (UNLIKELY(trailer_maker(block, capacity_of(block, entry)) != maker))
-    fail_maker(block, entry, maker, verbs[maker]);
+    fail_maker(block, entry, maker, maker_verb(maker));
 }
 
 /* ---- free -------------------------------------------------------------------------------------------------- */
@@ -322,7 +307,7 @@ INLINE bool free_in_slab(struct heap *heap, uintptr_t block, uint32_t entry, enu
 static void free_range(struct heap *heap, uintptr_t block, uint32_t entry, enum maker maker,
                        const char *verb) {
   if (!is_block(block, entry, verb)) return;
-  recording_remove(block, (void *)block);
+  recording_remove(round_down(block, GRANULE_BYTES), (void *)block);
   check_freed(block, entry, maker, verb);
   checked_range_free(heap, block, entry);
 }

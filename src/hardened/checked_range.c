@@ -52,13 +52,22 @@ static bool open_for(size_t granule, uintptr_t block) {
   return true;
 }
 
+/* A block that grows on has half as much room, of addresses alone: strict overcommit would charge it. */
+static size_t take_range(struct heap *heap, const struct allocation *allocation, size_t granules) {
+  struct range_request range = {granules, alignment_granules(allocation->alignment),
+                                heap->owner.number, FROM_FREED_WITH_HEADROOM};
+  size_t granule = NO_GRANULE;
+  if (allocation->is_growing && !os_overcommit_is_strict())
+    granule = range_take_fresh(&range, &heap->owner.counters);
+  range.source = FROM_ANY;
+  return granule != NO_GRANULE ? granule : range_take(&range, &heap->owner.counters);
+}
+
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   size_t size = allocation->size;
   size_t granules = granules_for(size, allocation->alignment);
   if (granules > load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK) return NULL;
-  struct range_request range = {granules, alignment_granules(allocation->alignment),
-                                heap->owner.number, FROM_ANY};
-  size_t granule = range_take(&range, &heap->owner.counters);
+  size_t granule = take_range(heap, allocation, granules);
   if (granule == NO_GRANULE) return NULL;
   struct range_info *info = range_info(granule);
   info->site = allocation->site;
@@ -73,7 +82,7 @@ void *checked_range_allocate(struct heap *heap, struct allocation *allocation) {
   allocation->is_zero = info->is_zero;
   memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
   trailer_write(block, checked_range_capacity(block), size, allocation->maker);
-  range_note_begin(granule);
+  range_note_begin(granule, granule);
   big_note_taken(granule, size, &heap->owner.counters);
   return (void *)block;
 }
@@ -86,26 +95,103 @@ static void check_front(uintptr_t block, uint32_t entry) {
   report_write_beside(block, written, &description);
 }
 
-/* Closed, or else wiped. */
-static void empty(size_t granule, uintptr_t block) {
+/* A mapping of their own costs less than a mark for each page from here on; it divides the one that they are in, though. */
+#define CLOSED_BY_MAPPING_BYTES ((size_t)1 << 20)
+
+static bool close_whole(size_t granule) {
+  void *begin = (void *)granule_address(granule);
+  size_t bytes = (size_t)range_info(granule)->granules << GRANULE_SHIFT;
+  if (bytes >= CLOSED_BY_MAPPING_BYTES && os_close_by_mapping(begin, bytes)) {
+    range_note_moved(granule);
+    return true;
+  }
+  return os_close_pages(begin, bytes);
+}
+
+/* Closed, or else wiped from its first open byte on; then it waits. */
+static void bury(struct heap *heap, size_t granule, uintptr_t open) {
   struct range_info *info = range_info(granule);
-  uintptr_t first = first_page(block);
-  info->is_closed =
-      os_close_pages((void *)granule_address(granule), (size_t)info->granules << GRANULE_SHIFT);
-  if (UNLIKELY(!info->is_closed)) memset((void *)first, 0, end_of_range(granule) - first);
+  info->is_closed = close_whole(granule);
+  if (UNLIKELY(!info->is_closed)) memset((void *)open, 0, end_of_range(granule) - open);
+  if (heap)
+    quarantine_add_range(heap, granule);
+  else
+    range_give_empty(granule, heap_counters(heap));
 }
 
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry) {
   size_t granule = granule_of(block);
-  struct counters *counters = heap_counters(heap);
   check_front(block, entry);
-  if (!big_note_freed(granule, counters)) {
-    pointer_fail("free", block); /* another thread was faster */
-    return;
-  }
-  empty(granule, block);
-  if (heap)
-    quarantine_add_range(heap, granule);
+  if (big_note_freed(granule, heap_counters(heap)))
+    bury(heap, granule, first_page(block));
   else
-    range_give_empty(granule, counters);
+    pointer_fail("free", block); /* another thread was faster */
+}
+
+/* ---- realloc ------------------------------------------------------------------------------------------------- */
+
+/* The closed page at the end opens, and another one closes. */
+static bool grow(size_t granule, size_t granules, struct counters *counters) {
+  size_t before = range_info(granule)->granules;
+  uintptr_t begin = end_of_range(granule);
+  if (!range_extend(granule, granules, counters)) return false;
+  uintptr_t end = end_of_range(granule);
+  if (!os_open_pages((void *)begin, end - begin)) {
+    range_shrink(granule, before, counters);
+    return false;
+  }
+  range_info(granule)->is_closed = false;
+  os_close_pages((void *)end, os_page_bytes());
+  range_note_begin(granule, granule + before - 1);
+  return true;
+}
+
+/* What is cut off waits as if it had been freed. */
+static bool shrink(struct heap *heap, size_t granule, size_t granules) {
+  if (!range_cut(granule, granules, heap_counters(heap))) return false;
+  os_close_pages((void *)end_of_range(granule), os_page_bytes());
+  bury(heap, granule + granules, granule_address(granule + granules));
+  return true;
+}
+
+bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size) {
+  size_t granule = granule_of(block), before = range_info(granule)->granules;
+  size_t bytes = block - granule_address(granule) + size + TRAILER_BYTES + os_page_bytes();
+  size_t granules = (bytes + GRANULE_BYTES - 1) >> GRANULE_SHIFT, capacity_bytes;
+  enum maker maker = trailer_maker(block, checked_range_capacity(block));
+  bool is_resized = granules > before ? grow(granule, granules, heap_counters(heap))
+                                      : granules == before || shrink(heap, granule, granules);
+  if (!is_resized) return false;
+  big_count((int64_t)size_of_granules(granules) - (int64_t)size_of_granules(before), 0);
+  capacity_bytes = checked_range_capacity(block);
+  trailer_write(block, capacity_bytes, size, maker);
+  return true;
+}
+
+/* Slack and trailer as they are around a block, written once more. */
+static void write_ends(uintptr_t block, size_t size, enum maker maker) {
+  memset((void *)first_page(block), SLACK_BYTE, block - first_page(block));
+  trailer_write(block, checked_range_capacity(block), size, maker);
+}
+
+/* Whole pages move, so the block begins in its page where the source does: in the page before the target's first, perhaps. */
+uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
+                             struct counters *counters) {
+  uintptr_t first = first_page(*target), block = *target - (*target - source) % os_page_bytes();
+  size_t size, source_size;
+  if (block < granule_address(granule_of(*target)) ||
+      !trailer_read(*target, checked_range_capacity(*target), &size) ||
+      !trailer_read(source, checked_range_capacity(source), &source_size))
+    return 0;
+  if (block < first && !os_open_pages((void *)first_page(block), first - first_page(block)))
+    return 0;
+  if (!big_move_pages(target, block, source, bytes, counters)) {
+    if (*target && block < first) os_close_pages((void *)first_page(block), os_page_bytes());
+    return 0;
+  }
+  uintptr_t end = round_up(block + bytes, os_page_bytes());
+  memset((void *)(block + bytes), 0, end - (block + bytes)); /* the source's trailer */
+  write_ends(block, size, MADE_BY_MALLOC);
+  write_ends(source, source_size, MADE_BY_MALLOC);
+  return block;
 }

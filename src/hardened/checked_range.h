@@ -16,6 +16,11 @@
 void *checked_range_allocate(struct heap *heap, struct allocation *allocation);
 /* Frees the block of a live range, whose trailer has been checked; `heap` may be NULL, `entry` says whose it was. */
 void checked_range_free(struct heap *heap, uintptr_t block, uint32_t entry);
+/* Grows or shrinks a live block where it is, whose trailer has been checked; false when it must move. */
+bool checked_range_resize(struct heap *heap, uintptr_t block, size_t size);
+/* big_move_pages of one that realloc has checked; 0 when the system cannot, else where the block begins. */
+uintptr_t checked_range_move(uintptr_t *target, uintptr_t source, size_t bytes,
+                             struct counters *counters);
 /* Bytes from the block's start to the end of its trailer. */
 size_t checked_range_capacity(uintptr_t block);
 

@@ -148,9 +148,9 @@ static void free_foreign(void *block) {
   libc->free(block);
 }
 
-NOINLINE static void free_outside(void *block) {
+NOINLINE static void free_outside(void *block, enum maker maker) {
   if (guarded_covers((uintptr_t)block))
-    guarded_give((uintptr_t)block, "free");
+    guarded_give((uintptr_t)block, maker, "free");
   else if (nothing_covers((uintptr_t)block))
     nothing_check((uintptr_t)block, "free", true);
   else
@@ -161,7 +161,7 @@ NOINLINE static void free_outside(void *block) {
 RESIDENT NOINLINE void heap_free_the_long_way(void *block, enum maker maker) {
   if (!block) return;
   if (!is_in_window((uintptr_t)block)) {
-    free_outside(block);
+    free_outside(block, maker);
     return;
   }
   uint32_t entry = owner_map_entry((uintptr_t)block);

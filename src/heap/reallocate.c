@@ -3,7 +3,9 @@
 #include <errno.h>
 
 #include "config/options.h"
+#include "guard/guarded.h"
 #include "hardened/checked.h"
+#include "hardened/checked_range.h"
 #include "heap/lifecycle.h"
 #include "heap/sampling.h"
 #include "large/big.h"
@@ -12,12 +14,18 @@
 #include "profile/recording.h"
 #include "reclaim/due.h"
 
-static bool resize_checked(struct heap *heap, void *block, size_t size) {
+/* A range as any other, if it is no named heap's; what is in use is all that a profile hears of the others. */
+static bool resize_checked(struct heap *heap, void *block, size_t size, uint32_t entry) {
   if (heap) heap_enter(heap);
-  bool is_resized = checked_resize((uintptr_t)block, size);
+  bool is_kept = checked_resize((uintptr_t)block, size);
+  bool may_resize = entry == MAP_ENTRY_BIG_LIVE && checked_class_of(size, 1) == SLAB_CLASS_COUNT;
+  bool is_resized = !is_kept && may_resize && checked_range_resize(heap, (uintptr_t)block, size);
   if (heap) heap_leave(heap);
-  if (is_resized) sampling_note_kept(block, size);
-  return is_resized;
+  if (is_kept) sampling_note_kept(block, size);
+  if (!is_resized) return is_kept;
+  recording_remove(round_down((uintptr_t)block, GRANULE_BYTES), block);
+  sampling_note_resized(heap, block, size);
+  return true;
 }
 
 bool heap_resize(void *block, size_t size) {
@@ -25,7 +33,7 @@ bool heap_resize(void *block, size_t size) {
   struct heap *heap = heap_of_this_thread();
   uint32_t entry = owner_map_entry((uintptr_t)block);
   bool is_named = map_entry_is_named(entry);
-  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size);
+  if (UNLIKELY(options.harden)) return resize_checked(heap, block, size, entry);
   const struct range_info *info = range_info(granule_of((uintptr_t)block));
   uint32_t granules = info->granules;
   bool is_resized =
@@ -55,17 +63,25 @@ COLD void *heap_keep(void *block, size_t size, int errno_before) {
 
 void heap_become_mallocs(void *block) {
   struct heap *heap = heap_of_this_thread();
+  if (guarded_covers((uintptr_t)block)) guarded_become_mallocs((uintptr_t)block);
   if (!is_in_window((uintptr_t)block)) return;
   if (heap) heap_enter(heap);
   checked_become_mallocs((uintptr_t)block);
   if (heap) heap_leave(heap);
 }
 
+static void *move_plain(uintptr_t *target, uintptr_t source, size_t bytes,
+                        struct counters *counters) {
+  uintptr_t block = granule_address(granule_of(*target)) + source % os_page_bytes();
+  return big_move_pages(target, block, source, bytes, counters) ? (void *)block : NULL;
+}
+
 void *heap_move_big(void **target, void *source, size_t bytes) {
-  if (UNLIKELY(options.harden)) return NULL; /* the pages have guards among them */
   struct heap *heap = heap_of_this_thread();
-  uintptr_t block = (uintptr_t)*target;
-  void *moved = (void *)big_move_pages(&block, (uintptr_t)source, bytes, heap_counters(heap));
+  uintptr_t block = (uintptr_t)*target, from = (uintptr_t)source;
+  void *moved = UNLIKELY(options.harden)
+                    ? (void *)checked_range_move(&block, from, bytes, heap_counters(heap))
+                    : move_plain(&block, from, bytes, heap_counters(heap));
   if (UNLIKELY(!block)) {
     recording_remove(round_down((uintptr_t)*target, GRANULE_BYTES), *target); /* it is lost */
     *target = NULL;

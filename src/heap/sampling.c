@@ -151,7 +151,7 @@ void *sampling_take(struct heap *heap, const struct allocation *allocation) {
 static uintptr_t address_of(const void *block) {
   uintptr_t address = (uintptr_t)block;
   uint32_t entry = owner_map_entry(address);
-  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT || options.harden;
+  bool is_in_slab = map_slab_class(entry) < SLAB_CLASS_COUNT;
   return is_in_slab ? address : round_down(address, GRANULE_BYTES);
 }
 

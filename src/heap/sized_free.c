@@ -30,7 +30,7 @@ static bool fits_size(const void *block, size_t size, size_t alignment, bool is_
   uint32_t entry = owner_map_entry((uintptr_t)block);
   if (UNLIKELY(map_entry_is_named(entry)) && !options.harden) return size <= usable_bytes;
   bool is_guarded = !is_in_window((uintptr_t)block);
-  if (is_guarded ? is_exact : options.harden != 0) return size == usable_bytes;
+  if (options.harden || (is_guarded && is_exact)) return size == usable_bytes;
   if (size > REQUEST_MAX_BYTES) return false;
   if (is_guarded) return heap_shrinks_in_place(size, usable_bytes);
   if ((entry & MAP_CLASS_MASK) >= SLAB_CLASS_COUNT && !map_entry_is_sampled(entry))

@@ -62,21 +62,19 @@ bool big_note_freed(size_t granule, struct counters *counters) {
   return true;
 }
 
-uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
-                         struct counters *counters) {
-  size_t granule = granule_of(*target);
-  uint16_t colour_bytes = range_info(granule_of(source))->colour_bytes;
-  uintptr_t from = granule_address(granule_of(source));
-  size_t moved_bytes = round_up(colour_bytes + bytes, os_page_bytes());
-  enum os_change result =
-      os_move_pages((void *)granule_address(granule), (void *)from, moved_bytes);
+bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t bytes,
+                    struct counters *counters) {
+  size_t granule = granule_of(*target), page_bytes = os_page_bytes();
+  uintptr_t to = round_down(block, page_bytes), from = round_down(source, page_bytes);
+  size_t moved_bytes = round_up(block - to + bytes, page_bytes);
+  enum os_change result = os_move_pages((void *)to, (void *)from, moved_bytes);
   if (result == OS_LOST && big_note_freed(granule, counters)) {
     range_give_lost(granule, counters);
     *target = 0;
   }
-  if (result != OS_DONE) return 0;
+  if (result != OS_DONE) return false;
   count(counters, COUNT_big_mremaps);
   range_note_moved(granule);
-  range_info(granule)->colour_bytes = colour_bytes; /* whole pages move */
-  return range_block(granule);
+  range_info(granule)->colour_bytes = (uint16_t)(block - granule_address(granule));
+  return true;
 }

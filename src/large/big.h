@@ -13,11 +13,11 @@
 size_t big_usable_bytes(uintptr_t block);
 /* Bytes a block for `bytes` has. */
 size_t big_good_bytes(size_t bytes);
-/* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages;
- * 0 when the system cannot (then copy), else the target, which begins in its first page where the
- * source did.  *target is 0 when the system has lost it, which then is a block no more. */
-uintptr_t big_move_pages(uintptr_t *target, uintptr_t source, size_t bytes,
-                         struct counters *counters);
+/* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages, so that it begins at
+ * `block` from now on: in its page where the source did.  False when the system cannot (then copy).  *target is 0 when the system
+ * has lost it, which then is a block no more. */
+bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t bytes,
+                    struct counters *counters);
 
 /* Makes a part of a block of any size read as zero. */
 void big_clear(uintptr_t address, size_t bytes);

@@ -59,6 +59,8 @@ enum os_change os_remap(void *address, size_t bytes);
 bool os_close_pages(void *address, size_t bytes);
 /* Makes closed pages readable and writable; they read as zero.  False when refused: then some of them may be open. */
 bool os_open_pages(void *address, size_t bytes);
+/* The same by a mapping in their place, which has no page tables either.  It is not opened again, only unmapped. */
+bool os_close_by_mapping(void *address, size_t bytes);
 /* Address space whose pages are closed, of a mapping of its own; NULL when refused. */
 void *os_reserve_closed(size_t bytes);
 

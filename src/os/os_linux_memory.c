@@ -228,6 +228,12 @@ bool os_open_pages(void *address, size_t bytes) {
   return is_open;
 }
 
+bool os_close_by_mapping(void *address, size_t bytes) {
+  KEEP_ERRNO();
+  if (map(address, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED)) return true;
+  return !os_close_holes(address, bytes); /* it unmaps first: a hole is as closed */
+}
+
 void *os_reserve_closed(size_t bytes) {
   KEEP_ERRNO();
   void *reserved = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);

@@ -164,14 +164,19 @@ void range_give_lost(size_t granule, struct counters *counters) {
   struct range *head = range_record(granule);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
   if (!os_unmap((void *)granule_address(granule), bytes)) return; /* nobody can use it again */
-  head->was_moved = false;
+  head->was_moved = head->info.is_closed = false;
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   commit_give(bytes);
   range_put_back(granule, RANGE_UNMAPPED, head->info.granules, counters);
 }
 
-/* Its pages are gone already; strict overcommit charges what is mapped all the same. */
+/* Its pages are gone already; strict overcommit charges what is mapped all the same.  What has a mapping of its own gives its
+ * addresses back: it has neither page tables, nor does it divide its neighbours' mapping any longer. */
 void range_give_empty(size_t granule, struct counters *counters) {
+  if (range_record(granule)->was_moved) {
+    range_give_lost(granule, counters);
+    return;
+  }
   if (os_overcommit_is_strict()) {
     range_give(granule, (uint32_t)os_now_coarse_ms(), counters);
     return;
@@ -183,17 +188,25 @@ void range_give_empty(size_t granule, struct counters *counters) {
   range_put_back(granule, RANGE_CLEAN, given, counters);
 }
 
-bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
+bool range_cut(size_t granule, size_t new_granules, struct counters *counters) {
   struct range *head = range_record(granule);
-  size_t rest = head->info.granules - new_granules;
-  if (!rest) return true;
-  if (!range_prepare_cut(granule, granule + new_granules)) return false;
+  size_t end = granule + head->info.granules, rest = granule + new_granules;
+  if (!range_prepare_cut(granule, rest)) return false;
   struct arena *arena = arena_of(granule);
   if (LIKELY(arena)) arena_lock(arena, counters);
   range_set_boundaries(granule, new_granules, RANGE_LIVE);
-  range_record(granule + new_granules)->was_moved = head->was_moved;
+  range_set_boundaries(rest, end - rest, RANGE_LIVE);
+  range_record(rest)->was_moved = head->was_moved;
+  range_record(rest)->info.is_closed = false;
   if (LIKELY(arena)) arena_unlock(arena);
-  give_part(granule + new_granules, rest, (uint32_t)os_now_coarse_ms(), counters);
+  return true;
+}
+
+bool range_shrink(size_t granule, size_t new_granules, struct counters *counters) {
+  if (range_record(granule)->info.granules == new_granules) return true;
+  if (!range_cut(granule, new_granules, counters)) return false;
+  size_t rest = granule + new_granules;
+  give_part(rest, range_record(rest)->info.granules, (uint32_t)os_now_coarse_ms(), counters);
   return true;
 }
 

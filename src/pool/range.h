@@ -24,7 +24,7 @@
 enum range_source {
   FROM_ANY,   /* the system, too */
   FROM_FREED, /* what was freed */
-  FROM_FREED_WITH_HEADROOM, /* a freed range in front of half as many free granules, for a block that may grow on */
+  FROM_FREED_WITH_HEADROOM, /* a free range in front of half as many free granules, for a block that may grow on */
 };
 struct range_request {
   size_t granules, alignment_granules; /* the latter a power of two */
@@ -52,7 +52,8 @@ void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
  * or, when it refuses that too, nothing. */
 void range_give_lost(size_t granule, struct counters *counters);
 
-/* The same in hardened mode, of one that reads as zero: closed, if the system did not refuse.  CLEAN from now on. */
+/* The same in hardened mode, of one that reads as zero: closed, if the system did not refuse.  CLEAN from now on; UNMAPPED
+ * if it has a mapping of its own. */
 void range_give_empty(size_t granule, struct counters *counters);
 
 /* Of the live range that begins at `granule`. */
@@ -69,6 +70,8 @@ INLINE bool range_block_begins_at(uintptr_t address) {
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
 /* Cuts a live range; the rest becomes DIRTY.  False when there is no memory for the rest's records: nothing changed. */
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters);
+/* The same, but the rest is a live range by itself. */
+bool range_cut(size_t granule, size_t new_granules, struct counters *counters);
 /* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
 void range_note_moved(size_t granule);
 

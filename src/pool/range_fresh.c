@@ -84,38 +84,59 @@ static NOINLINE void forgive_occupied(struct counters *counters) {
 /* Ranges that one request may find occupied. */
 enum { UNMAPPED_TRIES = 4 };
 
+/* What has been mapped for a request is the request's and its headroom, which is free. */
+static size_t part_from_headroom(size_t first, const struct arena_request *request,
+                                 struct counters *counters) {
+  size_t end = first + request->granules;
+  if (!request->headroom) return first;
+  if (!range_prepare_cut(first, end)) {
+    range_put_back(first, RANGE_CLEAN, 0, counters);
+    return NO_GRANULE;
+  }
+  divide(first, request->granules + request->headroom, request->granules, counters);
+  range_put_back(end, RANGE_CLEAN, 0, counters);
+  arena_lock(arena_of(first), counters);
+  range_set_boundaries(first, request->granules, RANGE_LIVE);
+  arena_unlock(arena_of(first));
+  return first;
+}
+
 static NOINLINE size_t take_unmapped(const struct arena_request *request, unsigned home,
                                      struct counters *counters) {
+  struct arena_request whole = *request;
+  whole.granules += whole.headroom;
+  whole.headroom = 0;
   forgive_occupied(counters);
   for (unsigned tries = 0; tries < UNMAPPED_TRIES; tries++) {
-    size_t first = range_take_kind(RANGE_UNMAPPED, request, home, counters);
+    size_t first = range_take_kind(RANGE_UNMAPPED, &whole, home, counters);
     if (first == NO_GRANULE) return NO_GRANULE;
-    enum os_map_result result = map_range_again(first, request->granules);
+    enum os_map_result result = map_range_again(first, whole.granules);
     if (result == OS_MAPPED) {
-      range_keep_huge_out(first, request->granules);
-      return first;
+      range_keep_huge_out(first, whole.granules);
+      return part_from_headroom(first, request, counters);
     }
     if (result == OS_NO_MEMORY) {
       range_put_back(first, RANGE_UNMAPPED, 0, counters); /* what had gone back has been counted */
       return NO_GRANULE;
     }
     unsigned probes = ISOLATE_PROBES;
-    isolate(first, request->granules, &probes, counters);
+    isolate(first, whole.granules, &probes, counters);
   }
   return NO_GRANULE;
 }
 
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
-/* Each `step`th gets records, or none does. */
+/* Each `step`th and the last get records, or none does. */
 RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chunk,
                                     size_t chunk_count, size_t step, bool may_be_huge) {
-  for (size_t index = 0; index < chunk_count; index += step) {
-    if (range_add_records(first_chunk + index, (unsigned)(arena - arenas), may_be_huge)) continue;
-    while (index) chunk_publish(first_chunk + (index -= step), NULL);
-    return false;
+  size_t index = 0, last = chunk_count - 1;
+  while (range_add_records(first_chunk + index, (unsigned)(arena - arenas), may_be_huge)) {
+    if (index == last) return true;
+    index = last - index < step ? last : index + step;
   }
-  return true;
+  while (index) chunk_publish(first_chunk + --index, NULL);
+  return false;
 }
 
 /* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
@@ -132,15 +153,18 @@ COLD static bool close_fresh(void *address, size_t bytes) {
   return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
 }
 
+/* Hardened mode asks for the range of an address with every checked call (heap/object.c): so it finds records soon. */
+enum { NOTED_CHUNKS = 128 };
+
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
 RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t wanted_granules,
                                 struct counters *counters) {
   const struct window_piece piece = {chunk_count, options.harden ? 1 : 0, 0};
   size_t chunk = window_grow(piece);
   if (chunk == NO_CHUNK) return false;
-  bool are_filled = wanted_granules >= GRANULES_PER_CHUNK && !options.harden;
-  size_t step = are_filled && chunk_count > 2 ? chunk_count - 1 : 1; /* both ends (range_cut.h) */
-  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled);
+  bool are_filled = wanted_granules >= GRANULES_PER_CHUNK;
+  size_t step = !are_filled ? 1 : options.harden ? NOTED_CHUNKS : chunk_count; /* range_cut.h */
+  bool may_be_huge = allow_huge(chunk, chunk_count, are_filled && !options.harden);
   if (!publish_chunks(arena, chunk, chunk_count, step, may_be_huge)) {
     window_give_back(chunk, piece);
     return false;
@@ -157,7 +181,7 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
 RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
                                 struct counters *counters) {
   struct arena *arena = &arenas[home % ARENA_COUNT];
-  size_t granules = request->granules + request->alignment_granules - 1;
+  size_t granules = request->granules + request->headroom + request->alignment_granules - 1;
   size_t needed = (granules + GRANULES_PER_CHUNK - 1) / GRANULES_PER_CHUNK;
   size_t wanted = load_relaxed(&arena->granules) / GRANULES_PER_CHUNK / GROWTH_DIVISOR;
   if (wanted > GROWTH_MAX_CHUNKS) wanted = GROWTH_MAX_CHUNKS;

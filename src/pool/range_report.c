@@ -30,10 +30,13 @@ size_t range_covering_near(size_t granule, size_t steps_max) {
 
 size_t range_covering(size_t granule) { return range_covering_near(granule, SIZE_MAX); }
 
-void range_note_begin(size_t granule) {
+void range_note_begin(size_t granule, size_t from) {
   size_t last = granule + range_record(granule)->info.granules - 1;
-  for (size_t at = granule; at < last; at++)
-    show(range_record(at), first, (uint32_t)granule);
+  for (size_t at = from; at < last;) {
+    struct range *here = range_record_if_any(at);
+    if (here) show(here, first, (uint32_t)granule);
+    at = here ? at + 1 : next_chunk(at);
+  }
 }
 
 void range_measure(struct range_sizes *sizes) {

@@ -9,9 +9,9 @@
  * The second form looks back `steps_max` granules at most, or chunks without records; beyond: NO_GRANULE. */
 size_t range_covering(size_t granule);
 size_t range_covering_near(size_t granule, size_t steps_max);
-/* Hardened mode, where all chunks have records: notes in those of a live range where it begins, so that both find it at once
- * from anywhere inside.  What is noted is a hint, true only as long as the range lives. */
-void range_note_begin(size_t granule);
+/* Hardened mode: notes in a live range's records where it begins, from granule `from` on, so that both find it soon from
+ * anywhere inside.  What is noted is a hint, true only as long as the range lives. */
+void range_note_begin(size_t granule, size_t from);
 
 struct range_sizes {
   uint64_t mapped_bytes, dirty_bytes, clean_bytes;

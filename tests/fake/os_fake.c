@@ -394,6 +394,12 @@ bool os_close_pages(void *address, size_t bytes) {
   return mprotect(address, bytes, PROT_NONE) == 0;
 }
 
+bool os_close_by_mapping(void *address, size_t bytes) {
+  check_preconditions(address, bytes);
+  if (is_refused(OS_CALL_REMAP)) return lose(address, bytes) == OS_LOST;
+  return map(address, bytes, PROT_NONE, MAP_FIXED);
+}
+
 /* ---- process and machine ------------------------------------------------------------------------ */
 
 uint64_t os_limit(enum os_limit which) {

@@ -1,4 +1,4 @@
-"""A block of 500 GiB costs what is touched of it."""
+"""A block of 500 GiB costs what is touched of it; so do the large ones of hardened mode."""
 
 from __future__ import annotations
 
@@ -48,3 +48,11 @@ def test_prefaulted_blocks_miss_no_page(mode: str, run_program: Run) -> None:
     options = {"HAKMEM_PREFAULT": "1", "HAKMEM_BIG_CACHE_BYTES": "1G"}
     words = ["zeroed-and-prefaulted"]
     assert_clean(run_program(HERE / "huge_blocks.c", mode, "-pthread", args=words, env=options))
+
+
+@pytest.mark.skipif(OVERCOMMIT.read_text().strip() == STRICT, reason="all that is mapped is charged")
+@pytest.mark.parametrize("level", ["1", "2"])
+@pytest.mark.parametrize("scenario", ["vector", "sparse"])
+def test_hardened_ranges(scenario: str, level: str, run_program: Run) -> None:
+    options = {"HAKMEM_HARDEN": level}
+    assert_clean(run_program(HERE / "hardened_ranges.c", "preload", args=[scenario], env=options))

@@ -87,6 +87,14 @@ def run_with(run_program: Run, name: str, level: str, *arguments: int) -> int:
     return run_program(HERE / f"{name}.c", "linked", args=args, stats=False, env=env).returncode
 
 
+@pytest.mark.parametrize("name", [*LINES, *CRASHES, *FAULTS])
+def test_guards_weaken_nothing(name: str, run_program: Run) -> None:
+    env = {"HAKMEM_HARDEN": "2", "HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
+    program = PROGRAMS[name] if name in FAULTS else HERE / f"{name}.c"
+    result = run_program(program, "linked", "-pthread", stats=False, env=env)
+    assert result.returncode in STOPS, result.stderr
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("size", [8, 24, 64, 1000, 4096, 20000, 100000, 262144])
 def test_a_stray_write_is_found(size: int, level: str, run_program: Run) -> None:

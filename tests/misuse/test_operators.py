@@ -17,6 +17,7 @@ Run = Callable[..., "Result"]
 
 HERE = Path(__file__).resolve().parent / "operators"
 HARDENED = {"HAKMEM_HARDEN": "1", "HAKMEM_HARDEN_OPERATORS": "2"}
+GUARDS = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 SIZES = ("60", "5000", "200000")
 MAKERS = {
     "malloc": ["malloc", "calloc", "memalign", "realloc"],
@@ -47,23 +48,25 @@ def run_pair(run_program: Run, mode: str, *words: str, **options: str) -> Result
     return run_program(HERE / "pairs.cc", mode, args=words, env=HARDENED | options, stats=False)
 
 
+@pytest.mark.parametrize("guards", [{}, GUARDS], ids=["plain", "guarded"])
 @pytest.mark.parametrize("mode", ["preload", "static-debug"])
-def test_the_wrong_way_is_told(mode: str, run_program: Run) -> None:
+def test_the_wrong_way_is_told(mode: str, guards: dict[str, str], run_program: Run) -> None:
     for made_by, maker, freed_as, freer in WRONG:
         for size in SIZES:
-            result = run_pair(run_program, mode, maker, freer, size)
+            result = run_pair(run_program, mode, maker, freer, size, **guards)
             line = (
                 rf"hakmem: mismatched {VERBS[freed_as]} of 0x[0-9a-f]+: the block of {size} bytes was made "
-                rf"by {re.escape(made_by)} \((?:tiny|mid|big) class \d+(?:, of thread \d+)?\)"
+                rf"by {re.escape(made_by)} \((?:guarded|(?:tiny|mid|big) class \d+(?:, of thread \d+)?)\)"
             )
             assert result.returncode == -signal.SIGABRT, (maker, freer, size, result)
             assert re.fullmatch(line, result.stderr.splitlines()[0]), (maker, freer, result.stderr)
 
 
-def test_the_right_way_is_silent(run_program: Run) -> None:
+@pytest.mark.parametrize("guards", [{}, GUARDS], ids=["plain", "guarded"])
+def test_the_right_way_is_silent(guards: dict[str, str], run_program: Run) -> None:
     for maker, freer in RIGHT:
         for size in SIZES:
-            result = run_pair(run_program, "preload", maker, freer, size)
+            result = run_pair(run_program, "preload", maker, freer, size, **guards)
             assert (result.returncode, result.stderr) == (0, ""), (maker, freer, size)
 
 

@@ -20,7 +20,7 @@ static void start_guarded(void) {
 
 static uintptr_t must_take(size_t size, size_t alignment, bool is_at_end) {
   REQUIRE(guarded_fits(size, alignment));
-  uintptr_t block = guarded_take(size, alignment, is_at_end);
+  uintptr_t block = guarded_take(size, alignment, MADE_BY_MALLOC, is_at_end);
   REQUIRE(block && block % alignment == 0 && guarded_covers(block));
   return block;
 }
@@ -40,12 +40,12 @@ static int reuse_the_oldest(const void *unused) {
   (void)unused;
   start_guarded();
   uintptr_t first = take(), second = take(), third = take();
-  REQUIRE(!guarded_take(100, 1, true)); /* all are in use */
+  REQUIRE(!guarded_take(100, 1, MADE_BY_MALLOC, true)); /* all are in use */
   REQUIRE(guarded_tenths_used() == 10);
   pages[0] = page_of(second), pages[1] = page_of(first), pages[2] = page_of(third);
-  guarded_give(second, "free");
-  guarded_give(first, "free");
-  guarded_give(third, "free");
+  guarded_give(second, MADE_BY_MALLOC, "free");
+  guarded_give(first, MADE_BY_MALLOC, "free");
+  guarded_give(third, MADE_BY_MALLOC, "free");
   REQUIRE(guarded_tenths_used() == 0);
   for (unsigned index = 0; index < SLOTS; index++) REQUIRE(page_of(take()) == pages[index]);
   return 0;
@@ -58,7 +58,7 @@ static int close_what_is_free(const void *unused) {
   uintptr_t block = must_take(100, 1, false);
   REQUIRE(is_open(block) && !is_open(block - 1) && !is_open(block + PAGE));
   *(char *)block = 1;
-  guarded_give(block, "free");
+  guarded_give(block, MADE_BY_MALLOC, "free");
   REQUIRE(!is_open(block));
   return 0;
 }
@@ -79,8 +79,8 @@ static void check_place(size_t size, size_t alignment) {
   REQUIRE(guarded_ask(end, "realloc", &end_bytes) && end_bytes == size);
   memset((void *)begin, 1, size);
   memset((void *)end, 1, size);
-  guarded_give(begin, "free");
-  guarded_give(end, "free");
+  guarded_give(begin, MADE_BY_MALLOC, "free");
+  guarded_give(end, MADE_BY_MALLOC, "free");
 }
 
 static int place_at_both_ends(const void *unused) {
@@ -117,14 +117,15 @@ static int lose_no_slot(const void *unused) {
   (void)unused;
   start_guarded();
   os_fake_fail(1u << OS_CALL_OPEN_PAGES, 1, 2 * SLOTS);
-  for (unsigned time = 0; time < 2 * SLOTS; time++) REQUIRE(!guarded_take(100, 1, true));
+  for (unsigned time = 0; time < 2 * SLOTS; time++)
+    REQUIRE(!guarded_take(100, 1, MADE_BY_MALLOC, true));
   os_fake_fail(1u << OS_CALL_CLOSE_PAGES, 1, UINT64_MAX);
-  for (unsigned time = 0; time < 2 * SLOTS; time++) guarded_give(take(), "free");
+  for (unsigned time = 0; time < 2 * SLOTS; time++) guarded_give(take(), MADE_BY_MALLOC, "free");
   os_fake_fail_none();
   uintptr_t blocks[SLOTS];
   for (unsigned index = 0; index < SLOTS; index++) blocks[index] = take();
   for (unsigned index = 0; index < SLOTS; index++) {
-    guarded_give(blocks[index], "free");
+    guarded_give(blocks[index], MADE_BY_MALLOC, "free");
     REQUIRE(!is_open(blocks[index]));
   }
   return 0;
@@ -166,7 +167,7 @@ static int misuse(const void *argument) {
   start_guarded();
   uintptr_t block = must_take(90, 1, *(const enum guarded_misuse *)argument != WRITE_BEFORE);
   if (*(const enum guarded_misuse *)argument == WRITE_BEFORE) {
-    guarded_give(block, "free");
+    guarded_give(block, MADE_BY_MALLOC, "free");
     block = must_take(90, 1, true);
   }
   switch (*(const enum guarded_misuse *)argument) {
@@ -259,7 +260,7 @@ static int tell_faults_apart(const void *unused) {
   require_kind(second + 2 * PAGE - 1, "heap-buffer-overflow",
                " bytes after"); /* the third is unused */
   require_kind(second + 2 * PAGE, "wild access", "none was there yet");
-  guarded_give(first, "free");
+  guarded_give(first, MADE_BY_MALLOC, "free");
   require_kind(first + 5, "use-after-free: write at 0x", ", 5 bytes into the block of 96 bytes");
   require_kind(second + 5, "use-after-free (and used again)", ", 5 bytes into");
   REQUIRE(strstr(said_of(second - 1, OS_ACCESS_READ), ": read at 0x"));

@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "heap/object.h"
 #include "heaps.h"
+#include "large/big.h"
 #include "map/commit.h"
 #include "map/metadata.h"
 #include "pool/range.h"
@@ -76,13 +77,17 @@ static int known_of_small_ones(const void *unused) {
 }
 CHILD_TEST(known_of_small_ones)
 
-/* In hardened mode each record tells where the block begins. */
+/* In hardened mode few chunks without records lie between two that tell where the block begins. */
 static int known_in_hardened_mode(const void *unused) {
   (void)unused;
   set_up();
   options.harden = 1;
   size_t first = take(GRANULES);
-  for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK) REQUIRE(has_records(at));
+  owner_map_set(first, MAP_ENTRY_BIG_LIVE);
+  range_note_begin(first, first);
+  for (size_t at = first; at < first + GRANULES; at += GRANULES_PER_CHUNK)
+    REQUIRE(range_covering_near(at, 256) == first);
+  REQUIRE(metadata_bytes() < 16 * sizeof(struct range_chunk));
   return 0;
 }
 CHILD_TEST(known_in_hardened_mode)

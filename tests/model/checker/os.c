@@ -91,6 +91,10 @@ bool os_close_pages(void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
 }
+bool os_close_by_mapping(void *address, size_t bytes) {
+  (void)address, (void)bytes;
+  return false;
+}
 bool os_open_pages(void *address, size_t bytes) {
   (void)address, (void)bytes;
   return false;
