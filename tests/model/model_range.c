@@ -224,7 +224,7 @@ static void keep_and_take(void) {
 
 /* A step of a round: it comes to those that are listed. */
 static void visit(void) {
-  struct purge step = {.now_ms = 10, .decay_ms = 5, .bytes_left = SIZE_MAX, .calls_left = 96};
+  struct purge step = {.now_ms = 10, .decay_ms = 5, .calls_left = 96};
   range_magazines_purge(&step, mine());
 }
 
