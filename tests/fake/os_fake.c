@@ -150,9 +150,16 @@ static void note_mapped(void *address, size_t bytes) {
     store_relaxed(has_no_huge_page(at), false);
 }
 
+/* Where a part is unmapped there is room for none. */
+static bool is_mapped_in_full(uintptr_t address) {
+  static _Thread_local unsigned char pages[HUGE_PAGE_BYTES / 4096];
+  uintptr_t begin = address & ~(HUGE_PAGE_BYTES - 1);
+  return mincore((void *)begin, HUGE_PAGE_BYTES, pages) == 0; /* NOLINT: made of addresses */
+}
+
 static void look_for_leak(uintptr_t edge) {
   bool may_leak = os_fake.are_huge_pages_always && edge % HUGE_PAGE_BYTES;
-  if (may_leak && !load_relaxed(has_no_huge_page(edge)))
+  if (may_leak && !load_relaxed(has_no_huge_page(edge)) && is_mapped_in_full(edge))
     fetch_add_relaxed(&os_fake.huge_page_leaks, 1);
 }
 
