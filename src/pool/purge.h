@@ -18,18 +18,18 @@ struct purge {
   size_t calls_left;      /* most system calls that it may still do; 0 from its end on */
   size_t calls;           /* those that it did */
   size_t slabs_left;      /* most slabs in use that it may still visit */
-  size_t piece_granules; /* of a free range that one call may take, by how long the last one took */
-  uint64_t purged_bytes; /* what it gave back */
-  bool give_addresses;   /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;     /* something free was left: too young, or time or calls were used up */
-  bool is_cut;           /* what is old enough was left: time or calls were used up */
+  uint64_t purged_bytes;  /* what it gave back */
+  bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
+  bool work_remains;      /* something free was left: too young, or time or calls were used up */
+  bool is_cut;            /* what is old enough was left: time or calls were used up */
 };
 
 /* So many in a step of a round, and wherever else a thread of the program visits its slabs: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
 
-/* A step takes a thread of the program half a millisecond, and the one system call that was begun before that. */
-#define PURGE_STEP_NS UINT64_C(500000)
+/* A step takes a thread of the program so long, and the system call that was begun before that: together less than a millisecond.  Less
+ * time would be too little for a program that frees blocks of some MiB and ends with nothing. */
+#define PURGE_STEP_NS UINT64_C(650000)
 
 /* Whatever its age, without bounds. */
 #define PURGE_EVERYTHING ((struct purge){.calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})

@@ -31,17 +31,6 @@ static enum os_map_result map_range_again(size_t first, size_t granules) {
   return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
 }
 
-/* Two parts of an extracted range, each as if it had been extracted by itself. */
-static void divide(size_t first, size_t granules, size_t part, struct counters *counters) {
-  struct arena *arena = arena_of(first);
-  arena_lock(arena, counters);
-  range_set_boundaries(first, part, RANGE_BUSY);
-  range_set_boundaries(first + part, granules - part, RANGE_BUSY);
-  range_record(first + part)->was_moved = range_record(first + part)->info.is_closed =
-      false; /* nothing is mapped */
-  arena_unlock(arena);
-}
-
 /* System calls for one range; what then is not known to be free waits with what is not. */
 enum { ISOLATE_PROBES = 64 };
 
@@ -54,7 +43,7 @@ static void isolate(size_t first, size_t granules, unsigned *probes, struct coun
     range_put_back(first, RANGE_OCCUPIED, 0, counters);
     return;
   }
-  divide(first, granules, part, counters);
+  range_divide(first, part, counters);
   for (unsigned half = 0; half < 2; half++) {
     size_t begin = half ? first + part : first, size = half ? granules - part : part;
     if (*probes) --*probes;
@@ -93,7 +82,7 @@ static size_t part_from_headroom(size_t first, const struct arena_request *reque
     range_put_back(first, RANGE_CLEAN, 0, counters);
     return NO_GRANULE;
   }
-  divide(first, request->granules + request->headroom, request->granules, counters);
+  range_divide(first, request->granules, counters);
   range_put_back(end, RANGE_CLEAN, 0, counters);
   arena_lock(arena_of(first), counters);
   range_set_boundaries(first, request->granules, RANGE_LIVE);

@@ -18,7 +18,7 @@
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-/* How much one round may do.  A step takes a thread of the program a millisecond at most; one half is for giving back. */
+/* How much one round may do.  A step takes a thread of the program a millisecond at most: PURGE_STEP_NS is for giving back. */
 enum budget { STEP, ROUND, ALL };
 struct bounds {
   uint64_t ns; /* 0: none */
@@ -26,7 +26,7 @@ struct bounds {
 };
 LONG_LIVED_DATA static const struct bounds budgets[] = {
     [STEP] = {PURGE_STEP_NS, 96, 16, PURGE_SLABS_A_STEP},
-    [ROUND] = {PURGE_STEP_NS * 100, 2048, SIZE_MAX, SIZE_MAX},
+    [ROUND] = {UINT64_C(50000000), 2048, SIZE_MAX, SIZE_MAX},
     [ALL] = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX},
 };
 
@@ -261,7 +261,8 @@ static void run_round(struct heap *heap, const struct row *row, struct purge *pu
 
 LONG_LIVED struct purge reclaim(struct heap *heap, enum reclaim_reason reason) {
   const struct row *row = &rows[reason];
-  bool are_lost_left = row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
+  bool are_lost_left =
+      row->depth & RELEASE_IDLE && lost_park(row->budget == STEP ? LOST_A_STEP : SIZE_MAX);
   if (row->depth & ANY_OWN) give_own(heap, row->depth);
   if (!take_turn(row->turn, heap)) return (struct purge){.work_remains = true};
   if (row->depth & RELEASE_IDLE) poll_limits();
