@@ -147,7 +147,7 @@ def test_plain_locale_has_ascii_for_everything(world: World) -> None:
         ending = forked(arguments, environment={"LC_ALL": "C"}, cwd=world.folder)
         assert ending.stdout.isascii(), arguments
         assert ending.stderr.isascii(), arguments
-        assert "\\u" not in ending.stdout, f"{arguments}: a sign without one that looks alike"
+        assert not re.search(r"\\[ux]", ending.stdout), f"{arguments}: a sign without one that looks alike"
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
