@@ -18,8 +18,8 @@ static ATOMIC(struct range_magazines *) all;
 static ATOMIC(struct range_magazines *) joined;
 static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
-static THREAD_LOCAL bool
-    is_at_lists; /* this thread is: a signal handler that forks has interrupted it there */
+static THREAD_LOCAL uint8_t
+    own_visits; /* of the lists, by this thread, those too that a signal interrupts */
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
@@ -153,12 +153,12 @@ RESIDENT static void list(struct range_magazines *magazines) {
 }
 
 RESIDENT void range_magazines_join(struct range_magazines *magazines) {
-  is_at_lists = true;
+  own_visits++;
   keep_store_order();
   magazines->is_listed = true;
   list(magazines);
   keep_store_order();
-  is_at_lists = false;
+  own_visits--;
 }
 
 /* Closed before they leave the list, and back in one before they are opened: so a forked child sees which were in hand.  False
@@ -217,12 +217,12 @@ LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, 
 LONG_LIVED static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
                                     struct counters *counters) {
   struct closed closed = {.count = 0};
-  is_at_lists = true;
+  own_visits++;
   keep_store_order();
   if (!close_listed(&closed, most)) purge->work_remains = true;
   empty_closed(&closed, ranges_max, purge, counters);
   keep_store_order();
-  is_at_lists = false;
+  own_visits--;
 }
 
 LONG_LIVED static void empty_all(struct purge *purge, struct counters *counters) {
@@ -294,5 +294,5 @@ void range_magazines_after_fork(void) {
     store_relaxed(&at->bytes, bytes_in_rows(at));
     is_cut_off = true;
   }
-  if (is_cut_off && !is_at_lists) list_anew();
+  if (is_cut_off && !own_visits) list_anew();
 }

@@ -11,7 +11,7 @@ enum { OPEN_SLABS = 4 };
 static ATOMIC(struct slab *) open_slabs[SLAB_CLASS_COUNT][OPEN_SLABS];
 static ATOMIC(uint32_t)
     users; /* threads that may hold an address of a slab which they have no block of */
-static THREAD_LOCAL uint16_t own_visits; /* this thread's, those too that a signal interrupts */
+static THREAD_LOCAL uint8_t own_visits; /* this thread's, those too that a signal interrupts */
 
 /* seq, both: a thread that releases a slab has closed it before it counts the users, who come before they look for open
  * ones; pairs with is_alone. */

@@ -29,7 +29,7 @@ PROGRAMS = {
     "api/realloc_content.c": (),
     "api/calloc_zero.c": (),
     "concurrency/blocks_outlive_thread.c": (),
-    "concurrency/fork_under_load.c": ("40",),
+    "concurrency/fork_under_load.c": ("40", "fork"),
     "concurrency/fuzz.c": ("1", "4", "4", "10000"),
 }
 FLAGS = ("-std=gnu17", "-O2", "-U_FORTIFY_SOURCE", "-fno-builtin", "-Iinclude", "-Itests", "-pthread")

@@ -22,7 +22,10 @@
 #define FORM(name) \
   { #name, name }
 
-/* Linux 5.14, 6.13 */
+/* Linux 4.14, 5.14, 6.13 */
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -46,8 +49,8 @@ static const struct named {
              CALL(sched_getscheduler),
              CALL(sched_setscheduler),
              CALL(close_range)},
-  advices[] = {FORM(MADV_HUGEPAGE), FORM(MADV_NOHUGEPAGE), FORM(MADV_POPULATE_WRITE),
-               FORM(MADV_GUARD_INSTALL), FORM(MADV_GUARD_REMOVE)};
+  advices[] = {FORM(MADV_HUGEPAGE),      FORM(MADV_NOHUGEPAGE),   FORM(MADV_POPULATE_WRITE),
+               FORM(MADV_GUARD_INSTALL), FORM(MADV_GUARD_REMOVE), FORM(MADV_WIPEONFORK)};
 
 static atomic_ulong refused;
 

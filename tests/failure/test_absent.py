@@ -44,6 +44,7 @@ ABSENT = {
     "MADV_POPULATE_WRITE": "rounds",
     "MADV_GUARD_INSTALL": "guarded",
     "MADV_GUARD_REMOVE": "guarded",
+    "MADV_WIPEONFORK": "default",
     "MAP_FIXED_NOREPLACE": "default",
     "MREMAP_DONTUNMAP": "rounds",
 }

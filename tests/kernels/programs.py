@@ -88,7 +88,7 @@ PROGRAMS = (
     ),
     Program("memory/phases.c", ("64", "64", "scattered"), DECAY),
     Program("memory/phases.c", ("100000", "100000", "scattered"), DECAY),
-    Program("concurrency/fork_under_load.c", ("40",), is_telling=True, reports=False),
+    Program("concurrency/fork_under_load.c", ("40", "fork"), is_telling=True, reports=False),
     Program("concurrency/fork_generations.c", is_telling=True),
     Program("concurrency/spawn.c"),
     Program("concurrency/blocks_outlive_thread.c", is_telling=True),

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from hakmem.profile.estimate import TAIL, Estimate, difference_z, share_of, unseen_beside
-from hakmem.profile.growth import growth
+from hakmem.profile.growth import Growth, growth
 from hakmem.profile.model import ClassCount, Header, Profile, Sample
 from hakmem.profile.sites import site_table, sums_of
 from hakmem.views.profile_text import interval_text
@@ -103,18 +103,32 @@ def test_few_samples_do_not_differ_for_sure() -> None:
     assert 0 < difference_z(before, after) < 3
 
 
+def grown(samples: int, live_bytes: tuple[int, int]) -> Growth:
+    """The one site with samples; the class had, and has, so many live bytes."""
+    one = Sample.of(stack_of(0), 11, BLOCK_BYTES, BLOCK_BYTES, RATE_BYTES, age_ms=10)
+    readings = []
+    for made, live, ended_s in (([], live_bytes[0], 2.0), ([one] * samples, live_bytes[1], 3.0)):
+        reading = Profile(Header(began_s=1.0, ended_s=ended_s), samples=made)
+        reading.classes = [ClassCount(11, BLOCK_BYTES, live // BLOCK_BYTES, live)]
+        reading.blocks = list(range(len(made)))
+        readings.append(reading)
+    (site,) = growth(*readings).sites
+    return site
+
+
 def test_growth_of_a_class_is_not_certainly_that_of_the_one_site_with_a_sample() -> None:
     """The class grew by less than the two samples stand for: others may have grown instead."""
-
-    def reading(samples: list[Sample], live_bytes: int, ended_s: float) -> Profile:
-        made = Profile(Header(began_s=1.0, ended_s=ended_s), samples=samples)
-        made.classes = [ClassCount(11, BLOCK_BYTES, live_bytes // BLOCK_BYTES, live_bytes)]
-        made.blocks = list(range(len(samples)))
-        return made
-
-    one = Sample.of(stack_of(0), 11, BLOCK_BYTES, BLOCK_BYTES, RATE_BYTES, age_ms=10)
-    before, after = reading([], 10 * BLOCK_BYTES, 2.0), reading([one, one], RATE_BYTES, 3.0)
-    (site,) = growth(before, after).sites
+    site = grown(2, (8 * RATE_BYTES, 9 * RATE_BYTES))
     assert site.certain is not None
-    assert site.certain.unseen == pytest.approx(unseen_beside(sums_of([one])[0]) ** 2, rel=0.01)
+    assert site.certain.unseen == pytest.approx(unseen_beside(of_samples(1)) ** 2, rel=0.01)
     assert not site.is_certain
+
+
+@pytest.mark.parametrize(("count", "is_enough"), [(1, False), (2, False), (3, False), (4, True)])
+def test_what_is_live_bounds_what_others_grew(count: int, is_enough: bool) -> None:
+    """In a class that was nearly empty, too, others may hold most of what came."""
+    site = grown(count, (10 * BLOCK_BYTES, RATE_BYTES))
+    assert site.certain is not None
+    assert site.certain.value == RATE_BYTES - 10 * BLOCK_BYTES
+    assert math.sqrt(site.certain.unseen) == pytest.approx(RATE_BYTES * (1 - TAIL ** (1 / count)), rel=0.01)
+    assert site.is_significant == is_enough

@@ -61,8 +61,7 @@ def start_program(compile_c: Callable[..., Path], lib: Path) -> Iterator[Callabl
         )
         started.append(process)
         worker = Worker(process)
-        if arguments[0] != "steps":
-            assert worker.line() == "ready"
+        assert worker.line() == "ready", "it is on hakmem, and has allocated"
         return worker
 
     yield run

@@ -41,6 +41,8 @@ static void *do_step(void *line) {
 static void steps(void) {
   static char line[256];
   int on_thread = 0;
+  puts("ready");
+  fflush(stdout);
   while (fgets(line, sizeof line, stdin) && strncmp(line, "end", 3) != 0) {
     pthread_t thread;
     pid_t child = strncmp(line, "fork", 4) == 0 ? fork() : 0;

@@ -3,13 +3,15 @@ what ends it."""
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import hakmem
 import pytest
 from hakmem.base.streams import ALIKE, wants_plain_text
 from tool.conftest import Tool
@@ -65,6 +67,26 @@ def test_signs_that_a_locale_has_not_are_replaced() -> None:
 
 def test_what_looks_alike_is_ascii() -> None:
     assert all(str(text).isascii() for text in ALIKE.values())
+
+
+def test_every_sign_that_the_tool_prints_has_one_that_looks_alike() -> None:
+    """Whichever command prints it, and when: each string in the sources but docstrings."""
+    missing = {}
+    for path in Path(hakmem.__file__).parent.rglob("*.py"):
+        for text in strings_of(ast.parse(path.read_text())):
+            if signs := {sign for sign in text if not sign.isascii() and ord(sign) not in ALIKE}:
+                missing[path.name, text] = signs
+    assert missing == {}
+
+
+def strings_of(module: ast.Module) -> Iterator[str]:
+    has_docstring = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = list(ast.walk(module))
+    first = [node.body[0] for node in nodes if isinstance(node, has_docstring) and node.body]
+    docstrings = {id(node.value) for node in first if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
 
 
 @pytest.mark.parametrize(

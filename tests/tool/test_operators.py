@@ -32,6 +32,7 @@ OF_CGROUPS = {f"hakmem_{name}" for name, _ in CGROUP_HELP.values()} | {
 }
 # Only of programs that have made heaps; tests/tool/test_heaps.py looks at those.
 OF_HEAPS = {f"hakmem_{name}{end}" for name in HEAP_HELP for end in ("", "_total")}
+OF_CLASSES = "hakmem_class_"  # with --classes only
 VARIABLES = {"$instance": ".*", "$command": ".*", "$pid": ".*", "$__rate_interval": "4s"}
 PATIENCE_S = 60.0
 
@@ -66,7 +67,7 @@ def test_every_metric_is_one_that_is_exported(limited_sites: subprocess.Popen[st
     path = tmp_path / "hakmem.prom"
 
     def exported() -> set[str] | None:
-        hakmem("export", "--textfile", path)
+        hakmem("export", "--classes", "--textfile", path)
         samples = [s for family in families(path.read_text()).values() for s in family.samples]
         ours = {
             s.name for s in samples if s.labels.get("pid", str(limited_sites.pid)) == str(limited_sites.pid)
@@ -84,6 +85,7 @@ def test_every_metric_is_one_that_is_exported(limited_sites: subprocess.Popen[st
     }
     named[GUIDE.name] -= {"hakmem_processes"}  # with --by only
     assert all(len(names) > 10 for names in named.values())
+    assert not any(name.startswith(OF_CLASSES) for name in named[ALERTS.name]), "they need --classes"
     assert {file: names - known for file, names in named.items() if names - known} == {}
 
 
@@ -100,6 +102,8 @@ def test_panels_say_what_they_show() -> None:
     for panel in panels():
         assert panel["description"], panel["title"]
         assert panel["title"] in guide, panel["title"]
+        needs_classes = any(OF_CLASSES in one["expr"] for one in panel["targets"])
+        assert needs_classes == ("--classes" in panel["description"]), panel["title"]
 
 
 def test_alerts_are_in_the_guide() -> None:
@@ -164,6 +168,7 @@ def test_a_real_prometheus_answers_every_query(
     tmp_path: Path,
 ) -> None:
     heaps, port, own = with_heaps(), free_port(), free_port()  # one of them at its limit
+    exporter = ["export", "--classes", "--listen", f"127.0.0.1:{port}"]
     config = tmp_path / "prometheus.yml"
     config.write_text(SCRAPES.format(alerts=ALERTS, port=port))
     words = [
@@ -172,7 +177,7 @@ def test_a_real_prometheus_answers_every_query(
         f"--web.listen-address=127.0.0.1:{own}",
     ]
     with (
-        subprocess.Popen([*TOOL, "export", "--listen", f"127.0.0.1:{port}"], env=tool_environment()) as tool,
+        subprocess.Popen([*TOOL, *exporter], env=tool_environment()) as tool,
         subprocess.Popen([program("prometheus"), *words], stderr=subprocess.DEVNULL) as server,
     ):
         try:

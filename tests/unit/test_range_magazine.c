@@ -171,6 +171,20 @@ static bool purge_step(void) {
   return step.is_cut;
 }
 
+/* The pages of these records, but for the first and the last, which hold others, too.  They may lie in two chunks. */
+static bool protect(struct range_magazines **all, unsigned count, int protection) {
+  uintptr_t page_bytes = os_page_bytes(), first = round_down((uintptr_t)all[0], page_bytes),
+            last = round_down((uintptr_t)all[count - 1], page_bytes);
+  unsigned pages = 0;
+  for (unsigned index = 0; index < count; index++) {
+    uintptr_t page = round_down((uintptr_t)all[index], page_bytes);
+    if (page == first || page == last) continue;
+    if (mprotect((void *)page, page_bytes, protection) != 0) return false;
+    pages++;
+  }
+  return pages;
+}
+
 /* Threads that have freed a Large block once, and have none now, are not even looked at: their pages are closed meanwhile. */
 static int pass_by_those_that_hold_nothing(const void *unused) {
   enum { MANY = 200 };
@@ -187,18 +201,16 @@ static int pass_by_those_that_hold_nothing(const void *unused) {
   while (purge_step()) {
   }
   REQUIRE(dirty_granules() == MANY * GRANULES);
-  uintptr_t page_bytes = os_page_bytes(), first = round_up((uintptr_t)all[0], page_bytes);
-  size_t bytes = (uintptr_t)all[MANY - 1] / page_bytes * page_bytes - first;
   for (unsigned turn = 0; turn < 2; turn++) {
     REQUIRE(range_magazine_keep(holder, CLASS, 0, granules[MANY + turn]));
-    REQUIRE(mprotect((void *)first, bytes, PROT_NONE) == 0);
+    REQUIRE(protect(all, MANY, PROT_NONE));
     if (turn) {
       os_fake_advance_ms(10);
       REQUIRE(range_magazines_merge(NULL, &counters));
     } else {
       REQUIRE(!purge_step());
     }
-    REQUIRE(mprotect((void *)first, bytes, PROT_READ | PROT_WRITE) == 0);
+    REQUIRE(protect(all, MANY, PROT_READ | PROT_WRITE));
     REQUIRE(dirty_granules() == (MANY + turn + 1) * GRANULES);
   }
   REQUIRE(range_magazine_keep(all[MANY / 2], CLASS, 0, granules[MANY + 2]) && !purge_step());

@@ -22,7 +22,7 @@ IS_FULL = os.environ.get("GLIBCS") == "all"
 # What differs by the C library: the ends of threads, fork handlers.
 TELLING = (
     "concurrency/blocks_outlive_thread",
-    "concurrency/fork_under_load-40",
+    "concurrency/fork_under_load-40-fork",
     "concurrency/fuzz-1-2-4-5000",
     "concurrency/key_destructors",
     "api/realloc_content",

@@ -242,7 +242,9 @@ def _certain(own: Estimate, one: _Class) -> Estimate:
     left = one.grew - (whole.value - own.value)
     if left >= own.value * (1 - ROUNDING):
         return own
-    variance = own.variance if one.is_scaled else max(0.0, whole.variance - own.variance)
+    if one.is_scaled:  # a share's error tells what others may have unseen, too
+        return Estimate(left, own.variance, own.samples, unseen=own.unseen)
+    variance = max(0.0, whole.variance - own.variance)
     unseen = unseen_beside(own) if own.samples >= whole.samples else 0.0
     return Estimate(left, variance, own.samples, unseen=unseen**2)
 

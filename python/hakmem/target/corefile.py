@@ -262,7 +262,7 @@ def _truncation(path: Path, data: mmap.mmap) -> HakmemError | None:
         head.segments_at + head.segments * head.segment_bytes,
         head.sections_at + head.sections * head.section_bytes,
     )
-    table = data[head.segments_at :][: head.segments * PROGRAM_HEADER.size]
+    table = data[head.segments_at : head.segments_at + head.segments * PROGRAM_HEADER.size]
     rows = PROGRAM_HEADER.iter_unpack(table[: len(table) // PROGRAM_HEADER.size * PROGRAM_HEADER.size])
     ends = [(kind, offset + count) for kind, _, offset, _, _, count, _, _ in rows]
     whole = max(headers_end, *(end for _, end in ends), 0)
