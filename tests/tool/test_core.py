@@ -150,7 +150,7 @@ def test_truncated_cores_say_so(
         part.write_bytes(data[:length])
         for command in ("core", "why", "what", "leaks"):
             ended = tool.inside(command, part)
-            assert "is truncated: it has" in ended.stderr, (command, length, ended)
+            assert f"is truncated: it has {length:,} of" in ended.stderr, (command, length, ended)
             assert ended.status in (0, 1)
             shown += ended.status == 0
     assert (shown > 0) == (dump is dumped_by_kernel and linked == "static")

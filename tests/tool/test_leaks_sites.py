@@ -209,7 +209,10 @@ def test_it_watches_until_it_is_known_whose_growth_it_is(
 
 
 def test_a_given_share_of_processor_time_is_not_left_behind(tool: Tool, leaky: subprocess.Popen[str]) -> None:
-    """It is this command's, not the next profile's."""
+    """It is this command's, not the next profile's.  Without one it is 5 %."""
+    watch(open_process(leaky.pid), Watch(0.1))
+    with Switch(open_process(leaky.pid)) as switch:
+        assert switch._record()["cost_percent"] == 5
     leaks(tool, leaky.pid, "--for", "200ms", "--cost", "50", "--wait", "50ms")
     with Switch(open_process(leaky.pid)) as switch:
         assert switch._record()["cost_percent"] == 50

@@ -175,6 +175,13 @@ def test_advice_names_options_that_help(lib: Path, compile_c: Callable[..., Path
         assert (after < before / 2) == (option in action(name)), (name, before, after)
 
 
+def test_memory_beside_a_files_data_is_not_the_files(lib: Path, compile_c: Callable[..., Path]) -> None:
+    with running([compile_c(PROGRAMS / "beside_data.c")], lib) as process:
+        answer = hakmem_json("why", process.pid)
+    assert line(answer, "other anonymous")["bytes"] >= 64 << 20
+    assert line(answer, "files")["bytes"] < 16 << 20
+
+
 def test_verdict_names_the_shares(known: tuple[dict[str, int], Answer, int]) -> None:
     _, answer, _ = known
     share = 100 * line(answer, "live data")["bytes"] / answer["rss_bytes"]
@@ -384,6 +391,10 @@ def mapping(start: int, end: int, permissions: str, path: str = "") -> Mapping:
             [mapping(0, 0x1000, "rw-p", "/lib/libx.so"), mapping(0x1000, 0x2000, "rw-p")],
             [Outside.FILES, Outside.FILES],
         ),
+        (  # .bss, merged with what was mapped after it
+            [mapping(0, 0x1000, "rw-p", "/lib/libx.so"), mapping(0x1000, 0x4000, "rw-p")],
+            [Outside.FILES, Outside.ANONYMOUS],
+        ),
         ([mapping(0, 0x1000, "rw-p", "[heap]")], [Outside.OTHER_MALLOC]),
         ([mapping(0, 0x1000, "rw-p", "[stack]")], [Outside.STACKS]),
         ([mapping(0, 0x1000, "rw-s", "/dev/shm/x")], [Outside.SHARED]),
@@ -410,4 +421,4 @@ def mapping(start: int, end: int, permissions: str, path: str = "") -> Mapping:
     ],
 )
 def test_mappings_are_told_apart(mappings: list[Mapping], kinds: list[Outside]) -> None:
-    assert classify(mappings, lambda _: False) == kinds
+    assert classify(mappings, lambda _: False, lambda file: file.end + 0x1000) == kinds

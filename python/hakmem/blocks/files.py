@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
 from hakmem.base.errors import DamagedFileError
+from hakmem.census.scan import mapped_file
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.demangle import cxx_name
 from hakmem.target.elf import ElfFile
-from hakmem.target.locate import file_of
+from hakmem.target.mappings import continues_file
 from hakmem.target.process import Mapping
 from hakmem.target.target import Target
 
@@ -36,8 +38,12 @@ class Files:
         if mapping.is_file or (mapping.path.startswith("/") and mapping.inode):
             return mapping
         before = self.mapping_at(mapping.start - 1)
-        is_bss = before is not None and before.is_file and not mapping.path and "w" in before.permissions
+        is_bss = before is not None and not mapping.path and continues_file(mapping, before, self._data_end)
         return before if is_bss else None
+
+    def _data_end(self, mapping: Mapping) -> float:
+        opened = self._open(mapping)
+        return opened[0].memory_end + opened[1] if opened else math.inf
 
     def is_code(self, address: int) -> bool:
         mapping = self.mapping_at(address)
@@ -108,11 +114,7 @@ class Files:
         return self._opened[mapping.path]
 
     def _opened_now(self, mapping: Mapping) -> tuple[ElfFile, int] | None:
-        memory = self._target.memory
-        if self._target.process is not None:
-            file = file_of(self._target.process, mapping)
-        else:
-            file = memory.file_of(mapping) if isinstance(memory, CoreMemory) else None
+        memory, file = self._target.memory, mapped_file(self._target, mapping)
         if isinstance(memory, CoreMemory) and memory.is_missing(mapping):
             self.missing.add(mapping.file_name)
         if file is None or not file.is_ours:

@@ -17,7 +17,7 @@ import numpy as np
 from hakmem.blocks.block_map import BlockMap
 from hakmem.blocks.threads import Thread
 from hakmem.census.reading import Addresses, Integers, Reading
-from hakmem.census.scan import is_library, map_addresses
+from hakmem.census.scan import data_end, is_library, map_addresses
 from hakmem.target.corefile import CoreMemory
 from hakmem.target.mappings import SHARED_PREFIXES, Outside, classify
 from hakmem.target.pages import (
@@ -106,7 +106,7 @@ class Regions:
 
     def _roots(self, block_map: BlockMap, threads: Sequence[Thread]) -> list[Region]:
         pointers = sorted(thread.stack_pointer for thread in threads if thread.stack_pointer)
-        kinds = classify(self.mappings, is_library, pointers)
+        kinds = classify(self.mappings, is_library, lambda one: data_end(self.target, one), pointers)
         maps = map_addresses(self.target)
         own = chunk_runs(block_map, (block_map.window.chunk_map != 0) | record_chunks(block_map))
         found = []

@@ -5,16 +5,20 @@ the process changed meanwhile."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hakmem.base.errors import DamagedFileError
 from hakmem.census.reading import Reading, read_full
 from hakmem.census.residency import Residency, measure
 from hakmem.layout.structures import Window
 from hakmem.target.corefile import CoreMemory
+from hakmem.target.elf import ElfFile
+from hakmem.target.locate import file_of
 from hakmem.target.mappings import Outside, classify, stack_pointers
 from hakmem.target.pages import PAGE_BYTES, PageMap, core_page_map, read_page_map
 from hakmem.target.process import DetailedMapping, Mapping, Process
@@ -96,7 +100,12 @@ def split_outside(
     target: Target, mappings: Sequence[DetailedMapping], pages: PageMap
 ) -> tuple[dict[Outside, int], int, int]:
     """Resident bytes outside the window by kind, of hakmem's own maps and data, and inside the window."""
-    kinds = classify([item.mapping for item in mappings], is_library, stack_pointers(target.pid))
+    kinds = classify(
+        [item.mapping for item in mappings],
+        is_library,
+        lambda one: data_end(target, one),
+        stack_pointers(target.pid),
+    )
     maps = map_addresses(target)
     outside: dict[Outside, int] = {}
     library_bytes = in_window = 0
@@ -127,6 +136,23 @@ def map_addresses(target: Target) -> tuple[int, int]:
     """An address in the owner map and one in the chunk map."""
     record = target.memory.array(target.schema.root("window"), target.schema.dtype("window"), 1)[0]
     return int(record["owner_map"]), int(record["chunk_map_end"]) - 1
+
+
+def mapped_file(target: Target, mapping: Mapping) -> ElfFile | None:
+    """The file of a mapping; None if it cannot be read."""
+    if target.process is not None:
+        return file_of(target.process, mapping)
+    return target.memory.file_of(mapping) if isinstance(target.memory, CoreMemory) else None
+
+
+def data_end(target: Target, mapping: Mapping) -> float:
+    """Where the data of a mapped file end, .bss included; infinity if that is not known."""
+    try:
+        file = mapped_file(target, mapping)
+        bias = file.load_bias(mapping) if file else None
+        return math.inf if file is None or bias is None else bias + file.memory_end
+    except DamagedFileError:
+        return math.inf
 
 
 def is_library(mapping: Mapping) -> bool:

@@ -23,7 +23,6 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
 from hakmem.base.errors import DamagedFileError, HakmemError, UnreadableError
-from hakmem.base.sizes import bytes_text
 from hakmem.layout.memory import PAGE_BYTES, Addresses, Bytes, Memory
 from hakmem.target.elf import ElfFile, elf_of, open_elf
 from hakmem.target.elf_format import (
@@ -269,7 +268,7 @@ def _truncation(path: Path, data: mmap.mmap) -> HakmemError | None:
     if whole <= len(data):
         return None
     error = HakmemError(
-        f"{path} is truncated: it has {bytes_text(len(data))} of {bytes_text(whole)}; dump the program again "
+        f"{path} is truncated: it has {len(data):,} of {whole:,} bytes; dump the program again "
         "with a higher limit (ulimit -c unlimited) and room on the disk"
     )
     if len(data) < max(headers_end, *(end for kind, end in ends if kind == PT_NOTE), 0):

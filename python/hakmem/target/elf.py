@@ -308,6 +308,11 @@ class ElfFile:
         if isinstance(self._data, mmap.mmap):
             self._data.madvise(mmap.MADV_DONTNEED)
 
+    @cached_property
+    def memory_end(self) -> int:
+        """The end of its data, .bss included, before loading."""
+        return max((one.address + one.memory_bytes for one in self.segments), default=0)
+
     def load_bias(self, mapping: Mapping) -> int | None:
         """The load bias of this file's addresses, given one of its mappings."""
         for segment in self.segments:

@@ -23,6 +23,9 @@ MMAP_LOWEST = 1 << 32  # the kernel chooses addresses above; runtimes with short
 SHARED_PREFIXES = ("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem")
 
 
+DataEnd = Callable[[Mapping], float]  # where the data of a mapped file end, .bss included
+
+
 class Outside(StrEnum):
     """Kinds of memory outside hakmem's blocks."""
 
@@ -35,7 +38,10 @@ class Outside(StrEnum):
 
 
 def classify(
-    mappings: Sequence[Mapping], is_library: Callable[[Mapping], bool], stack_pointers: Sequence[int] = ()
+    mappings: Sequence[Mapping],
+    is_library: Callable[[Mapping], bool],
+    data_end: DataEnd,
+    stack_pointers: Sequence[int] = (),
 ) -> list[Outside]:
     """The kind of each mapping, in order.
 
@@ -54,7 +60,7 @@ def classify(
             kind = Outside.STACKS
         elif is_glibc_arena(mapping, after):
             kind = Outside.OTHER_MALLOC
-        elif before is not None and kind_before is not None and continues_file(mapping, before):
+        elif before is not None and kind_before is not None and continues_file(mapping, before, data_end):
             kind = kind_before
         else:
             kind = Outside.ANONYMOUS
@@ -107,9 +113,12 @@ def is_glibc_arena(mapping: Mapping, after: Mapping | None) -> bool:
     return mapping.end == border or after.end >= border
 
 
-def continues_file(mapping: Mapping, before: Mapping) -> bool:
-    """The .bss after a library's or program's writable data."""
-    return before.end == mapping.start and before.path.startswith("/") and is_writable(before)
+def continues_file(mapping: Mapping, before: Mapping, data_end: DataEnd) -> bool:
+    """The .bss after a library's or program's writable data.  The kernel may have merged it with anonymous
+    memory that follows: then the larger part decides."""
+    if before.end != mapping.start or not before.path.startswith("/") or not is_writable(before):
+        return False
+    return (mapping.start + mapping.end) // 2 < data_end(before)
 
 
 def is_writable(mapping: Mapping) -> bool:
