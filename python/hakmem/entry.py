@@ -74,8 +74,10 @@ def sentence_of(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "out of memory; raise the limit (ulimit -v), or free some memory"
+    if isinstance(error, ImportError) and error.name == "numpy":
+        return "numpy is not installed, which this command needs: pip install 'hakmem[numpy]'"
     if isinstance(error, ImportError):
-        return f"cannot load a part of the tool: {error}; reinstall it: pipx install ./python"
+        return f"cannot load a part of the tool: {error}; reinstall it: pipx install './python[numpy]'"
     return (
         f"this is a bug in the tool (hakmem {__version__}, {place_of(error)}): {type(error).__name__}: "
         f"{error}. Please report it with the command line; {DEBUG_VARIABLE}=1 shows the traceback"

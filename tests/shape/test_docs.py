@@ -227,6 +227,14 @@ def place(folder: str, name: str) -> Path:
     return ROOT / name[1:] if name.startswith("/") else ROOT / folder / name
 
 
+def test_sanitizers_check_all_functions_but_the_one_that_is_named() -> None:
+    """docs/RELIABILITY.md: "no suppressions"."""
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.[ch]")))
+    assert re.findall(r"no_sanitize.*?\(", sources) == ["no_sanitize("]
+    assert re.findall(r"^READS_ANY_STACK \w+ (\w+)", sources, re.MULTILINE) == ["word_at"]
+    assert "(`word_at`)" in (ROOT / "docs/RELIABILITY.md").read_text()
+
+
 def scripts() -> Iterator[str]:
     for path in sorted((ROOT / "scripts").iterdir()):
         if path.is_file() and path.read_text().startswith("#!/usr/bin/env python3"):

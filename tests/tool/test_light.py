@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,10 @@ except SystemExit as end:
     assert not end.code, end.code
 print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=sys.stderr)
 """
+FIX = "pip install 'hakmem[numpy]'"
+WITHOUT_NUMPY = (
+    "import sys; sys.modules['numpy'] = None; from hakmem.entry import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 def imported(*arguments: str | Path, pids: tuple[int, ...] = ()) -> set[str]:
@@ -60,6 +66,48 @@ def test_run(lib: Path) -> None:
     environment = clean_environment() | {"HAKMEM_LIBRARY": str(lib)}
     step = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert HEAVY & set(json.loads(step.stderr.splitlines()[-1])) == set()
+
+
+def without_numpy(*arguments: str | int, script: str = WITHOUT_NUMPY) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(words, env=clean_environment(), capture_output=True, text=True, check=False)
+
+
+def test_numpy_is_optional(root: Path) -> None:
+    project = tomllib.loads((root / "python/pyproject.toml").read_text())["project"]
+    assert "numpy" not in " ".join(project["dependencies"])
+    assert len(project["optional-dependencies"]["numpy"]) == 1
+
+
+def test_commands_that_do_not_need_numpy(on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+    pid, other = on_hakmem(["sleep", "300"]).pid, on_hakmem(["sleep", "300"], library=None)
+    listed = without_numpy("ps")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert re.search(rf"^ *{pid} +hakmem", listed.stdout, re.MULTILINE)
+    assert f"limits need numpy: {FIX}" in listed.stdout
+    assert "mappings" in without_numpy("doctor", other.pid).stdout
+
+
+@pytest.mark.parametrize("command", ["stat", "top", "why", "profile", "purge", "what", "leaks", "doctor"])
+def test_commands_that_need_numpy(command: str, on_hakmem: Callable[..., subprocess.Popen[bytes]]) -> None:
+    step = without_numpy(command, on_hakmem(["sleep", "300"]).pid)
+    assert step.returncode == 1
+    assert step.stderr == f"hakmem: numpy is not installed, which this command needs: {FIX}\n"
+
+
+def test_a_program_is_not_started_for_a_profile_that_needs_numpy(lib: Path) -> None:
+    script = f"import os; os.environ['HAKMEM_LIBRARY'] = {str(lib)!r}; {WITHOUT_NUMPY}"
+    step = without_numpy("run", "--profile", "-o", "x.pb.gz", "--", "echo", "started", script=script)
+    assert (step.returncode, step.stdout) == (1, "")
+    assert FIX in step.stderr
+
+
+def test_memory_that_is_not_mapped_is_reported_without_numpy() -> None:
+    script = (
+        "import os, sys; sys.modules['numpy'] = None; from hakmem.target.live_memory import ProcessMemory; "
+        "from hakmem.target.process import Process; ProcessMemory(Process(os.getpid())).read(8, 1)"
+    )
+    assert "UnreadableError: cannot read" in without_numpy(script=script).stderr
 
 
 def test_a_file_is_read_once_for_all_processes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -152,12 +153,13 @@ def _line(process: Process) -> Line:
 
 def _limits(process: Process) -> LimitFigures | None:
     from hakmem.base.errors import HakmemError
-    from hakmem.census.snapshot import open_process, take
 
     try:
+        from hakmem.census.snapshot import open_process, take
+
         return take(open_process(process.pid), detail="counters").limits
-    except HakmemError:
-        return None  # of another format, or just started: listed anyway
+    except (HakmemError, ModuleNotFoundError):
+        return None  # of another format, just started, or without numpy: listed anyway
 
 
 def print_listing(found: Listing, everything: bool) -> None:
@@ -191,6 +193,8 @@ def print_listing(found: Listing, everything: bool) -> None:
         out.print(
             f"… and {', '.join(f'{n} on {name}' for name, n in counts.most_common())} (--all)", style="dim"
         )
+    if ours and not find_spec("numpy"):
+        out.print("limits need numpy: pip install 'hakmem[numpy]'", style="dim", markup=False)
 
 
 def print_refused(refused: int) -> None:

@@ -10,7 +10,6 @@ from hakmem.base.errors import HakmemError, ProcessGoneError
 from hakmem.base.sizes import bytes_text, counted
 from hakmem.census.figures import Snapshot
 from hakmem.census.limits import NEAR_SHARE, limit_mark, limit_notes
-from hakmem.census.snapshot import open_process, take
 from hakmem.doctor.findings import Finding, advice, ok, problem
 from hakmem.doctor.option_checks import option_findings
 from hakmem.doctor.runtimes import GO, executable_name, runtime_finding, runtime_of
@@ -56,6 +55,8 @@ def process_findings(pid: int) -> list[Finding]:
 
 
 def _snapshot(process: Process) -> Snapshot | None:
+    from hakmem.census.snapshot import open_process, take  # with numpy, which other processes do not need
+
     try:
         return take(open_process(process.pid), detail="counters")
     except HakmemError:

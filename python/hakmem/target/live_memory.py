@@ -46,6 +46,8 @@ class ProcessMemory(Memory):
             got = _libc().process_vm_readv(self._number, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
             if got == count:
                 return data.raw
+            if got < 0:
+                self._cope(ctypes.get_errno(), address)
         return super().read(address, count)
 
     def gather(self, addresses: Addresses, counts: NDArray[np.uint64]) -> Bytes:
@@ -68,22 +70,22 @@ class ProcessMemory(Memory):
         while len(part):
             got = _process_vm_readv(self._number, part, pieces)
             if got <= 0:
-                return self._read_otherwise(part, pieces, -got)
+                self._cope(-got, int(pieces[0][0]))
+                return self._read_into(part, pieces)
             part, pieces = part[got:], _skip(pieces, got)
         return None
 
-    def _read_otherwise(self, part: Bytes, pieces: NDArray[np.uint64], error: int) -> None:
-        """process_vm_readv failed.  The thread whose number led to the memory may have ended before others;
-        some sandboxes forbid the system call but permit the file."""
+    def _cope(self, error: int, address: int) -> None:
+        """process_vm_readv failed; returns where another try may succeed.  The thread whose number led to the
+        memory may have ended before others; some sandboxes forbid the system call but permit the file."""
         if error == errno.ESRCH:
             before, self._number = self._number, self._process.memory_id
             if self._number == before:
                 raise gone(self._process.pid)
-            return self._read_into(part, pieces)
-        if error in (errno.EPERM, errno.ENOSYS):
+        elif error in (errno.EPERM, errno.ENOSYS):
             self._mem_fd = self._open_file()
-            return self._read_through_file(part, pieces)
-        raise UnreadableError(int(pieces[0][0]))
+        else:
+            raise UnreadableError(address)
 
     def _open_file(self) -> int:
         try:
