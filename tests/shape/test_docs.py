@@ -174,9 +174,9 @@ class Fact:
 WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16}
 
 FACTS = (
-    Fact("MISSION.md", r"(\d+) slots at most at first", "cache/capacity.c", r"\bINITIAL_SLOTS = (\d+)"),
+    Fact("/lab/MISSION.md", r"(\d+) slots at most at first", "cache/capacity.c", r"\bINITIAL_SLOTS = (\d+)"),
     Fact(
-        "MISSION.md",
+        "/lab/MISSION.md",
         r"doubled on the second swing, ([\d,]+) at most",
         "cache/capacity.c",
         r"\bSLOTS_MAX = (\d+)",
@@ -189,14 +189,14 @@ FACTS = (
     Fact("ARCHITECTURE.md", r"(\d+) slab classes", "map/size_class.h", r"\bSLAB_CLASS_COUNT = (\d+)"),
     Fact("ARCHITECTURE.md", r"(\d+) Large classes", "map/size_class.h", r"\bLARGE_CLASS_COUNT = (\d+)"),
     Fact(
-        "MISSION.md",
+        "/lab/MISSION.md",
         r"so has a (\w+) or (\w+) inside the allocator",
         "os/os_linux_crash.c",
         r"= \{(\w+), (\w+)\}",
     ),
     Fact("ARCHITECTURE.md", r"tag << (\d+) \| class", "map/window.h", r"MAP_TAG_SHIFT (\d+)"),
     Fact(
-        "MISSION.md",
+        "/lab/MISSION.md",
         r"for lists of (named), parked and (lost) heaps, for one (round) at a time and for the (start) ",
         "os/lock.h",
         r"LOCK_RANK_(NAMED), LOCK_RANK_HEAPS, LOCK_RANK_(LOST), LOCK_RANK_(ROUND), LOCK_RANK_(START) \}",
