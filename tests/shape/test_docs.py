@@ -129,16 +129,26 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) < README_LINES_MAX
 
 
-def test_the_chart_has_the_figures_of_the_page(load_script: Callable[[str], ModuleType]) -> None:
+def test_the_chart_has_the_figures_of_the_campaign(load_script: Callable[[str], ModuleType]) -> None:
     chart = load_script("chart")
     picture = chart.PICTURE.read_text()
-    means = chart.means(chart.PAGE.read_text())
+    means = chart.means(chart.FIGURES.read_text())
     assert set(means) == set(chart.PARTS.values())
     for title, mean in means.items():
         assert f"{title}, {mean.rows} loads" in picture, "run scripts/chart"
         shown = re.findall(r">(\d+\.\d\d)<", picture)
         assert mean.of["hakmem"] > 0
         assert all(f"{value:.2f}" in shown for value in mean.of.values()), "run scripts/chart"
+
+
+def test_the_page_of_findings_has_the_means_of_the_campaign(load_script: Callable[[str], ModuleType]) -> None:
+    chart = load_script("chart")
+    page = (ROOT / "docs/PERFORMANCE.md").read_text()
+    for title, mean in chart.means(chart.FIGURES.read_text()).items():
+        line = next(
+            line for line in page.splitlines() if line.lower().startswith(f"* **{title}**, {mean.rows}")
+        )
+        assert f"hakmem {mean.of['hakmem']:.2f}" in line
 
 
 def test_operators_have_the_options_of_the_first_group(load_script: Callable[[str], ModuleType]) -> None:
