@@ -38,7 +38,7 @@ EVERYWHERE = {
     r"\bnurser(y|ies)\b": "starter heap",
     r"\bthrift\b": "purge credit",
 }
-# Numbers of the mission's targets say nothing to a reader of the code; docs/MISSION.md maps them to files.
+# Numbers of the mission's targets say nothing to a reader of the code; lab/MISSION.md maps them to files.
 IN_SOURCES = {r"(?<![\w$<])(T[1-7]|M[1-6]|L[1-3]|L2\.5|B1|P[1-5]|O[1-4])(?![\w>])": "the thing itself"}
 
 
