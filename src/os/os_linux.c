@@ -110,7 +110,7 @@ RESIDENT uint64_t os_random(void) {
 }
 
 #if defined(__GLIBC__)
-/* A mutex holds its owner's number. */
+/* A mutex holds its owner's thread number. */
 uint32_t os_thread_id_of_libc(void) {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (pthread_mutex_lock(&mutex) != 0) return 0;

@@ -54,7 +54,7 @@ bool os_is_in_program(void) {
 static uintptr_t bias_of(const ElfW(Phdr) * headers, size_t count) {
   for (size_t index = 0; index < count; index++)
     if (headers[index].p_type == PT_PHDR) return (uintptr_t)headers - headers[index].p_vaddr;
-  return 0; /* linked to its place */
+  return 0; /* linked to a fixed address */
 }
 
 static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,

@@ -46,7 +46,7 @@ void report_to_descriptor(void (*report)(struct text *), int descriptor) {
 
 enum {
   HANDLER_FRAMES_MAX = 24
-}; /* of a signal handler, before the instruction that the signal came to */
+}; /* frames of a signal handler, inside the interrupted instruction */
 
 void call_stack_note(struct call_stack *stack, uintptr_t from) {
   uintptr_t found[CALL_STACK_FRAMES + HANDLER_FRAMES_MAX];
