@@ -9,7 +9,7 @@ struct limits limits;
 
 /* ---- the options -------------------------------------------------------------------------------------- */
 
-/* "1%" to "100%"; 0 when the text is no percentage. */
+/* "1%" to "100%"; 0 when the text is not a percentage. */
 static unsigned parse_percent(const char *text) {
   unsigned percent = 0;
   for (; *text >= '0' && *text <= '9' && percent <= 100; text++)
@@ -96,13 +96,12 @@ static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
   return cut < CACHE_CUT_MAX ? cut : CACHE_CUT_MAX;
 }
 
-/* Of the memory limit no cache of free memory takes more than a sixteenth: there are three, of SuperSlabs, of Large
- * blocks and of ranges, and what waits in one is of no use to what another serves. */
+/* Each cache of free memory takes at most a sixteenth of the memory limit: there are three, of SuperSlabs, of Large blocks and of
+ * ranges, and none can serve another's requests. */
 enum { CACHE_DIVISOR = 16 };
 
-/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to what
- * is left, to a sixteenth at the limit: less would cost page faults without end where other processes fill the
- * cgroup. */
+/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to the rest, to a sixteenth
+ * at the limit: less would cost endless page faults where other processes fill the cgroup. */
 enum { KEEN_DIVISOR = 4, DECAY_CUT_MAX = LIMITS_WHOLE / 16 * 15 };
 
 static uint32_t decay_cut_for(uint64_t used_bytes, uint64_t limit_bytes) {

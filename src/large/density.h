@@ -13,7 +13,7 @@ void density_note(size_t granule);
 /* Whether blocks are mostly untouched. */
 bool density_is_low(void);
 
-/* Where blocks are untouched but for their starts, a range is kept for blocks that end in the same eighth of its last granule, so that
+/* Where blocks are mostly untouched except at their ends, a range is kept for blocks that end in the same eighth of its last granule, so that
  * few of its pages are ever touched: 7 while that is so, else 0. Less where a page holds more than one eighth. */
 enum { RANGE_ENDS = 8, END_STEP_BYTES = (int)(GRANULE_BYTES / RANGE_ENDS) };
 extern ATOMIC(uint32_t) density_end_mask; /* relaxed: a range in another row is found later */

@@ -9,7 +9,7 @@
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
- * The last slab classes fill their slabs, and are no multiples of a page: neighbours begin at different lines (map/colour.h).
+ * The last slab classes fill their slabs, and are not multiples of a page: neighbours begin at different lines (map/colour.h).
  *
  * Large and Big blocks have their colour (map/colour.h): 4 KiB of the last granule are room for it, so
  * that a block may begin anywhere in its first page.

@@ -340,7 +340,7 @@ static NOINLINE size_t pass_over(size_t count, size_t passed) {
   if (passed == count) return passed;
   size_t last = last_window_chunk(), frontier = load_relaxed(&window.frontier_chunk);
   if (frontier < last && passed > (last - frontier) / 8) passed = (last - frontier) / 8;
-  note_others(passed); /* first: the step may be longer than what the window has left */
+  note_others(passed); /* first: the step may be longer than the rest of the window */
   take_addresses(passed);
   return 2 * passed;
 }

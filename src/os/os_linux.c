@@ -78,7 +78,7 @@ RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 /* True when `address` can be mapped: probed, as no interface reports it. */
 static bool is_mappable(uintptr_t address) {
   size_t bytes = os_page_bytes();
-  void *hint = (void *)address; /* NOLINT: an address is what it is */
+  void *hint = (void *)address; /* NOLINT: made from an address */
   void *mapped = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return false;
   munmap(mapped, bytes);
@@ -119,7 +119,7 @@ uint32_t os_thread_id_of_libc(void) {
   return thread_id;
 }
 #else
-/* The same by musl's mutex. */
+/* So does musl's. */
 uint32_t os_thread_id_of_libc(void) {
   enum { HOLDER = 1, HOLDER_MASK = 0x3fffffff };
   pthread_mutexattr_t attributes;

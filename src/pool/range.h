@@ -1,7 +1,7 @@
 /* range.h: ranges of granules for Large and Big blocks: split, merged, reused before fresh ones.
  *
- * Range chunks are cut into ranges; each is live or free, and free ones are kept in sets by what
- * their pages hold:
+ * Range chunks are cut into ranges; each is live or free, and free ones are kept in sets by the
+ * content of their pages:
  *
  *      DIRTY     freed lately, pages resident, content arbitrary     taken first
  *      CLEAN     never touched or purged: reads as zero              taken next

@@ -7,7 +7,7 @@
 #include "pool/range_pages.h"
 #include "pool/range_purge.h"
 
-/* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
+/* A fresh piece for an arena is at least an eighth of its size: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
 
 RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request *request,
@@ -166,7 +166,7 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
   return true;
 }
 
-/* Grows by what is needed at least; by more when the arena is large and the system allows. */
+/* Grows at least by the needed size; by more when the arena is large and the system allows. */
 RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
                                 struct counters *counters) {
   struct arena *arena = &arenas[home % ARENA_COUNT];

@@ -148,7 +148,7 @@ RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms
   uint32_t freed_ms = (uint32_t)os_now_coarse_ms() - age_ms;
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     store_relaxed(&run.superslab->freed_ms[lowest_bit(rest)],
-                  freed_ms); /* ordered by what follows */
+                  freed_ms); /* ordered by the stores below */
   if (!empty_slabs_push(run, class)) slots_return(run.superslab, mask, 0);
   purge_want(); /* last: a round that begins from here on finds the slots */
 }

@@ -17,7 +17,7 @@
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);
  *        a SuperSlab without addresses is in the hands of one thread, or wholly UNUSED and clean; or others have its
- *        addresses, and nobody ever takes it */
+ *        addresses, and no thread ever takes it */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
@@ -44,7 +44,7 @@ struct superslab {
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
 };
 
-/* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h): at its end bitmaps, all zero or of no meaning while
+/* A SuperSlab's record and src/slab's records of its slabs (slab/record.h): at its end bitmaps, all zero or of no meaning while
  * all slots are UNUSED. */
 enum {
   SUPERSLAB_RECORD_BYTES = 84160,

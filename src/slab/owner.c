@@ -4,7 +4,7 @@ ATOMIC(uint64_t) orphan_mask;
 
 ATOMIC(struct owner *) all_owners;
 
-/* Slabs of a list that are checked: enough to find what the last change broke. */
+/* Slabs of a list that are checked: enough to find a fault of the last change. */
 enum { LAW_PROBES = 3 };
 
 static bool is_listed_rightly(const struct slab *slab, const struct slab *before) {

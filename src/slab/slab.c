@@ -157,7 +157,7 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   slab_note_word(slab, word);
 }
 
-/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load varies by a part of what it holds.
+/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load's memory varies by a part of its size.
  * Rounds of purging take them after a while. */
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 

@@ -49,7 +49,7 @@ COLD void slab_fail_pointer(const struct slab *slab, uintptr_t block, const char
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count);
 
-/* Notes that blocks came back to `local`; the second form sets a word's bits; slab_place moves the slab to its place. */
+/* Notes blocks that came back to `local`; notes a word that got bits; moves the slab to its place in the bin. */
 INLINE void slab_note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
                             uint32_t block_bytes) {
   slab_set_free(slab, slab->free_local + blocks);

@@ -107,7 +107,7 @@ static bool index_piece(uintptr_t from) {
     if (!next) break;
     note(&module, at);
   }
-  /* release: the noted parts. Of threads that do the same piece one moves on. */
+  /* release: the noted parts. One of the threads that do the same piece moves on. */
   if (next) cas_strong_acq_rel(&indexed_to, &from, at);
   return next != 0;
 }
