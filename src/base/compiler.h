@@ -86,7 +86,7 @@
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
 /* For a local variable: calls function(&variable) at the end of its scope. */
-#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: the call does not count as a use */
+#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: not a use */
 
 /* The return address of this function, which lies in its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))

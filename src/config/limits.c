@@ -60,8 +60,8 @@ static uint64_t parse_limit(const char *name, const char *text) {
 static void warn_if_beyond_all(const char *name, const char *text, uint64_t bytes) {
   uint64_t cgroup = memory_limit(os_cgroup_read()), machine = os_memory_bytes();
   if (bytes <= cgroup && bytes <= machine) return;
-  report_line("warning: %s=\"%s\" exceeds the %s of %zu MiB, which will be reached first",
-              name, text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
+  report_line("warning: %s=\"%s\" exceeds the %s of %zu MiB, which will be reached first", name,
+              text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
               (size_t)((bytes > cgroup ? cgroup : machine) >> 20));
 }
 

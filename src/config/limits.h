@@ -19,7 +19,7 @@ struct limits {
   ATOMIC(uint32_t)
   decay_cut; /* part of LIMITS_WHOLE taken off the age at which free memory goes back */
   ATOMIC(uint32_t) cache_cut;       /* part of LIMITS_WHOLE taken off the budgets of caches */
-  ATOMIC(uint64_t) cache_end_bytes; /* upper bound of every cache, whatever its budget; 0: no memory limit */
+  ATOMIC(uint64_t) cache_end_bytes; /* upper bound of every cache; 0: no memory limit */
 
   ATOMIC(bool) keeps_free; /* the program wants free memory kept at any age (mallopt) */
 };

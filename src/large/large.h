@@ -16,7 +16,7 @@ struct large_request {
   size_t bytes;           /* requested; at most REQUEST_MAX_BYTES */
   size_t alignment_bytes; /* a power of two; above LARGE_MAX_BYTES the block is a Big one */
   uint32_t site;
-  uint32_t tag;  /* of the heap that takes it, for diagnosis: the thread that frees it may keep it */
+  uint32_t tag; /* of the heap that takes it, for diagnosis: the thread that frees it may keep it */
   unsigned home; /* of the arenas to look in first */
   enum range_source source;
   struct range_magazines *magazines; /* of the heap; NULL: it has none */

@@ -10,8 +10,7 @@
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier;
-static ATOMIC(uint64_t)
-    barrier_lost_ms; /* when it was first refused; 0: never, or always */
+static ATOMIC(uint64_t) barrier_lost_ms; /* when it was first refused; 0: never, or always */
 static ATOMIC(struct range_magazines *) all;
 
 /* Magazines that may hold ranges: those that joined since the last visit began, and the rest of that visit. */

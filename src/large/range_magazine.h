@@ -21,8 +21,8 @@ enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * E
 struct range_magazines {
   CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
   ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
-  ATOMIC(uint64_t) bytes;     /* of its blocks; written by the thread using them, others only read */
-  bool is_listed; /* among those that may hold ranges; written by the thread using them */
+  ATOMIC(uint64_t) bytes; /* of its blocks; written by the thread using them, others only read */
+  bool is_listed;         /* among those that may hold ranges; written by the thread using them */
   struct range_magazines *next_listed; /* in that list */
   struct range_magazines *next;        /* all ever made; constant */
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];

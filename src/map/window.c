@@ -150,7 +150,7 @@ static bool make_writable(size_t first, size_t end) {
   for (;;) {
     size_t from = seen >> 32, to = (uint32_t)seen;
     if (first >= from && end <= to) return true;
-    if (first < from) return commit_entries(first, end); /* other chunks are beyond a wall already */
+    if (first < from) return commit_entries(first, end); /* others are beyond a wall already */
     if (first > to + APART_CHUNKS) from = to = first;
     size_t target =
         to > from ? to + (to - from) : from + FIRST_STRETCH_CHUNKS; /* doubling: few calls */

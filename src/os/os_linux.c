@@ -71,7 +71,7 @@ RESIDENT bool os_huge_pages_always(void) {
   return true; /* a process that may not read it is better off without them */
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* the sanitizer leaves a program fewer addresses */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* with fewer addresses */
 /* Five levels of page tables change nothing for a caller that does not ask for more. */
 RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else

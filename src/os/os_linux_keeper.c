@@ -31,7 +31,7 @@ enum { STACK_BYTES = 32 << 10, DESCRIPTORS_OF_OLD_KERNELS = 4096, LOOK_AGAIN_MS 
 typedef int (*clone_function)(int (*body)(void *), void *stack, int flags, void *argument, ...);
 
 struct keeper {
-  ATOMIC(uint32_t) is_settling; /* until it has settled or ended; in that case the kernel clears it */
+  ATOMIC(uint32_t) is_settling; /* until it has settled, or ended: the kernel clears it then */
   int socket;
   clone_function clone;
   char *stack; /* its end */

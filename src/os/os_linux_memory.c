@@ -224,7 +224,7 @@ bool os_close_pages(void *address, size_t bytes) {
 bool os_open_pages(void *address, size_t bytes) {
   KEEP_ERRNO();
   bool is_open = open_pages(address, bytes);
-  if (!is_open) close_pages(address, bytes); /* closes again the pages that did open, as far as possible */
+  if (!is_open) close_pages(address, bytes); /* again those that did open, if possible */
   return is_open;
 }
 

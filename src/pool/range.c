@@ -162,7 +162,7 @@ RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *cou
 void range_give_lost(size_t granule, struct counters *counters) {
   struct range *head = range_record(granule);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
-  if (!os_unmap((void *)granule_address(granule), bytes)) return; /* the addresses are lost to everyone */
+  if (!os_unmap((void *)granule_address(granule), bytes)) return; /* the addresses are lost */
   head->was_moved = head->info.is_closed = false;
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   commit_give(bytes);

@@ -22,8 +22,8 @@
 
 /* Where memory for a block may come from. */
 enum range_source {
-  FROM_ANY,   /* including the system */
-  FROM_FREED, /* freed memory only */
+  FROM_ANY,                 /* including the system */
+  FROM_FREED,               /* freed memory only */
   FROM_FREED_WITH_HEADROOM, /* a free range in front of half as many free granules, for a block that may grow */
 };
 struct range_request {

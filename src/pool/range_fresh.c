@@ -105,7 +105,7 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
       return part_from_headroom(first, request, counters);
     }
     if (result == OS_NO_MEMORY) {
-      range_put_back(first, RANGE_UNMAPPED, 0, counters); /* the part that had gone back has been counted */
+      range_put_back(first, RANGE_UNMAPPED, 0, counters); /* its purged part has been counted */
       return NO_GRANULE;
     }
     unsigned probes = ISOLATE_PROBES;

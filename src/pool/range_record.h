@@ -48,7 +48,7 @@ struct range {
 };
 
 struct range_chunk {
-  uint8_t arena;            /* the arena whose lock guards the fields below; changes in a forked child only */
+  uint8_t arena; /* the arena whose lock guards the fields below; changes in a forked child only */
   ATOMIC(bool) may_be_huge; /* a range covers it wholly, or it was never used (map/huge.h) */
   struct range ranges[GRANULES_PER_CHUNK];
 };

@@ -17,7 +17,7 @@ struct tree {
   ATOMIC(uint64_t) words[LEAVES];
 };
 struct trees {
-  ATOMIC(struct tree *) tree[TREES]; /* the first one unused; NULL where there has never been a SuperSlab */
+  ATOMIC(struct tree *) tree[TREES]; /* the first one unused; NULL where no SuperSlab ever was */
 };
 _Static_assert(sizeof(struct trees) <= RECORD_CHUNK_BYTES, "metadata_allocate gives no more");
 

@@ -68,7 +68,7 @@ struct owner {
   uint32_t page_class;
   uint32_t
       free_age_ms; /* the assumed age of free memory that a sweep finds: the time that the owner idled */
-  ATOMIC(uint64_t) slow_paths; /* written under the latch, read by threads that check for idleness */
+  ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
 
   /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */

@@ -24,7 +24,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
 }
 
 LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
-  if (options.route_p) slab->edge_ns = os_now_ns(); /* this thread holds `queued`, so it may write */
+  if (options.route_p) slab->edge_ns = os_now_ns(); /* this thread holds `queued` */
   for (;;) {
     /* seq: pairs with slab_own and slab_try_release. */
     struct owner *owner = load_seq(&slab->owner);
@@ -41,7 +41,7 @@ LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
 }
 
 LONG_LIVED void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
-                               struct counters *counters) {
+                                 struct counters *counters) {
   /* seq: the bit before `queued` is read; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);

@@ -42,10 +42,10 @@ struct slab {
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */
   bool is_listed;      /* in the partial list */
-  bool has_free_pages; /* waiting_pages | given_pages, stored on a line that slab_take reads anyway */
+  bool has_free_pages; /* waiting_pages | given_pages, on a line that slab_take reads anyway */
   uint64_t inline_local[INLINE_WORDS];
   uint64_t waiting_pages; /* bit per system page: to be given back when old enough */
-  uint64_t given_pages; /* given back, or refused by the system, and its blocks not taken since */
+  uint64_t given_pages;   /* given back, or refused by the system, and its blocks not taken since */
   uint32_t waiting_since_ms;
 
   /* Written by any thread. */

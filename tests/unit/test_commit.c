@@ -386,8 +386,8 @@ static int doubt_what_is_beyond_all(const void *unused) {
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=2049M"}, NULL);
   REQUIRE(limits.hard_bytes == 2049 * MIB);
   require_said(
-      "hakmem: warning: HAKMEM_LIMIT_HARD=\"2049M\" exceeds the machine's memory of 2048 MiB, which "
-      "will be reached first\n");
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"2049M\" exceeds the machine's memory of 2048 MiB, "
+      "which will be reached first\n");
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=101M"}, NULL);
   REQUIRE(limits.hard_bytes == 101 * MIB);
