@@ -6,7 +6,6 @@
 #ifndef HAK_POOL_RANGE_CUT_H
 #define HAK_POOL_RANGE_CUT_H
 
-#include "base/counters.h"
 #include "pool/range_record.h"
 
 /* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
@@ -24,7 +23,5 @@ INLINE bool range_may_cut(size_t whole, size_t at) {
 
 /* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
 bool range_prepare_cut(size_t whole, size_t at);
-/* Cuts an extracted range after `part` granules, where it may be cut: two parts, each as if it had been extracted by itself. */
-void range_divide(size_t first, size_t part, struct counters *counters);
 
 #endif

@@ -22,6 +22,19 @@ LONG_LIVED void range_put_back(size_t first, enum range_kind kind, size_t purged
   arena_unlock(arena);
 }
 
+void range_divide(size_t first, size_t part, struct counters *counters) {
+  struct range *head = range_record(first), *rest = range_record(first + part);
+  size_t granules = head->info.granules;
+  struct arena *arena = arena_of(first);
+  arena_lock(arena, counters);
+  range_set_boundaries(first, part, RANGE_BUSY);
+  range_set_boundaries(first + part, granules - part, RANGE_BUSY);
+  rest->was_moved = head->was_moved;
+  rest->info.is_closed = head->info.is_closed;
+  rest->info.stamp_ms = head->info.stamp_ms;
+  arena_unlock(arena);
+}
+
 RESIDENT static uint64_t live_bytes(void) {
   uint64_t granules = 0;
   for (unsigned arena = 0; arena < ARENA_COUNT; arena++)
@@ -101,7 +114,7 @@ LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
 enum { QUICK_NS = 40000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
 
 static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size_t wanted) {
-  size_t unit = GRANULES_PER_CHUNK / (huge.is_always ? 1 : 2);
+  size_t unit = GRANULES_PER_CHUNK / (huge.is_always || options.thp ? 1 : 2);
   size_t part_end = purge->end_ns ? ((at + wanted) / unit + 1) * unit : end;
   return part_end < end ? part_end : end;
 }
