@@ -47,7 +47,7 @@ INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes,
   return granule_address(granule) + info->colour_bytes;
 }
 
-/* Frees a live Large block into it, at this time; false when the magazine has no room, or there is no such block. */
+/* Frees a live Large block into it, at this time; false when the magazine has no room, or the block does not exist. */
 INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, uint32_t entry,
                            uint64_t now_ms) {
   size_t granule = granule_of(block);

@@ -107,7 +107,7 @@ INLINE bool range_magazine_push(struct range_magazines *magazines, unsigned clas
   return false;
 }
 
-/* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false when there is no room. */
+/* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false without room. */
 INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
                                 size_t granule) {
   if (UNLIKELY(!range_magazines_enter(magazines))) return false;

@@ -19,7 +19,7 @@ static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.bas
 static struct {
   ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
-  ATOMIC(bool) are_walled_in;     /* there is no place for more entries */
+  ATOMIC(bool) are_walled_in;     /* more entries find no place */
   bool keep_huge_out;             /* constant after the start */
 } maps;
 

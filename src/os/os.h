@@ -16,7 +16,7 @@
  * possible; each states what its callers must expect. None leaves less mapped than stated, and none replaces a foreign mapping. */
 
 enum os_map_result { OS_MAPPED, OS_OCCUPIED, OS_NO_MEMORY };
-/* LOST: some of the pages are no longer mapped and cannot be. The caller gives the rest back by os_unmap and reuses the addresses by
+/* LOST: some of the pages are not mapped any more and cannot be. The caller gives the rest back by os_unmap and reuses the addresses by
  * os_map_at, which reports any foreign mapping there. */
 enum os_change { OS_REFUSED, OS_DONE, OS_LOST };
 
@@ -159,7 +159,7 @@ bool os_start_keeper(const char *socket_path);
 #define OS_KEEPER_NAME "hakmem-keeper" /* its name in /proc/PID/comm */
 
 /* Calls `function(argument)` on the calling thread when it ends, after most other destructors, up to the C library's number of rounds.
- * Call os_thread_exit_init once before; if there is no key left, threads' heaps are not taken over. */
+ * Call os_thread_exit_init once before; without a free key, threads' heaps are not taken over. */
 void os_thread_exit_init(void (*function)(void *));
 void os_thread_exit_arm(void *argument);
 /* Between the two calls this thread has no cancellation points: for functions of the C library that cannot be avoided. No function

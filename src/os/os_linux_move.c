@@ -68,7 +68,7 @@ static bool pages_move(void) {
   return os_known(&known, try_to_move);
 }
 
-/* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when the target is no longer mapped there. */
+/* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when the target is not mapped there any more. */
 static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {
   size_t bytes = bytes_in_first_mapping(source, rest);
   if (bytes >= least && move_mapping(target, source, bytes)) return bytes;

@@ -67,9 +67,9 @@ INLINE bool range_block_begins_at(uintptr_t address) {
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
-/* Cuts a live range; the rest becomes DIRTY.  False when there is no memory for the rest's records: nothing changed. */
+/* Cuts a live range; the rest becomes DIRTY.  False without memory for the rest's records: nothing changed. */
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters);
-/* The same, but the rest stays live as a range of its own. */
+/* Cuts a live range; the rest stays live as a range of its own. */
 bool range_cut(size_t granule, size_t new_granules, struct counters *counters);
 /* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
 void range_note_moved(size_t granule);

@@ -179,7 +179,7 @@ LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum ran
   return true;
 }
 
-/* True when the system took any. Ranges for which there was no time are as before. */
+/* True when the system took any. Ranges that time did not allow for are as before. */
 LONG_LIVED static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found,
                                        enum range_kind kind, struct counters *counters) {
   bool is_taken = false;

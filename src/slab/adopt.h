@@ -12,7 +12,7 @@
 struct slab *adopt_from_ended(struct owner *owner, unsigned class);
 /* Adopts from an owner without a thread, the starter heap's, whose latch is held as well. */
 struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsigned class);
-/* The same, except for its current slab. */
+/* Does so, except for its current slab. */
 struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 

@@ -17,7 +17,7 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
 /* The first free block of `local`; there is one at least. */
 void *slab_take_first(struct slab *slab, struct owner *owner);
 
-/* The number of blocks to take when a magazine wants `wanted`. Fresh ones only if there are no others, and few at a time: a magazine
+/* The number of blocks to take when a magazine wants `wanted`. Fresh ones only if all free ones are fresh, and few at a time: a magazine
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);
 

@@ -34,8 +34,8 @@ bool unwind_table_read(const struct os_module *module, uintptr_t record, uintptr
 bool unwind_table_has_start(const struct os_module *module, uintptr_t record,
                             uintptr_t instruction);
 
-/* A checksum that changes, but for one chance in 2^32, with the bytes of the record or of its common one; 0 when there is no record in
- * the module at that address. */
+/* A checksum that changes, but for one chance in 2^32, with the bytes of the record or of its common one; 0 without a record in the module
+ * at that address. */
 uint32_t unwind_table_check(const struct os_module *module, uintptr_t record);
 
 #endif
