@@ -21,7 +21,7 @@ RESIDENT bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge) 
   return true;
 }
 
-/* Nobody else looks for records there: the chunks lie in this range alone.  They may have been let in (map/huge.h). */
+/* No other thread looks for records there: the chunks lie in this range alone. They may have been let in (map/huge.h). */
 bool range_prepare_cut(size_t whole, size_t at) {
   if (range_may_cut(whole, at)) return true;
   unsigned arena = range_chunk(whole)->arena;
