@@ -200,7 +200,7 @@ def options_page(form: Form) -> Pages:
         form.section("description", form.prose(table.HEADING.split("\n\n")[1].replace("`", ""))),
     ]
     for title, options in table.groups():
-        body = "".join(form.tagged(o.spelling, f"{o.sentence}. {values_of(o)}") for o in options)
+        body = "".join(form.tagged(o.name, f"{o.sentence}. {values_of(o)}") for o in options)
         parts.append(form.section(title, body))
     parts.append(form.see_also(("hakmem", 1), ("libhakmem", 3), ("environ", 7)))
     return {"man7/hakmem-options.7": "".join(parts)}

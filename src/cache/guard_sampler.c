@@ -12,11 +12,13 @@ static uint64_t next_distance(struct guard_sampler *sampler) {
 /* Not before that time: bounds what a program pays whose requests miss all the time. */
 static ATOMIC(uint64_t) next_sample_ms;
 
-/* Twice as long for each tenth of the slots in use: blocks that live for ever would soon have them all. */
-static uint64_t gap_ms(void) { return options.guard_gap_ms << guarded_tenths_used(); }
+/* Twice as long for each tenth of the slots in use: blocks that live for ever would soon have them all.  A rate below the default
+ * asks for more guarded blocks than that. */
+enum { GAP_MS = 10, GAP_RATE_MIN = 100 };
+static uint64_t gap_ms(void) { return (uint64_t)GAP_MS << guarded_tenths_used(); }
 
 static bool gap_has_passed(void) {
-  if (options.guard_rate == 1 || !options.guard_gap_ms) return true;
+  if (options.guard_rate < GAP_RATE_MIN) return true;
   uint64_t now_ms = os_now_coarse_ms(), next_ms = load_relaxed(&next_sample_ms);
   /* acq_rel: orders nothing; one of the threads that come at once goes on. */
   return now_ms >= next_ms && cas_strong_acq_rel(&next_sample_ms, &next_ms, now_ms + gap_ms());

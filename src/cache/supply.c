@@ -31,8 +31,11 @@ INLINE struct slab *find_partial(struct supply *supply) {
   return has_reusable(first->next) ? first->next : NULL;
 }
 
+/* Slabs taken from the owner's pending queue in one visit: a refill needs one, and the others can wait. */
+enum { PENDING_BUDGET_SLABS = 4 };
+
 INLINE struct slab *find_pending(struct supply *supply) {
-  unsigned useful = pending_drain_class(supply->owner, supply->class, options.pending_budget_slabs);
+  unsigned useful = pending_drain_class(supply->owner, supply->class, PENDING_BUDGET_SLABS);
   struct slab *current = bin_of(supply)->current;
   if (has_reusable(current)) return current;
   return useful ? find_partial(supply) : NULL;

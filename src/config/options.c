@@ -6,7 +6,7 @@
 #include "os/os.h"
 #include "report/report.h"
 
-enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT, OPTION_PART };
+enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT };
 
 /* Offsets, not addresses: the dynamic linker would relocate each address in every process. */
 struct option_row {
@@ -60,23 +60,9 @@ static char upper(char character) {
   return character >= 'a' && character <= 'z' ? (char)(character - 'a' + 'A') : character;
 }
 
-/* Parts follow their flag. */
-static const struct option_row *flag_of(const struct option_row *row) {
-  while (row->kind == OPTION_PART) row--;
-  return row;
-}
-static bool has_parts(const struct option_row *row) {
-  return row->kind == OPTION_FLAG && row + 1 != rows + ROW_COUNT && row[1].kind == OPTION_PART;
-}
-static const char *part_name(const struct option_row *part) {
-  return scan_past(field_of(part), field_of(flag_of(part))) + 1;
-}
-
-/* "HAKMEM_DECAY_MS", or for a part "HAKMEM_ROUTE_P=idle_us". */
 static void write_name(struct text *name, const struct option_row *row) {
   text_string(name, prefix);
-  for (const char *at = field_of(flag_of(row)); *at; at++) text_char(name, upper(*at));
-  if (row->kind == OPTION_PART) text_format(name, "=%s", part_name(row));
+  for (const char *at = field_of(row); *at; at++) text_char(name, upper(*at));
 }
 
 /* The value part when `string` is "HAKMEM_<FIELD>=value", else NULL. */
@@ -109,8 +95,7 @@ static void warn_malformed(const struct option_row *row, const char *value) {
   write_name(text, row);
   text_format(text, "=\"%s\" is not ", value);
   if (row->kind == OPTION_FLAG) {
-    text_string(text, has_parts(row) ? "0, 1 or conditions, as in " : "0 or 1");
-    if (has_parts(row)) text_format(text, "%s=%zu", part_name(row + 1), row[1].minimum);
+    text_string(text, "0 or 1");
   } else if (row->kind == OPTION_TEXT) {
     text_string(text, "a text of at most 4000 bytes");
   } else if (is_in_bytes(row)) {
@@ -139,39 +124,10 @@ static void set_text(const struct option_row *row, const char *value) {
   used_bytes += copy.length_bytes;
 }
 
-static bool set_part(const struct option_row *flag, const char *piece, bool is_checked) {
-  for (const struct option_row *part = flag + 1; part->kind == OPTION_PART; part++) {
-    const char *value = scan_past(piece, part_name(part));
-    uint64_t number;
-    if (!value || *value != '=') continue;
-    if (!parse_number(value + 1, &number)) return false;
-    if (number < part->minimum || number > part->maximum) return false;
-    if (is_checked) *(uint64_t *)target_of(part) = number;
-    return true;
-  }
-  return false;
-}
-
-/* Sets all parts, or none when one is malformed. */
-static bool set_parts(const struct option_row *flag, const char *value, bool is_checked) {
-  char bytes[64];
-  do {
-    struct text piece;
-    text_init(&piece, bytes, sizeof bytes - 1);
-    for (; *value && *value != ','; value++) text_char(&piece, *value);
-    bytes[piece.length_bytes] = 0;
-    if (piece.wanted_bytes != piece.length_bytes || !set_part(flag, bytes, is_checked))
-      return false;
-  } while (*value++ == ',');
-  return true;
-}
-
 static void set(const struct option_row *row, const char *value) {
   uint64_t number;
   if (row->kind == OPTION_TEXT) {
     set_text(row, value);
-  } else if (has_parts(row) && set_parts(row, value, false)) {
-    *(bool *)target_of(row) = set_parts(row, value, true);
   } else if (!(is_in_bytes(row) ? bytes_parse : parse_number)(value, &number) ||
              number < row->minimum || number > row->maximum) {
     warn_malformed(row, value);
@@ -193,7 +149,7 @@ static void warn_unknown(const char *string) {
 
 static void read_one(const char *string) {
   for (unsigned row = 0; row < ROW_COUNT; row++) {
-    const char *value = rows[row].kind == OPTION_PART ? NULL : value_for(&rows[row], string);
+    const char *value = value_for(&rows[row], string);
     if (value) {
       set(&rows[row], value);
       return;

@@ -10,8 +10,6 @@
 
 #define OPTION_FIELD_FLAG(field) bool field
 #define OPTION_FIELD_NUMBER(field) uint64_t field
-#define OPTION_FIELD_PART(field) \
-  uint64_t field /* of the flag above it: HAKMEM_FLAG=part=5,part=8 */
 #define OPTION_FIELD_TEXT(field) const char *field
 
 struct options {

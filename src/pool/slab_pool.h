@@ -33,6 +33,8 @@ void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct 
 void empty_slabs_open_all(void);
 uint64_t empty_slabs_bytes(void);
 
+/* Wholly free SuperSlabs that are kept before they are old, 128 MiB: constant but for tests. */
+extern uint64_t superslabs_kept_max;
 /* Gives pages back that have been free for long enough.  One thread at a time. */
 void slab_pool_purge(struct purge *purge);
 

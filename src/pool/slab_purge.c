@@ -1,6 +1,5 @@
 /* slab_purge.c: the part of slab_pool.h that gives pages back by age. */
 #include "config/limits.h"
-#include "config/options.h"
 #include "map/commit.h"
 #include "pool/slab_pool.h"
 
@@ -50,11 +49,13 @@ LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab
   return old;
 }
 
-/* Whether more wholly free SuperSlabs are kept than the options and the cgroup allow. */
+uint64_t superslabs_kept_max = 64;
+
+/* Whether more wholly free SuperSlabs are kept than that and the cgroup allow. */
 LONG_LIVED static bool are_too_many_kept(void) {
   int64_t kept = (int64_t)load_relaxed(&totals.superslabs_kept); /* may be late on its way up */
   return kept > 0 &&
-         (uint64_t)kept * CHUNK_BYTES > limits_budget(options.superslab_keep * CHUNK_BYTES);
+         (uint64_t)kept * CHUNK_BYTES > limits_budget(superslabs_kept_max * CHUNK_BYTES);
 }
 
 /* A kept SuperSlab goes as a whole, when all of it is old, or when too many are kept. */

@@ -1,6 +1,5 @@
 #include "slab/adopt.h"
 
-#include "config/options.h"
 #include "slab/pages.h"
 #include "slab/pending.h"
 #include "slab/slab.h"
@@ -124,6 +123,8 @@ RESIDENT struct slab *adopt_from_ended(struct owner *owner, unsigned class) {
 
 /* ---- Route P ---------------------------------------------------------------------------------------- */
 
+struct route_p route_p = {.refusal_ns = 200000, .idle_ns = 150000, .remote_min = 8};
+
 /* An owner that wants to adopt, another that has slabs, the class, and the time. */
 struct wish {
   struct owner *owner, *candidate;
@@ -139,9 +140,9 @@ static bool is_blocked(const struct wish *wish, enum counter why) {
 /* The conditions on the slab itself. */
 static bool may_take(const struct slab *slab, const struct wish *wish) {
   unsigned remote = slab_count_remote(slab);
-  if (wish->now_ns - slab->edge_ns < options.route_p_refusal_us * 1000)
+  if (wish->now_ns - slab->edge_ns < route_p.refusal_ns)
     return is_blocked(wish, COUNT_route_p_blocked_refusal);
-  if (remote < options.route_p_min_remote && remote != slab->capacity)
+  if (remote < route_p.remote_min && remote != slab->capacity)
     return is_blocked(wish, COUNT_route_p_blocked_few);
   return slab != wish->candidate->bins[wish->class].current && !slab->is_listed;
 }
@@ -166,9 +167,9 @@ static struct slab *choose_queued(const struct wish *wish) {
 static bool may_adopt(const struct wish *wish) {
   struct owner *candidate = wish->candidate;
   if (owner_is_named(wish->owner)) return false;
-  if (load_relaxed(&candidate->pending_count[wish->class]) <= options.route_p_min_slabs)
+  if (!load_relaxed(&candidate->pending_count[wish->class]))
     return is_blocked(wish, COUNT_route_p_blocked_few);
-  if (!has_idled(candidate, wish->now_ns, options.route_p_idle_us * 1000))
+  if (!has_idled(candidate, wish->now_ns, route_p.idle_ns))
     return is_blocked(wish, COUNT_route_p_blocked_idle);
   return true;
 }
@@ -176,11 +177,7 @@ static bool may_adopt(const struct wish *wish) {
 static struct slab *adopt_queued(const struct wish *wish) {
   struct owner *candidate = wish->candidate;
   if (!may_adopt(wish) || !latch_try(candidate)) return NULL;
-  struct slab *slab = NULL;
-  if (candidate->bins[wish->class].partial_count > options.route_p_owner_partial_max)
-    is_blocked(wish, COUNT_route_p_blocked_partial);
-  else
-    slab = choose_queued(wish);
+  struct slab *slab = choose_queued(wish);
   if (slab) take_over(slab, candidate, wish->owner);
   latch_give(candidate);
   return slab;

@@ -16,6 +16,14 @@ struct slab *adopt_from_shared(struct owner *shared, struct owner *owner, unsign
 struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned class);
 struct slab *adopt_route_p(struct owner *owner, unsigned class);
 
+/* Route P's conditions, as mission M4 gives them; constant but for tests. An owner has the first right to its slab for refusal_ns after
+ * the first remote free, and is idle after idle_ns without a slow path. The slab has remote_min remote frees, or all its blocks. */
+struct route_p {
+  uint64_t refusal_ns, idle_ns;
+  unsigned remote_min;
+};
+extern struct route_p route_p;
+
 /* Called at intervals by the thread that purges: the owner becomes dormant when it was in no slow path for a decay time (0: at once);
  * wholly free slabs of an owner that does not run go back to the pool, and old free pages in its other slabs to the system. False while
  * it runs and may idle later. */

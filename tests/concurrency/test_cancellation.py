@@ -28,7 +28,7 @@ MODES: dict[str, dict[str, str]] = {
     "busy": BUSY,
     "hardened": BUSY | {"HAKMEM_HARDEN": "1"},
     "hardened-2": {"HAKMEM_HARDEN": "2", "HAKMEM_ON_MISUSE": "warn"},
-    "guarded": BUSY | {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"},
+    "guarded": BUSY | {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"},
     "stats": BUSY | {"HAKMEM_STATS": "json"},
     "limits": BUSY | {"HAKMEM_LIMIT_SOFT": "20M", "HAKMEM_LIMIT_HARD": "90%"},
     "helper": BUSY | {"HAKMEM_HELPER_THREAD": "1"},

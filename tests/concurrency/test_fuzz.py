@@ -28,21 +28,16 @@ CASES = {
         {"HAKMEM_HELPER_THREAD": "1", "HAKMEM_DECAY_MS": "1"},
     ),
     "route-s-only": ("preload-debug", ["9", "4", "4", "50000"], {"HAKMEM_ROUTE_P": "0"}),
-    "route-p-eager": (
-        "preload-debug",
-        ["10", "4", "4", "50000"],
-        {"HAKMEM_ROUTE_P": "refusal_us=0,idle_us=0,owner_partial_max=4096,min_slabs=0,min_remote=1"},
-    ),
     "hardened": ("preload-debug", ["12", "4", "4", "10000"], {"HAKMEM_HARDEN": "2"}),
     "guarded": (
         "preload-debug",
         ["13", "4", "4", "10000"],
-        {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "5", "HAKMEM_GUARD_GAP_MS": "0"},
+        {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "5"},
     ),
     "no-caches": (
         "preload-debug",
         ["11", "4", "4", "25000"],
-        {"HAKMEM_BIG_CACHE_BYTES": "0", "HAKMEM_SUPERSLAB_KEEP": "0"},
+        {"HAKMEM_BIG_CACHE_BYTES": "0"},
     ),
 }
 

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 LOAD = ("concurrency/fuzz.c", "1", "4", "4", "3000")
 MOVES = ("memory/realloc_doubling.c",)
 ROUNDS = {"HAKMEM_DECAY_MS": "0", "HAKMEM_THP": "1", "HAKMEM_PREFAULT": "1", "HAKMEM_HELPER_THREAD": "1"}
-GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"}
+GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 MODES = {"default": {}, "rounds": ROUNDS, "guarded": GUARDED, "hardened": {"HAKMEM_HARDEN": "2"}}
 
 MADV_GUARD_INSTALL = 102

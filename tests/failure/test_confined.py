@@ -22,7 +22,7 @@ MODES: dict[str, dict[str, str]] = {
     "rounds": {"HAKMEM_DECAY_MS": "1", "HAKMEM_HELPER_THREAD": "1"},
     "limits": {"HAKMEM_LIMIT_SOFT": "20M", "HAKMEM_DECAY_MS": "10"},
     "hardened": {"HAKMEM_HARDEN": "2"},
-    "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"},
+    "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"},
     "profiled": {"HAKMEM_PROFILE": "1"},
 }
 # How the filter comes, and what the library must be told for it.

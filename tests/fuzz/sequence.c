@@ -18,6 +18,8 @@
 #include "fuzz.h"
 #include "hakmem/hakmem.h"
 #include "observe/snapshot.h"
+#include "pool/slab_pool.h"
+#include "slab/adopt.h"
 
 enum {
   ACTORS = 4,
@@ -324,21 +326,22 @@ static void let_act(unsigned number, const struct step *step) {
 
 static void choose_options(uint8_t profile) {
   static struct options defaults;
+  static struct route_p conditions;
+  static uint64_t kept_max;
   static bool has_defaults;
   if (!has_defaults) {
     hak_free(hak_malloc(1)); /* options are read once, before they are changed here */
     defaults = options;
+    conditions = route_p;
+    kept_max = superslabs_kept_max;
     has_defaults = true;
   }
   options = defaults;
   options.helper_thread = 0; /* it would be a thread without a schedule */
   if (profile & 1) options.decay_ms = 0;
-  if (profile & 2) options.big_cache_bytes = options.superslab_keep = 0;
-  if (profile & 4) {
-    options.route_p_refusal_us = options.route_p_idle_us = options.route_p_min_slabs = 0;
-    options.route_p_owner_partial_max = 4096;
-    options.route_p_min_remote = 1;
-  }
+  superslabs_kept_max = profile & 2 ? 0 : kept_max;
+  if (profile & 2) options.big_cache_bytes = 0;
+  route_p = profile & 4 ? (struct route_p){.remote_min = 1} : conditions;
   if (profile & 8) options.route_p = false;
   if (profile & 16) options.prefault = true;
 }

@@ -135,8 +135,7 @@ static const struct model_mutant latch_mutants[] = {
 static void set_up_route_p(void) {
   set_up_owners();
   options.route_p = true;
-  options.route_p_min_slabs = options.route_p_idle_us = options.route_p_refusal_us = 0;
-  options.route_p_min_remote = 1;
+  route_p = (struct route_p){.remote_min = 1};
   slab = own_full_slab(&one, CLASS_32K);
   adopted = NULL;
 }

@@ -64,7 +64,7 @@ def test_a_renewed_lease_disturbs_nobody(start: Start) -> None:
     worker.end()
 
 
-GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1", "HAKMEM_GUARD_GAP_MS": "0"}
+GUARDED = {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "1"}
 
 
 @pytest.mark.parametrize("size", [0, 100])

@@ -126,7 +126,7 @@ def assert_all_go_on(storm: Storm) -> None:
 MODES: dict[str, dict[str, str]] = {
     "default": {},
     "hardened": {"HAKMEM_HARDEN": "1"},
-    "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "100", "HAKMEM_GUARD_GAP_MS": "0"},
+    "guarded": {"HAKMEM_GUARD": "1", "HAKMEM_GUARD_RATE": "99"},
 }
 
 

@@ -8,11 +8,6 @@ enum { SLABS = 6, REMOTE = 20 };
 /* `other` owns SLABS slabs, each with remote frees; `mine` wants blocks. */
 static void set_up(unsigned remote) {
   owners_set_up();
-  options.route_p_refusal_us = 200;
-  options.route_p_idle_us = 150;
-  options.route_p_owner_partial_max = 0;
-  options.route_p_min_slabs = SLABS - 1;
-  options.route_p_min_remote = 8;
   for (unsigned index = 0; index < SLABS; index++)
     free_remotely(full_slab(&other, CLASS_64), remote);
 }
@@ -69,37 +64,12 @@ static int blocked_by_activity(const void *unused) {
   return 0;
 }
 
-static int blocked_by_partial(const void *unused) {
-  (void)unused;
-  set_up(REMOTE);
-  struct slab *partial = full_slab(&other, CLASS_64);
-  put_bits(partial, &other, 0, 1);
-  look_and_wait(1000);
-  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_partial) == 1);
-  options.route_p_owner_partial_max = 1;
-  REQUIRE(adopt());
-  return 0;
-}
-
-static int blocked_by_few_slabs(const void *unused) {
-  (void)unused;
-  set_up(REMOTE);
-  options.route_p_min_slabs = SLABS; /* more than this must wait */
-  look_and_wait(1000);
-  uint64_t before = blocked(COUNT_route_p_blocked_few);
-  REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_few) == before + 1);
-  options.route_p_min_slabs = SLABS - 1;
-  look_and_wait(1000);
-  REQUIRE(adopt());
-  return 0;
-}
-
 static int blocked_by_few_blocks(const void *unused) {
   (void)unused;
   set_up(7);
   look_and_wait(1000);
   REQUIRE(!adopt() && blocked(COUNT_route_p_blocked_few) > 0);
-  options.route_p_min_remote = 7;
+  route_p.remote_min = 7;
   REQUIRE(adopt());
   return 0;
 }

@@ -12,6 +12,7 @@
 #include "hakmem/hakmem.h"
 #include "observe/report_glibc.h"
 #include "observe/snapshot.h"
+#include "slab/adopt.h"
 #include "slab/record.h"
 #include "unit.h"
 
@@ -201,11 +202,10 @@ static void *own_then_idle(void *argument) {
 static void test_route_p(void **state) {
   (void)state;
   struct snapshot before, after;
-  const struct options defaults = options;
+  const bool is_on = options.route_p;
+  const struct route_p conditions = route_p;
   options.route_p = true;
-  options.route_p_refusal_us = options.route_p_idle_us = options.route_p_min_slabs = 0;
-  options.route_p_owner_partial_max = 4096;
-  options.route_p_min_remote = 1;
+  route_p = (struct route_p){.remote_min = 1};
   snapshot_take(&before);
   pthread_barrier_init(&idle_barrier, NULL, 4);
   run_threads(4, 0, own_then_idle);
@@ -216,12 +216,8 @@ static void test_route_p(void **state) {
   for (unsigned thread_count = 2; thread_count <= THREADS_MAX; thread_count *= 2)
     run_threads(thread_count, share(thread_count) / 2, exchange_blocks);
   free_exchanged();
-  options.route_p = defaults.route_p; /* one by one: the helper thread reads others */
-  options.route_p_refusal_us = defaults.route_p_refusal_us;
-  options.route_p_idle_us = defaults.route_p_idle_us;
-  options.route_p_min_slabs = defaults.route_p_min_slabs;
-  options.route_p_owner_partial_max = defaults.route_p_owner_partial_max;
-  options.route_p_min_remote = defaults.route_p_min_remote;
+  options.route_p = is_on;
+  route_p = conditions;
 }
 
 /* ---- purging, resizing and looking on meanwhile ---------------------------------------------------------------- */

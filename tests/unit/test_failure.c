@@ -45,9 +45,9 @@ enum mode { MODE_DEFAULT, MODE_HARDENED, MODE_GUARDED, MODE_COUNT };
 
 static void choose_mode(enum mode mode) {
   static char harden[] = "HAKMEM_HARDEN=2", guard[] = "HAKMEM_GUARD=1";
-  static char rate[] = "HAKMEM_GUARD_RATE=3", gap[] = "HAKMEM_GUARD_GAP_MS=0";
+  static char rate[] = "HAKMEM_GUARD_RATE=3";
   static char *environments[MODE_COUNT][4] = {
-      [MODE_HARDENED] = {harden}, [MODE_GUARDED] = {guard, rate, gap}};
+      [MODE_HARDENED] = {harden}, [MODE_GUARDED] = {guard, rate}};
   os_fake.environment = environments[mode];
 }
 

@@ -308,7 +308,6 @@ static int sample_at_the_rate(const void *unused) {
   (void)unused;
   options.guard = true;
   options.guard_rate = 10;
-  options.guard_gap_ms = 0;
   options.guard_slots = 4096;
   start_library();
   uint64_t refills = counted(COUNT_refills), samples = samples_of(20000);
@@ -322,8 +321,7 @@ CHILD_TEST(sample_at_the_rate)
 static int keep_the_gap(const void *unused) {
   (void)unused;
   options.guard = true;
-  options.guard_rate = 2;
-  options.guard_gap_ms = 10;
+  options.guard_rate = 100; /* below that there is no gap */
   options.guard_slots = 100;
   start_library();
   REQUIRE(samples_of(10000) <= 1); /* one may have been taken at the start */
@@ -355,7 +353,6 @@ static void require_diverted(size_t size, bool is_small) {
 
 static int follow_the_ticker(const void *unused) {
   (void)unused;
-  options.guard_gap_ms = 0;
   os_fake.is_multi_threaded = false; /* else the ticker comes as well */
   start_guarded();
   require_diverted(64, true);

@@ -277,7 +277,7 @@ static uint32_t dirty_of(const struct slab *slab) {
 static int exceed_the_budget(const void *argument) {
   (void)argument;
   set_up();
-  options.superslab_keep = 1;
+  superslabs_kept_max = 1;
   struct slab *slabs[3 * SLOTS_PER_SUPERSLAB];
   for (unsigned index = 0; index < 3 * SLOTS_PER_SUPERSLAB; index++)
     slabs[index] = acquire_slab(CLASS_1024, POOL_ALL, &counters);

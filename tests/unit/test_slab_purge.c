@@ -13,7 +13,7 @@ static struct slab *slabs[SUPERSLABS * RUNS];
 
 static void make_slabs(void) {
   REQUIRE(window_init(UINT64_C(64) << 30));
-  options.superslab_keep = SUPERSLABS;
+  superslabs_kept_max = SUPERSLABS;
   for (unsigned index = 0; index < SUPERSLABS * RUNS; index++)
     REQUIRE(slabs[index] = acquire_slab(CLASS_32K, POOL_ALL, &counters));
 }

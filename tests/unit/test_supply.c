@@ -167,9 +167,8 @@ static void test_the_current_slab_is_queued(void **state) {
 static int respect_the_budget(const void *unused) {
   (void)unused;
   owners_set_up();
-  options.pending_budget_slabs = 2;
-  for (unsigned index = 0; index < 5; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
-  REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 2);
+  for (unsigned index = 0; index < 7; index++) free_remotely(full_slab(&mine, CLASS_64), 1);
+  REQUIRE(pass() && counted(&mine, COUNT_pending_drained) == 4);
   return 0;
 }
 

@@ -12,7 +12,6 @@ from hakmem.layout.schema import Schema
 from hakmem.target.process import Process
 
 PREFIX = "HAKMEM_"
-FLAGS_WITH_PARTS = ("route_p",)  # PART in src/config/options.def
 ENVIRONMENT, ITSELF, UNKNOWN = "environment", "program", "unknown"
 WHERE = {
     ENVIRONMENT: "its environment",
@@ -32,10 +31,7 @@ class ChangedOption:
 
 
 def variable_of(field: str) -> str:
-    """decay_ms → HAKMEM_DECAY_MS; route_p_idle_us → HAKMEM_ROUTE_P=idle_us."""
-    for flag in FLAGS_WITH_PARTS:
-        if field.startswith(f"{flag}_"):
-            return f"{PREFIX}{flag.upper()}={field.removeprefix(f'{flag}_')}"
+    """decay_ms → HAKMEM_DECAY_MS."""
     return PREFIX + field.upper()
 
 
@@ -68,7 +64,7 @@ def changed_options(
 def _source(variable: str, environment: Mapping[str, str] | None) -> str:
     if environment is None:
         return UNKNOWN
-    return ENVIRONMENT if variable.partition("=")[0] in environment else ITSELF
+    return ENVIRONMENT if variable in environment else ITSELF
 
 
 def environment_of(process: Process | None) -> dict[str, str] | None:

@@ -1,0 +1,76 @@
+"""The numbers that only fall: how large hakmem is, counted in this tree and compared with numbers.txt.
+
+A number above its gate fails.  So does one that is more than a hundredth below it: the gate is lowered then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GATES = Path(__file__).with_name("numbers.txt")
+SOURCES = (".c", ".h", ".def")
+# What a newcomer reads; all other folders of src/ are optional parts.
+CORE = ("base", "os", "config", "map", "pool", "slab", "large", "cache", "reclaim", "heap", "report", "api")
+
+
+def lines(folder: str, *suffixes: str) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in files(folder, *suffixes))
+
+
+def files(folder: str, *suffixes: str) -> list[Path]:
+    found = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return [path for path in found if not suffixes or path.suffix in suffixes]
+
+
+def table(path: str, row: str) -> int:
+    return len(re.findall(row, (ROOT / path).read_text(), re.MULTILINE))
+
+
+def glossary_words() -> int:
+    text = (ROOT / "docs/ARCHITECTURE.md").read_text()
+    section = text.partition("\n## Glossary\n")[2].partition("\n## ")[0]
+    return len([row for row in re.findall(r"^\| (?!word|\*\*)(.+?) \| \S", section, re.MULTILINE)])
+
+
+def documentation_words() -> int:
+    pages = [path for folder in ("docs", "lab", "bench", "python", "rust") for path in files(folder, ".md")]
+    return sum(len(path.read_text().split()) for path in [*pages, *ROOT.glob("*.md")])
+
+
+def asks_for_hardened_mode() -> int:
+    """Outside hardened/, where the question is answered, and the start of the process."""
+    asked = [path.read_text() for path in files("src", *SOURCES) if path.parent.name != "hardened"]
+    return sum(len(re.findall(r"\boptions\.harden\b", text)) for text in asked)
+
+
+COUNTED: dict[str, Callable[[], int]] = {
+    "lines of src without fortify": lambda: lines("src", *SOURCES) - lines("src/fortify", *SOURCES),
+    "lines of the core": lambda: sum(lines(f"src/{folder}", *SOURCES) for folder in CORE),
+    "lines of python/hakmem": lambda: lines("python/hakmem", ".py"),
+    "lines of tests": lambda: lines("tests", ".c", ".h", ".cc", ".py", ".rs", ".sh"),
+    "words of documentation": documentation_words,
+    "words in the glossary": glossary_words,
+    "options": lambda: table("src/config/options.def", r"^OPTION\("),
+    "counters": lambda: table("src/base/counters.def", r"^COUNTER\("),
+    "options.harden outside hardened": asks_for_hardened_mode,
+}
+
+
+def gates() -> dict[str, int]:
+    rows = [line.rpartition(" ") for line in GATES.read_text().splitlines() if line and not line.startswith("#")]
+    return {name.strip(): int(number) for name, _, number in rows}
+
+
+def test_each_number_has_a_gate() -> None:
+    assert list(gates()) == list(COUNTED)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_numbers_only_fall(name: str) -> None:
+    count, gate = COUNTED[name](), gates()[name]
+    assert count <= gate, f"{count} {name}, the gate is {gate}: do it with fewer, or say in the issue what needs more"
+    assert count >= gate - gate // 100, f"{count} {name}: lower the gate from {gate} in {GATES.name}"
