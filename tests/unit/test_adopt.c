@@ -89,8 +89,6 @@ static int blocked_by_latch(const void *unused) {
 CHILD_TEST(allowed)
 CHILD_TEST(blocked_by_refusal)
 CHILD_TEST(blocked_by_activity)
-CHILD_TEST(blocked_by_partial)
-CHILD_TEST(blocked_by_few_slabs)
 CHILD_TEST(blocked_by_few_blocks)
 CHILD_TEST(blocked_by_latch)
 
@@ -162,8 +160,6 @@ int main(void) {
       cmocka_unit_test(test_allowed),
       cmocka_unit_test(test_blocked_by_refusal),
       cmocka_unit_test(test_blocked_by_activity),
-      cmocka_unit_test(test_blocked_by_partial),
-      cmocka_unit_test(test_blocked_by_few_slabs),
       cmocka_unit_test(test_blocked_by_few_blocks),
       cmocka_unit_test(test_blocked_by_latch),
       cmocka_unit_test(test_sleep_and_wake),
