@@ -52,7 +52,7 @@ def check_writable(path: Path) -> None:
 
 
 def resolved(path: Path) -> Path | int:
-    """What a path refers to: an open descriptor of this process, or the path after all links."""
+    """The target of a path: an open descriptor of this process, or the path after all links."""
     for _ in range(LINKS_MAX):
         if str(path) in STANDARD_STREAMS:
             return STANDARD_STREAMS[str(path)]

@@ -79,12 +79,12 @@ class BlockMap:
 
     @property
     def base(self) -> int:
-        """Of the window."""
+        """The start of the window."""
         return self.window.base
 
     @property
     def span_bytes(self) -> int:
-        """Of the part of the window in use."""
+        """The size of the part of the window in use."""
         return len(self.place_of_granule) * self.window.granule_bytes
 
     def find(self, addresses: Addresses) -> tuple[Integers, Integers]:

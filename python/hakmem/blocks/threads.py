@@ -65,7 +65,7 @@ def has_control_block(memory: Memory, mapping: Mapping) -> bool:
 
 
 def threads_of(process: Process) -> list[Thread]:
-    """Of a running process; threads that end meanwhile are left out."""
+    """The threads of a running process; threads that end meanwhile are left out."""
     try:
         names = os.listdir(process.path("task"))
     except OSError:
@@ -74,7 +74,7 @@ def threads_of(process: Process) -> list[Thread]:
 
 
 def _words_of(process: Process, thread: str) -> list[str] | None:
-    """What the kernel tells; nothing where it has no such file (some containers); None: it has ended."""
+    """The kernel's words on a thread; empty without such a file (some containers); None: it has ended."""
     folder = Path(process.path("task"), thread)
     try:
         return Path(folder, "syscall").read_text().split()

@@ -59,7 +59,7 @@ def limit_figures(
     totals: Mapping[str, int],
     heap_refusals: int = 0,
 ) -> LimitFigures:
-    """Of a process or a core; `own` are the limits in force as published by the library."""
+    """The limits of a process or a core; `own` are the limits in force as published by the library."""
     cgroup = cgroup_limits(membership=process.path("cgroup")) if process else None
     has_cgroup = cgroup is not None and cgroup.memory_bytes is not None
     return LimitFigures(

@@ -55,7 +55,7 @@ def _live_blocks(record: np.void) -> int:
 
 
 def named_live_bytes(census: Census) -> Integers:
-    """Of each named heap."""
+    """The live bytes of each named heap."""
     named, heaps = census.reading.named, census.reading.heaps
     records = named.records
     in_slabs = records["owner"]["bytes_out"].astype(np.int64)

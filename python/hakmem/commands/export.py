@@ -203,7 +203,7 @@ def _write(path: Path, metrics: CollectorRegistry, every_s: float | None) -> Non
 
 
 def _send(url: str, metrics: CollectorRegistry, every_s: float | None) -> None:
-    """A collector that is away for a while is told of once, and tried again."""
+    """A collector that is away for a while is reported once, and tried again."""
     from hakmem.base.errors import HakmemError
     from hakmem.base.signals import ignore_broken_pipes, stoppable
     from hakmem.views.metrics_otlp import TIMEOUT_MAX_S, OtlpSender

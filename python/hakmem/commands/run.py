@@ -129,7 +129,7 @@ class Run(click.Command):
     "period_bytes",
     type=click.IntRange(2),
     metavar="BYTES",
-    help="With --profile: one sample in so many bytes on average; adapted if not given.",
+    help="With --profile: mean bytes between two samples; adapted if not given.",
 )
 @one_of("mode", PROFILE_MODES)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENT]…")
@@ -258,7 +258,7 @@ def runtime_named(examined: Examined) -> Runtime | None:
 
 
 def hidden_objects(examined: Examined, environment: dict[str, str]) -> str | None:
-    """What a profile of this program would not see."""
+    """Parts of this program that a profile would not see."""
     from hakmem.doctor.runtimes import hidden
 
     return hidden(runtime_named(examined), environment, examined.words)

@@ -36,12 +36,12 @@ class InputFile(click.File):
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Of a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
+    help="For a heap profile: the file to write, .pb.gz, .json, .folded or .html.",
 )
 @click.option(
     "--debuginfod",
     is_flag=True,
-    help="Of a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
+    help="For a heap profile: also ask the servers in DEBUGINFOD_URLS, for 20 s at most.",
 )
 def command(
     report: BinaryIO,

@@ -1,5 +1,5 @@
-"""Language runtimes with their own allocator on top of malloc: what hakmem serves of their memory, and what
-it does not see."""
+"""Language runtimes with their own allocator on top of malloc: the memory that hakmem serves, and the memory
+that it does not see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Runtime:
     name: str
     programs: re.Pattern[str]  # names of executables
     libraries: re.Pattern[str]  # names of mapped files
-    serves: str  # what hakmem serves
+    serves: str  # served by hakmem
     advice: str
     switch: tuple[str, str] | None = None  # the variable, and its value, that makes it use malloc
 
@@ -112,7 +112,7 @@ def is_switched(found: Runtime, environment: Mapping[str, str]) -> bool:
 
 
 def ignores_environment(words: Sequence[str]) -> str | None:
-    """Of a command line of CPython: the option that makes it ignore PYTHONMALLOC, -E or -I."""
+    """The option in a CPython command line that makes it ignore PYTHONMALLOC, -E or -I."""
     skip = False
     for word in words[1:]:
         if skip:
@@ -156,7 +156,7 @@ def executable_name(process: Process) -> str:
 
 
 def runtime_finding(found: Runtime, environment: Mapping[str, str]) -> Finding:
-    """What hakmem serves of the program's memory."""
+    """The part of the program's memory that hakmem serves."""
     if found.switch and is_switched(found, environment):
         name, value = found.switch[0], environment[found.switch[0]]
         return ok(NAME, f"{found.name}, with {name}={value}: all of its objects use malloc")

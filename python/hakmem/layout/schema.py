@@ -264,7 +264,7 @@ class Schema:
 
     @cached_property
     def counter_meta(self) -> dict[str, FieldMeta]:
-        """Of the figures in Snapshot.counters and Snapshot.totals."""
+        """Metadata of the figures in Snapshot.counters and Snapshot.totals."""
         return self.meta("counters") | self.meta("totals")
 
     def dtype(self, record: str) -> np.dtype[Any]:

@@ -101,7 +101,7 @@ def servers() -> list[str]:
 class FileToName:
     """One mapped file: where its symbols are, and where its lines."""
 
-    file: ElfFile | None  # what is mapped, or was; None if it is not here
+    file: ElfFile | None  # mapped now or before; None if it is not here
     debug: ElfFile | None  # its separate debug file
 
     @property

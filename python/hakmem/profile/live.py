@@ -55,7 +55,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Weights:
-    """What was allocated at a site."""
+    """The allocations at a site."""
 
     bytes: float = 0.0
     requested: float = 0.0
@@ -67,7 +67,7 @@ class Weights:
         return cls(*(float(row[name]) for name in ("bytes", "requested", "blocks", "variance")))
 
     def minus(self, earlier: Weights | None) -> Weights:
-        """Sums of doubles: what is left of nothing new may be less than a block, either way."""
+        """Sums of doubles: without new blocks the difference may be off by less than a block."""
         if earlier is None or self.blocks - earlier.blocks < 0.5:
             return self if earlier is None else Weights()
         return Weights(
@@ -95,7 +95,7 @@ def counted(snapshot: Snapshot, schema: Schema) -> dict[int, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Start:
-    """What there was when a profile began: live blocks by class; and what earlier ones had counted."""
+    """The state when a profile began: live blocks by class; and what earlier ones had counted."""
 
     live: dict[int, tuple[int, int]]
     allocated: dict[int, Weights]  # by site: the sampler's sums go on from one profile to the next
@@ -299,7 +299,7 @@ def _own_code(target: Target, maps: list[ProcessMapping]) -> list[tuple[int, int
 def _allocated(
     stacks: dict[int, Stack], weights: dict[int, Weights], start: Start | None
 ) -> Iterator[Sample]:
-    """What each site allocated since the start, as one sample of so many that the variance is as counted."""
+    """Each site's allocations since the start, as one sample whose count gives the counted variance."""
     for number, now in weights.items():
         since = now.minus(start.allocated.get(number) if start else None)
         if since.blocks <= 0 or since.bytes <= 0:
@@ -321,7 +321,7 @@ def _allocated(
 
 
 def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> Header:
-    """What was asked for just now may not have begun: the state is of the profile before, then."""
+    """A profile asked for just now may not have begun: the state is of the profile before, then."""
     now_s = time.time() if target.time_s is None else target.time_s
     is_on = is_asked_for(target, clock_ms(target, state))
     is_seen = not is_on or state["status"] == target.schema.constant("profile_is_on")

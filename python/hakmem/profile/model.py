@@ -1,8 +1,8 @@
 """A heap profile as data: header, mappings, samples, exact counts.
 
 The sampler's tables, a file, or a test make one; estimates (`sites`), names and formats work on it.  A sample
-is one block, or several of the same stack and class that were merged: what it stands for is in its weights,
-which `Sample.of` makes."""
+is one block, or several of the same stack and class that were merged: its weights, which `Sample.of`
+makes, say how many blocks it stands for."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Lifetimes = tuple[int, ...]
 
 
 class Mode(StrEnum):
-    """What the samples are of."""
+    """The blocks that are sampled."""
 
     LIVE = "live"  # blocks that the program holds now
     NEW = "new"  # of those, the ones that came since the profile began
     ALLOCATED = "allocated"  # every malloc since the profile began
     PEAK = "peak"  # blocks that it held when it held most
     AGE = "age"  # live blocks, by how long they have lived
-    ROUNDING = "rounding"  # live blocks: what their classes added to what was asked for
+    ROUNDING = "rounding"  # live blocks: bytes that their classes added to the requests
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class ClassCount:
-    """What hakmem counts exactly of a class; 0 where it did not count.
+    """The exact counts of a class; 0 where it did not count.
 
     The live blocks of today are those from before the profile and those since: `before` bounds the former."""
 
@@ -167,7 +167,7 @@ class Profile:
     allocated: list[Sample] = field(default_factory=list)
     classes: list[ClassCount] = field(default_factory=list)
     names: dict[int, tuple[Frame, ...]] = field(default_factory=dict)  # by address, inlined calls first
-    # Of a process or a core; files do not keep them.
+    # From a process or a core; files do not keep them.
     blocks: list[int] = field(default_factory=list)  # where the sampler has found each of `samples`
     lifetimes: dict[Stack, Lifetimes] = field(default_factory=dict)
 

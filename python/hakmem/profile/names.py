@@ -49,7 +49,7 @@ class Sources:
         wants_lines: bool = True,
         complain: Callable[[str], None] = ignore,
     ) -> Sources:
-        """Of one that runs."""
+        """The sources of a running process."""
         return cls(process.path("root"), perf_map_of(process), debuginfod, wants_lines, complain)
 
 

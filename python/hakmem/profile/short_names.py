@@ -58,7 +58,7 @@ def short_name(function: str) -> str:
 
 @dataclass
 class _Open:
-    """A bracket that is open: what stands in it so far."""
+    """A bracket that is open, and its content so far."""
 
     done: list[str] = field(default_factory=list)  # the arguments before the last comma
     text: str = ""

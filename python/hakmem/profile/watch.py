@@ -106,7 +106,7 @@ class SiteWatch:
     # ---- reading -------------------------------------------------------------------------------------
 
     def read(self, snapshot: Snapshot | None = None, *, with_counts: bool = True) -> Profile:
-        """What is live now.  `snapshot`: a full one of this moment, where there is one already."""
+        """The live blocks now.  `snapshot`: a full one of this moment, where there is one already."""
         began_s = time.thread_time()
         profile = read_profile(
             self.target, Mode.LIVE, self._start, with_counts=with_counts, is_merged=True, snapshot=snapshot

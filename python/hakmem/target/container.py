@@ -24,7 +24,7 @@ CONTROLLERS = ("memory", "", "name=systemd")  # whose path counts: v1's, v2's, t
 
 @dataclass(frozen=True)
 class Container:
-    """Of a process in no container the ids are empty."""
+    """A process outside containers has empty ids."""
 
     id: str
     pod_uid: str

@@ -1,7 +1,7 @@
 """An ELF file: its symbols, needed libraries, build id, and how it is loaded.
 
-pyelftools reads what is rarely needed.  Headers are unpacked here, 20 times as fast: `hakmem ps` looks into
-each program of the machine.
+pyelftools reads rarely needed parts.  Headers are unpacked here, 20 times as fast: `hakmem ps` reads each
+program of the machine.
 """
 
 from __future__ import annotations

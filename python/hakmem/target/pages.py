@@ -116,7 +116,7 @@ class PageMap:
         return row, is_known
 
     def present_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
-        """Of page-aligned pieces that lie in one region each: [piece, page]."""
+        """The present pages of page-aligned pieces that lie in one region each: [piece, page]."""
         return self._pages_of(self.present, starts, page_count)
 
     def huge_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
@@ -215,8 +215,8 @@ def open_pagemap(process: Process) -> Iterator[int]:
 
 
 def core_page_map(memory: Memory, start: int, end: int, written: Iterable[Interval]) -> PageMap:
-    """Of a core: a page counts as resident if it is present and not all zeros.  Only what was `written` into
-    the core is read: terabytes may have been reserved."""
+    """A core's pages: one is resident if it is present and not all zeros.  Only the parts `written` into the
+    core are read: terabytes may have been reserved."""
     rows: dict[int, Flags] = {}
     for low, high in clipped(written, start, end):
         for number in range(low // REGION_BYTES, -(-high // REGION_BYTES)):

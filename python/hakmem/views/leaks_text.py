@@ -1,4 +1,4 @@
-"""What `hakmem leaks` found, as text."""
+"""The result of `hakmem leaks` as text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def print_leaks(console: Console, found: Conclusion, everything: bool) -> None:
 
 
 def spent_text(spent: Spent | None) -> str:
-    """What the process paid for its samples."""
+    """The process's cost of its samples."""
     if spent is None:
         return ""
     own, whole = (duration_text(seconds) for seconds in (spent.sampling_s, spent.cpu_s))
@@ -196,7 +196,7 @@ def perhaps_text(found: Leaks) -> str:
 
 
 def how(found: Leaks) -> str:
-    """What the answer rests on."""
+    """The basis of the answer."""
     slowest = max(found.scans, key=lambda scan: scan["seconds"])
     read = bytes_text(slowest["read_bytes"])
     way = "One scan" if len(found.scans) == 1 else f"{counted(len(found.scans), 'scan')}, each"

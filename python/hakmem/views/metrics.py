@@ -41,7 +41,7 @@ NS_SUFFIX, SECONDS_SUFFIX, NS_PER_S = "_ns", "_seconds", 1e9
 MEMORY_HELP = {  # blocks and addresses, resident or not: not parts of RSS
     "live_bytes": "Bytes in blocks that the program holds, rounding included, resident or not.",
     "cached_bytes": "Bytes in magazines, remote-free buffers and quarantines, resident or not.",
-    "quarantine_bytes": "Of those, bytes in quarantines (hardened mode).",
+    "quarantine_bytes": "Cached bytes in quarantines (hardened mode).",
     "free_slab_bytes": "Bytes in free blocks of slabs in use, resident or purged.",
     "ranges_dirty_bytes": "Bytes in free ranges above 64 KiB that have not been purged.",
     "ranges_clean_bytes": "Bytes in free ranges above 64 KiB that were purged, or never used.",
@@ -67,7 +67,7 @@ RATIO_HELP = {
 }
 PROCESS_HELP = {
     "rss_bytes": "Resident memory of the process, hakmem's and other.",
-    "rss_anonymous_bytes": "Of that, anonymous memory.",
+    "rss_anonymous_bytes": "Resident anonymous memory of the process.",
     "swap_bytes": "Swapped-out memory of the process.",
     "threads": "Current threads of the process.",
 }

@@ -46,14 +46,14 @@ HELP = {
 
 @dataclass
 class _Counted:
-    """Of one process: what each of its heaps had counted, and what each series has."""
+    """One process's counts: of each of its heaps at the last reading, and of each series."""
 
     target: Target
     before: dict[int, NamedHeapFigures] = field(default_factory=dict)  # by number
     totals: dict[Series, tuple[int, int]] = field(default_factory=dict)  # the last one exported comes last
 
     def grow(self, series: Series, heaps: Iterable[NamedHeapFigures]) -> tuple[int, int]:
-        """What the series has counted, with what its heaps have counted since they were read last."""
+        """The series' counts, with the counts of its heaps since they were read last."""
         refusals, allocations = self.totals.pop(series, (0, 0))
         for heap in heaps:
             refused, allocated = heap.counted_since(self.before.get(heap.number))
@@ -67,7 +67,7 @@ class _Counted:
 
 
 class HeapMetrics:
-    """What heaps have counted, from one answer to the next."""
+    """The counts of heaps, from one answer to the next."""
 
     def __init__(self, heaps_shown: int = HEAPS_SHOWN) -> None:
         self._heaps_shown = heaps_shown

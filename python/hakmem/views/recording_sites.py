@@ -166,7 +166,7 @@ class SiteRecorder:
         self._watch.close()
 
     def taken(self) -> dict[str, Any]:
-        """What is ready since the last time, for the next line."""
+        """The parts that became ready since the last call, for the next line."""
         with self._lock:
             ready, self._ready = self._ready, []
         return {KEY: ready} if ready else {}
@@ -211,7 +211,7 @@ class SiteRecorder:
 
 
 def to_lines(history: SiteHistory, times_s: list[float]) -> list[dict[str, Any]]:
-    """What each line of a recording carries, and the last line after the samples of these times."""
+    """The data of each line of a recording, and the last line after the samples of these times."""
     found: list[dict[str, Any]] = [{} for _ in range(len(times_s) + 1)]
     for part in history.parts():
         place = sum(time_s < part["monotonic_s"] for time_s in times_s)

@@ -63,7 +63,7 @@ def show_snapshot(
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Takes a snapshot and prints it, with a progress bar for `name`.  `everything`: also zero classes and
-    counters, and all threads.  `more`: what the JSON has beside the snapshot."""
+    counters, and all threads.  `more`: further members of the JSON."""
     with progress_bar(f"reading {name}") as progress:
         snapshot = take(target, progress=progress)
     if as_json:

@@ -1,4 +1,4 @@
-"""What `hakmem top` says above its table of sites, and the threads that read, switch and name."""
+"""The text of `hakmem top` above its table of sites, and the threads that read, switch and name."""
 
 from __future__ import annotations
 
