@@ -125,11 +125,11 @@ class Output:
     # ---- writing -----------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """One piece, as UTF-8."""
+        """Writes one piece as UTF-8."""
         self.write_bytes(text.encode(errors="backslashreplace"))
 
     def write_bytes(self, data: bytes) -> None:
-        """One piece."""
+        """Writes one piece."""
         try:
             if self._file >= 0 and not self._is_regular:
                 self._stream(data)

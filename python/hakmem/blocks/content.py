@@ -178,7 +178,7 @@ def shortened(text: bytes) -> str:
 
 
 def wide_text_of(data: bytes) -> str:
-    """Likewise of two bytes for each sign."""
+    """The prevailing text with two bytes for each sign."""
     runs = [match[0] for match in UTF16.finditer(data)]
     if not runs or sum(map(len, runs)) < TEXT_SHARE * len(data.rstrip(b"\0")):
         return ""

@@ -123,7 +123,7 @@ class Evidence:
 
     @property
     def is_told(self) -> bool:
-        """Whose growth it is, or that there is none."""
+        """Known: which sites grow, or that none does."""
         return self.untold_bytes <= max(NO_RISE_BYTES, (1 - TOLD_SHARE) * self.grown.risen_bytes)
 
     def to_json(self) -> dict[str, Any]:

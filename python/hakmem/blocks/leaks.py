@@ -195,7 +195,7 @@ def judged(steps: Sequence[Callable[[], Scan]]) -> Verdict:
 
 
 def _with(before: Verdict | None, scan: Scan, lost: Integers, is_settled: bool) -> Verdict:
-    """One more scan; the map of the one before is forgotten: it is large."""
+    """Adds a scan; the map of the one before is forgotten: it is large."""
     registers = sum(thread.unseen_registers for thread in scan.threads)
     return Verdict(
         last=scan,

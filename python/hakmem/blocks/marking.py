@@ -70,7 +70,7 @@ class Marking:
         return batch.bytes
 
     def mark_words(self, words: Addresses) -> None:
-        """The same for some words, of registers."""
+        """Marks the blocks that these words of registers point into."""
         blocks, into = self.map.find(words)
         self._mark(blocks[blocks >= 0], into[blocks >= 0])
 
@@ -97,7 +97,7 @@ class Marking:
     # ---- what comes after ----
 
     def keep(self, edges: Edges) -> None:
-        """Those of one more batch."""
+        """Keeps the edges of one more batch."""
         self._parts.append(edges)
         self._held += len(edges.sources)
         if self._held > self._held_max:

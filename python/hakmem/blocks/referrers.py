@@ -160,7 +160,7 @@ def referrers_of(
 
 
 def with_contents(block_map: BlockMap, files: Files, found: Sequence[Referrer]) -> list[Referrer]:
-    """The same, with what the blocks contain that the words are in."""
+    """The referrers, with the content of the blocks that the words are in."""
     held = [one for one in found if one.block_start is not None]
     blocks, _ = block_map.find(np.array([one.block_start for one in held], np.uint64))
     contents = iter(Contents(block_map, files).of(blocks) if held else [])

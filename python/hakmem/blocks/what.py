@@ -135,7 +135,7 @@ def _what_lives(
 
 
 def of_class(block_map: BlockMap, blocks: Integers, wanted_bytes: int) -> Integers:
-    """Those of the size class that serves requests of `wanted_bytes`."""
+    """Blocks of the size class that serves requests of `wanted_bytes`."""
     sizes = block_map.reading.class_bytes
     fitting = sizes[sizes >= wanted_bytes]
     if wanted_bytes <= 0 or not len(fitting):

@@ -38,7 +38,7 @@ class NamedHeapFigures:
 
     @property
     def is_made(self) -> bool:
-        """By the program, with memory of its own."""
+        """Made by the program, with memory of its own."""
         return self.kind != "thread"
 
     @property

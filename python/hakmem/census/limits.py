@@ -1,6 +1,6 @@
 """The memory limits of a process: hakmem's options and the cgroup's; how close it is to them, what they cost.
 
-hakmem's two limits apply to what it holds (committed_bytes), the cgroup's to everything that its processes
+hakmem's two limits apply to its own memory (committed_bytes), the cgroup's to everything that its processes
 have resident, including page cache."""
 
 from __future__ import annotations

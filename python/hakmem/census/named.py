@@ -34,7 +34,7 @@ def named_heap_figures(census: Census) -> list[NamedHeapFigures]:
 
 
 def _made(census: Census, row: int, heap: NamedHeapFigures) -> NamedHeapFigures:
-    """With the figures of one that the program has made."""
+    """Adds the figures of a heap that the program has made."""
     named, record = census.reading.named, census.reading.named.records[row]
     return replace(
         heap,

@@ -126,7 +126,7 @@ def _read(target: Target, window: Window | None) -> Reading:
 
 
 def _quarantined(target: Target, heaps: NDArray[Any], window: Window | None) -> Blocks:
-    """With their classes from the owner map."""
+    """Quarantined blocks with their classes from the owner map."""
     memory, schema = target.memory, target.schema
     blocks, rows = read_quarantines(memory, schema, heaps)
     if not len(blocks):

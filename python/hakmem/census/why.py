@@ -136,7 +136,7 @@ def live_bytes_of(found: Scan) -> int:
 
 
 def heap_shares(found: Scan, heaps: list[NamedHeapFigures], live_bytes: int) -> list[HeapShare]:
-    """Those with memory of their own."""
+    """The shares of heaps with memory of their own."""
     numbers = found.reading.named.numbers.tolist()
     resident = dict(zip(numbers, found.residency.named.tolist(), strict=True))
     return [

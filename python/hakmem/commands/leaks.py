@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     type=Duration(),
     default="2s",
     show_default=True,
-    help="Time between two scans for what is unreachable.",
+    help="Time between two scans for unreachable blocks.",
 )
 @click.option(
     "--freeze",
     is_flag=True,
     help="Stop the process for one scan instead: certain, and registers are seen too.",
 )
-@click.option("--swapped", is_flag=True, help="Read what is swapped out too: it becomes resident.")
+@click.option("--swapped", is_flag=True, help="Read swapped-out memory too: it becomes resident.")
 @DEPTH
 @INTERNALS
 @EXAMPLES

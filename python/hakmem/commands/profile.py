@@ -261,7 +261,7 @@ def turn(target: Target, settings: Settings | None) -> str:
 
 
 def gather_shown(target: Target, mode: Mode, for_s: float, settings: Settings) -> Gathered:
-    """With a bar on the terminal."""
+    """Gathers a profile, with a progress bar on the terminal."""
     from dataclasses import replace
 
     from hakmem.profile.session import Plan, gather

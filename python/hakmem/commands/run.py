@@ -228,7 +228,7 @@ def say(text: str) -> None:
 
 
 def python_settings(examined: Examined, settings: dict[str, str]) -> dict[str, str]:
-    """With that of --python, which children inherit: the program may be a shell that starts Python."""
+    """Adds that of --python, which children inherit: the program may be a shell that starts Python."""
     from hakmem.base.errors import CommandError
     from hakmem.doctor.runtimes import CPYTHON, FREE_THREADED, PYPY, PYTHON_SWITCH, ignores_environment
 

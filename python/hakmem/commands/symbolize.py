@@ -91,7 +91,7 @@ def command(
 
 
 def is_profile(report: BinaryIO) -> bool:
-    """By its first bytes: reports are text."""
+    """Judged by its first bytes: reports are text."""
     peek = getattr(report, "peek", None)
     return peek is not None and peek(16)[:16].startswith((b"\x1f\x8b", b'{"format":'))
 

@@ -97,7 +97,7 @@ GO = runtime(
 
 
 def runtime_of(program: str, files: Iterable[str]) -> Runtime | None:
-    """By the names of the executable and of mapped files."""
+    """Recognised by the names of the executable and of mapped files."""
     names = list(files)
     return next(
         (r for r in RUNTIMES if r.programs.match(program) or any(map(r.libraries.match, names))), None
@@ -139,7 +139,7 @@ def hidden(found: Runtime | None, environment: Mapping[str, str], words: Sequenc
 
 
 def hidden_in(process: Process) -> str | None:
-    """The same of a running process; None, too, where its environment cannot be read."""
+    """`hidden` for a running process; None, too, where its environment cannot be read."""
     try:
         files = {mapping.file_name for mapping in process.maps() if mapping.is_file}
         return hidden(runtime_of(executable_name(process), files), process.environment(), process.command)

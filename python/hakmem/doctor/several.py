@@ -24,7 +24,7 @@ COSTS = (
 
 @dataclass(frozen=True)
 class One:
-    """One of them."""
+    """One copy of hakmem in the process."""
 
     path: str
     version: str

@@ -248,7 +248,7 @@ def _machine(file: ElfFile) -> str:
 
 
 def _c_library(file: ElfFile) -> str:
-    """By its loader; a library by what it needs: musl calls itself libc.so, on Alpine libc.musl-*.so.1."""
+    """By its loader, or a library's dependencies: musl calls itself libc.so, on Alpine libc.musl-*.so.1."""
     names = [file.interpreter or "", *file.dynamic["needed"]]
     return "musl" if "libc.so" in names or any("musl" in name for name in names) else "glibc"
 
@@ -267,7 +267,7 @@ def _bundled(program: Path, file: ElfFile, libraries: list[Path]) -> Iterator[Tr
         yield Trap(
             "bundled allocator",
             False,
-            f"{program} bundles {name}; hakmem neither serves nor sees what it allocates there",
+            f"{program} bundles {name}; hakmem neither serves nor sees its allocations there",
             "build it with the system's malloc so that hakmem serves all of its memory",
         )
     for path in libraries:

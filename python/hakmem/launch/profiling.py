@@ -52,7 +52,7 @@ class Profiling:
     done: dict[int, list[Program]] = field(default_factory=dict)  # ended, or left by exec, by PID
     ready: list[int] = field(default_factory=list)  # processes that have ended, to be written
     unnamed: list[tuple[Program, Taken, str]] = field(default_factory=list)  # written, but without names
-    others: set[int] = field(default_factory=set)  # PIDs of what is on hakmem, not profiled
+    others: set[int] = field(default_factory=set)  # PIDs of programs on hakmem that are not profiled
     written: list[tuple[Program, str]] = field(default_factory=list)  # with the word in the files' names
     left_out: list[Program] = field(default_factory=list)  # sampled before an exec, but hardly
     met: set[tuple[int, str]] = field(default_factory=set)

@@ -27,7 +27,7 @@ Show = Callable[[Profile], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One -o."""
+    """One -o option."""
 
     path: Path
     suffix: str

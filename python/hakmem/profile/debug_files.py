@@ -93,7 +93,7 @@ def cache_folder() -> Path:
 
 
 def servers() -> list[str]:
-    """Those of the environment, as other tools take them."""
+    """The servers in the environment, as other tools take them."""
     return os.environ.get("DEBUGINFOD_URLS", "").split()
 
 
@@ -106,7 +106,7 @@ class FileToName:
 
     @property
     def sources(self) -> Iterator[ElfFile]:
-        """With symbols, the more complete one first."""
+        """Files with symbols, the more complete one first."""
         yield from (one for one in (self.debug, self.file) if one is not None)
 
 

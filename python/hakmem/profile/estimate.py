@@ -38,7 +38,7 @@ Z_SIGNIFICANT = 3.0  # standard errors: a larger difference is not chance, among
 
 
 def probability(block_bytes: float, rate_bytes: float) -> float:
-    """With which a block of this size is sampled; at a rate of 1 byte or less, every block."""
+    """The chance that a block of this size is sampled; at a rate of 1 byte or less, every block."""
     if rate_bytes <= 1:
         return 1.0
     return -math.expm1(-block_bytes / rate_bytes)
@@ -110,7 +110,7 @@ class Estimate:
 
     @property
     def z(self) -> float:
-        """By how many standard errors it differs from zero."""
+        """The number of standard errors between it and zero."""
         if self.uncertainty <= 0:
             return math.copysign(math.inf, self.value) if self.value else 0.0
         return self.value / self.error

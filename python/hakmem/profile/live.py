@@ -174,7 +174,7 @@ def class_counts(target: Target, start: Start | None, snapshot: Snapshot | None 
 
 
 def _profiled(reading: Reading) -> tuple[int, int]:
-    """Blocks and bytes that were allocated while profiles were on; Big ones by what was asked for."""
+    """Blocks and bytes that were allocated while profiles were on; Big ones by their requests."""
     counters = read_counters(reading)
     big = counters.get("profiled_big_blocks", 0), counters.get("profiled_big_bytes", 0)
     by_class = reading.class_counters.get("profiled_blocks")
@@ -189,7 +189,7 @@ def _profiled(reading: Reading) -> tuple[int, int]:
 def _read_samples(
     target: Target, state: np.void, stacks: dict[int, Stack], since_ms: int
 ) -> Iterator[tuple[int, Sample]]:
-    """With what the sampler finds each by: its block's address, or that of the block's first granule."""
+    """Samples with the sampler's key of each: its block's address, or that of its first granule."""
     schema, now_ms = target.schema, clock_ms(target, state)
     shift = np.uint64(schema.constant("sample_halvings_shift"))
     address_mask = (1 << int(shift)) - 1
@@ -344,7 +344,7 @@ def _header(target: Target, state: np.void, mode: Mode, start: Start | None) -> 
 
 
 def clock_ms(target: Target, state: np.void) -> int:
-    """By the process's clock; of a core the last thing that is known of it, mostly its youngest sample."""
+    """The process's clock; a core's is its last known time, mostly that of its youngest sample."""
     if target.process is not None:
         return monotonic_ms(target.process.memory_id)
     births = (
@@ -355,7 +355,7 @@ def clock_ms(target: Target, state: np.void) -> int:
 
 
 def mappings_of_target(target: Target) -> list[Mapping]:
-    """Those with code, with build ids as far as the files are there."""
+    """The mappings with code, with build ids as far as the files are there."""
     if target.process:
         return mappings_of_process(target.process)
     maps, build_ids = _core_maps(target), {}

@@ -41,7 +41,7 @@ class Rate:
 
 @dataclass
 class Header:
-    """Whose profile it is, and how it was made; times are seconds since 1970, 0 for unknown."""
+    """The profiled program and the profile's settings; times are seconds since 1970, 0 for unknown."""
 
     process_name: str = ""
     pid: int = 0
@@ -50,7 +50,7 @@ class Header:
     mode: Mode = Mode.LIVE
     began_s: float = 0.0
     ended_s: float = 0.0
-    counted_s: float = 0.0  # when what was live before was counted, if that was not when it began
+    counted_s: float = 0.0  # when earlier live blocks were counted, if not at the beginning
     rates: list[Rate] = field(default_factory=list)
     lost_samples: int = 0  # no room in a table: missing from the sums
     merged_samples: int = 0  # dropped by chance when the table was full, their weight on others: sums hold
@@ -136,7 +136,7 @@ class Sample:
 
     @property
     def rounding_weight(self) -> float:
-        """Bytes that the class added to what was asked for."""
+        """Bytes that the class added to the requests."""
         return max(0, self.block_bytes - self.requested_bytes) * self.weight_blocks
 
 
@@ -185,7 +185,7 @@ class Profile:
 
 
 def mappings_of(maps: Sequence[ProcessMapping], build_ids: dict[str, str]) -> list[Mapping]:
-    """Those with code; `build_ids` by path."""
+    """The mappings with code; `build_ids` by path."""
     return [
         Mapping(m.start, m.end, m.offset, m.path, build_ids.get(m.path, ""))
         for m in maps

@@ -161,7 +161,7 @@ class _Writer:
         return known
 
     def _places(self, stack: Stack, is_complete: bool) -> bytes:
-        """The same of a stack."""
+        """The numbers of a stack's places."""
         known = self._stacks.get((stack, is_complete))
         if known is None:
             numbers = [self._location(address) for address in stack]

@@ -195,7 +195,7 @@ def _described(raw: _Raw) -> Profile:
 def _pick(
     columns: Sequence[tuple[str, str]], choices: Sequence[tuple[str, str]]
 ) -> tuple[int, int, int, int] | None:
-    """The places of bytes, blocks, requested bytes and samples; -1 for what is not there."""
+    """The places of bytes, blocks, requested bytes and samples; -1 for a missing one."""
     names = [kind for kind, _ in columns]
 
     def place(kind: str) -> int:

@@ -93,7 +93,7 @@ def last_profile(target: Target, mode: Mode) -> Gathered:
 
 
 def is_on(target: Target) -> bool:
-    """By the control record, whether a thread has looked since or not."""
+    """Read from the control record, whether or not a thread has looked at it since."""
     return is_asked_for(target, clock_ms(target, read_state(target)))
 
 

@@ -102,7 +102,7 @@ def _template(head: str, arguments: list[str]) -> str:
 
 
 def _collapsed(name: str) -> str:
-    """With as many levels of template arguments as there is room for."""
+    """Keeps as many levels of template arguments as there is room for."""
     if len(name) <= NAME_LENGTH_MAX:
         return name
     levels = range(name.count("<"))

@@ -1,4 +1,4 @@
-"""Sites: samples grouped by what allocated them, scaled to what is known exactly, in a table that adds up.
+"""Sites: samples grouped by the allocating code, scaled to the exact counts, in a table that adds up.
 
 A class whose blocks are counted exactly gives the sum that its samples are scaled to:
 

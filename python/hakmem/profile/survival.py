@@ -101,7 +101,7 @@ def row_of(age_ms: int, rows: int) -> int:
 
 
 def survival(profile: Profile, key: StackKey = whole_stack) -> dict[Hashable, Survival]:
-    """By site."""
+    """The survival of each site's blocks."""
     rows = max(map(len, profile.lifetimes.values()), default=ROWS)
     freed: dict[Hashable, list[int]] = {}
     ages: dict[Hashable, list[int]] = {}

@@ -175,7 +175,7 @@ class CoreMemory(Memory):
         return path if path.is_file() and self._is_same(path, mapping) else None
 
     def _is_same(self, path: Path, mapping: Mapping) -> bool:
-        """By its build ID: programs are built and installed again while they run."""
+        """Compares build IDs: programs are built and installed again while they run."""
         was, now = _build_id(self._dumped_head(mapping)), _build_id(open_elf(path))
         return was == now if was and now else not mapping.is_deleted
 

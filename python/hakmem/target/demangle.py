@@ -98,7 +98,7 @@ def _cxa_demangle() -> Callable[[str], str | None] | None:
 
 
 def _filtered(names: list[str]) -> dict[str, str]:
-    """By a program, all names at once."""
+    """Demangled by an external program, all names at once."""
     program = next(filter(None, map(shutil.which, FILTERS)), None)
     if not names or program is None:
         return {}

@@ -94,7 +94,7 @@ class PageMap:
         return self._resident_below(ends) - self._resident_below(starts)
 
     def huge_between(self, starts: NDArray[np.integer], ends: NDArray[np.integer]) -> Integers:
-        """Those in huge pages, of page-aligned intervals."""
+        """The bytes of page-aligned intervals in huge pages."""
         below = [self._huge_sums[self._index_of(edges)[0]] for edges in (starts, ends)]
         return (below[1] - below[0]) * PAGE_BYTES
 
@@ -120,7 +120,7 @@ class PageMap:
         return self._pages_of(self.present, starts, page_count)
 
     def huge_pages(self, starts: NDArray[np.integer], page_count: int) -> Flags:
-        """The same of pages that are part of a huge one."""
+        """`present_pages` for pages that are part of a huge one."""
         return self._pages_of(self.huge, starts, page_count)
 
     def _pages_of(self, flags: Flags, starts: NDArray[np.integer], page_count: int) -> Flags:
@@ -270,7 +270,7 @@ def scanned(
 def scanned_runs(
     file: int, low: int, high: int, wanted: int, all_of: int = 0, any_of: int = 0
 ) -> Iterator[NDArray[np.uint64]]:
-    """The same, some thousands at a time."""
+    """The entries, some thousands at a time."""
     while low < high:
         runs = np.zeros((SCAN_REGIONS, REGION_WORDS), np.uint64)
         request = ScanRequest(

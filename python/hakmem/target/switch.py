@@ -183,7 +183,7 @@ class Switch:
 
     @property
     def is_stopped(self) -> bool:
-        """By a signal or a debugger: a request is carried out when the process goes on."""
+        """Stopped by a signal or a debugger: a request is carried out when the process goes on."""
         return self._process.state in STOPPED
 
     # ---- bytes ----------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def read_state(target: Target) -> np.void:
 
 
 def is_asked_for(target: Target, now_ms: int) -> bool:
-    """By the control record, which holds at once: a thread that sleeps has not looked at it."""
+    """Read from the control record, which holds at once: a sleeping thread has not looked at it."""
     control = _read(target, CONTROL)
     is_switched_on = int(control["flags"]) & target.schema.constant("profile_on")
     return bool(is_switched_on) and not 0 < int(control["lease_ms"]) <= now_ms

@@ -70,7 +70,7 @@ def sum_text(one: Sum, thing: str) -> str:
 
 
 def print_sites(console: Console, evidence: Evidence, everything: bool) -> None:
-    """Those that grew by more than chance, or lost something; then how long their blocks live."""
+    """Sites that grew by more than chance, or lost blocks; then how long their blocks live."""
     grown = evidence.grown
     chosen = [one for one in evidence.sites if everything or is_shown(one)]
     shown_sites = chosen if everything else chosen[:SITES_SHOWN]

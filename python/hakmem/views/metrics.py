@@ -176,7 +176,7 @@ class HakmemCollector(Collector):
 
 
 def rss_bytes(snapshot: Snapshot) -> int:
-    """By which the largest are chosen."""
+    """The figure by which the largest processes are chosen."""
     return snapshot.process.rss_bytes if snapshot.process else snapshot.memory.live_bytes
 
 
@@ -284,7 +284,7 @@ def registry(
     heaps_shown: int = HEAPS_SHOWN,
     has_classes: bool = False,
 ) -> CollectorRegistry:
-    """With hakmem's metrics only, without those of this Python process."""
+    """A registry with hakmem's metrics only, without those of this Python process."""
     made = CollectorRegistry()
     made.register(HakmemCollector(detail, sites, grouping, heaps_shown, has_classes))
     return made

@@ -88,7 +88,7 @@ class _FirstComplaint(logging.Handler):
 
 
 def metrics_url(url: str) -> str:
-    """With the path that OTLP prescribes, if it is not there."""
+    """Adds the path that OTLP prescribes, if it is missing."""
     bare = url.rstrip("/")
     return bare if urlsplit(bare).path.endswith(PATH) else bare + PATH
 

@@ -101,7 +101,7 @@ class Member:
 
 
 def rows_of(members: Sequence[Member], grouping: Grouping) -> dict[int, Row]:
-    """By PID; of rows with the same RSS the first by their labels are shown."""
+    """Rows by PID; among rows with the same RSS the first by their labels are shown."""
     rows = [member.row(grouping.by) for member in members]
     sizes = Counter[Row]()
     for member, row in zip(members, rows, strict=True):

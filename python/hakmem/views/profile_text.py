@@ -65,7 +65,7 @@ def show_profile(
 
 
 def heading(profile: Profile) -> Iterator[str]:
-    """Whose profile it is, and how much it knows."""
+    """The profiled program, and how much the profile knows."""
     header = profile.header
     name = one_line(header.command or [header.process_name], 60)
     length = f", {duration_text(header.seconds)}" if header.seconds else ""
@@ -87,7 +87,7 @@ def heading(profile: Profile) -> Iterator[str]:
 
 
 def samples_before(profile: Profile) -> int:
-    """Those that are older than the profile: earlier ones have left them."""
+    """Samples older than the profile, left by earlier ones."""
     header = profile.header
     if header.mode is Mode.ALLOCATED or any(one.samples > 1 for one in profile.samples):
         return 0  # merged samples come from files, where only the youngest's and the oldest's age are known

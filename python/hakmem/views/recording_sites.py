@@ -109,7 +109,7 @@ class SiteHistory:
         }
 
     def parts(self) -> list[dict[str, Any]]:
-        """Those of all readings, to be written again."""
+        """The parts of all readings, to be written again."""
         known, found = 0, []
         for reading in self.readings:
             named = max((row.site + 1 for row in reading.rows), default=0)
@@ -172,7 +172,7 @@ class SiteRecorder:
         return {KEY: ready} if ready else {}
 
     def last(self) -> dict[str, Any]:
-        """The same with a last reading, for the last line."""
+        """`taken` with a last reading, for the last line."""
         self._ended.set()
         self._thread.join(END_PATIENCE_S)
         if self._thread.is_alive():
@@ -203,7 +203,7 @@ class SiteRecorder:
             self._watch.names.find_soon(self._unnamed[0][0])
 
     def _pass_on(self) -> None:
-        """Those whose names are known, in their order."""
+        """Passes on readings whose names are known, in order."""
         while self._unnamed and not self._watch.names.missing(self._unnamed[0][0]):
             part = self._history.add(*self._unnamed.pop(0))
             with self._lock:

@@ -80,7 +80,7 @@ def held_by(sample: Snapshot) -> dict[Series, int]:
 
 
 def largest(held: Held) -> list[Series]:
-    """Those that held, or had, most at any time."""
+    """The heaps that held, or had, most at any time."""
     most: dict[Series, int] = {}
     for found in filter(None, held):
         most |= {series: max(most.get(series, 0), live_bytes) for series, live_bytes in found.items()}

@@ -157,7 +157,7 @@ def _options(snapshot: Snapshot) -> RenderableType:
 
 
 def _heaps(snapshot: Snapshot, everything: bool) -> RenderableType:
-    """Those that the program has made or named.  Live bytes of a thread's heap are not known from outside:
+    """Heaps that the program made or named.  Live bytes of a thread's heap are not known from outside:
     it keeps blocks for reuse."""
     heaps = snapshot.heaps
     shown = heaps if everything else heaps[:HEAPS_SHOWN]

@@ -16,7 +16,7 @@ from hakmem.views.top_sites import Sites
 
 
 class SitesPanel(Static):
-    """Whose profile is on.  One thread at a time works on it, and tells the app by `Changed`."""
+    """The profiled process.  One thread at a time works on it, and tells the app by `Changed`."""
 
     class Changed(Message):
         """There are new figures, or names."""

@@ -171,7 +171,7 @@ class Sites:
             self._trouble, self._next_s = str(error), time.monotonic() + TROUBLE_PAUSE_S
 
     def close(self) -> None:
-        """Switches off what was switched on here."""
+        """Switches off the profile that it switched on."""
         if self._watch is not None:
             self._watch.close()
 

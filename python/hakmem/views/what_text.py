@@ -180,7 +180,7 @@ def asked_lines(block: OneBlock) -> Iterator[tuple[str, str]]:
 
 
 def owner_text(block: OneBlock) -> str:
-    """Whose it is."""
+    """The block's owner."""
     if block.heap is not None:
         tag = f" (tag {block.heap.tag})" if block.heap.tag else ""
         return f"heap {quoted(block.heap.name)}{tag}, made by the program"

@@ -91,7 +91,7 @@ def lines_table(explanation: Explanation, everything: bool, has_bars: bool) -> T
 
 
 def lines_list(explanation: Explanation, everything: bool) -> Group:
-    """The same, with the text below the figures."""
+    """`lines_table` as a list, with the text below the figures."""
     rss_bytes = explanation.rss_bytes
     parts: list[RenderableType] = []
     for line in explanation.lines:
