@@ -103,7 +103,7 @@ class Conclusion(Whose):
         lost = self.reached.perhaps
         where = "" if self.reached.definite.blocks else self._worst()
         tells = "; --freeze tells" if self.reached.freeze_tells else ""
-        return f"Perhaps lost are {bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')}{where}{tells}."
+        return f"{bytes_text(lost.bytes)} in {counted(lost.blocks, 'block')} are perhaps lost{where}{tells}."
 
     def _worst(self) -> str:
         """The site that lost most, as far as samples know."""

@@ -280,7 +280,7 @@ def notes_of(verdict: Verdict) -> list[str]:
         )
     if not verdict.is_settled:
         notes.append(
-            "the last scan still reached some of what those before it did not: the process changes faster "
+            "the last scan reached blocks that earlier ones did not: the process changes faster "
             "than it can be scanned, so nothing is definitely lost; --freeze stops it for one scan"
         )
     return notes

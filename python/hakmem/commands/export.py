@@ -91,7 +91,7 @@ class Url(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     metavar="N",
     help="Series for the N with most RSS; all others are one sum, labelled (others).",
 )
-@click.option("--quick", is_flag=True, help="Omit what needs a walk over all slabs: for very large heaps.")
+@click.option("--quick", is_flag=True, help="Omit figures that need a walk of all slabs: for large heaps.")
 @click.option(
     "--sites",
     "sites_shown",

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     "--for",
     "for_s",
     type=Duration(),
-    help="How long to watch for growth.  [default: 10s to 60s, until it is known whose it is; a profile that "
-    "is on is read as it is]",
+    help="How long to watch for growth.  [default: 10s to 60s, until the growing sites are known; a profile "
+    "that is on is read as it is]",
 )
 @click.option(
     "--no-profile", is_flag=True, help="Switch no profile on; growth is known only if one is on already."

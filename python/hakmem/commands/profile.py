@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 MODES = {
     "live": "Blocks that the program holds now (the default).",
     "new": "Live blocks allocated since the profile began.",
-    "allocated": "All that was allocated since the profile began.",
+    "allocated": "All blocks allocated since the profile began.",
     "peak": "Its blocks when it held most, of about one reading a second during --for.",
     "age": "Live blocks, with their ages.",
     "rounding": "Bytes that size classes added to the requests.",
 }
 SWITCH = {
-    "on": "Switch sampling on and leave it on (--for: so long).",
+    "on": "Switch sampling on and leave it on (--for: for that long).",
     "off": "Switch sampling off.",
 }
 FOR_S = 10.0

@@ -29,9 +29,9 @@ PYTHON = "--python"
 WITH_VALUE = ("--json", "--env", "-o", "--output", "--when", "--period")
 PROFILE_VARIABLE = "HAKMEM_PROFILE"
 PROFILE_MODES = {
-    "allocated": "Profile all that was allocated, freed or not.",
+    "allocated": "Profile all allocated blocks, freed or not.",
     "age": "Profile live blocks, with their ages.",
-    "rounding": "Profile what size classes added to the requests.",
+    "rounding": "Profile the bytes that size classes added to the requests.",
 }
 PROFILE_ADVICE = "take more samples: --period 4096"
 

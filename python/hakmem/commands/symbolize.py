@@ -78,7 +78,7 @@ def command(
     if is_profile(report):
         moved = ((executable,) if executable else ()) + libraries
         if output is not None and with_internals:
-            raise click.UsageError("files have whole stacks: --internals is for what is printed, without -o")
+            raise click.UsageError("files have whole stacks: use --internals without -o, for printed tables")
         name_profile(report, moved, output, debuginfod, complain, with_internals=with_internals)
         return
     if output is not None or debuginfod or with_internals:

@@ -37,14 +37,14 @@ def runtime(
 RUNTIMES = (
     runtime(
         PYPY, r"pypy\d?(\.\d+)?$", r"libpypy\d",
-        "objects are in the garbage collector's own heap; hakmem serves extensions, and what that heap "
-        "requests with malloc",
+        "objects are in the garbage collector's own heap; hakmem serves extensions, and that heap's "
+        "own requests to malloc",
         "PYPY_GC_MAX limits that heap",
     ),
     runtime(
         FREE_THREADED, r"python\d\.\d+td?$", r"libpython\d\.\d+td?\.so",
-        "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves what "
-        "extensions and the C library request",
+        "objects come from CPython's own copy of mimalloc, which maps its memory itself; hakmem serves "
+        "extensions and the C library",
         "a build with the global lock uses hakmem with PYTHONMALLOC=malloc",
     ),
     runtime(

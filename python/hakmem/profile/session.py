@@ -195,7 +195,7 @@ def _while_on(
         if readings.last is None:
             raise
         ended, stopped_by = f"process {readings.target.pid} ended, or runs another program now", None
-        notes.append(f"{ended}; this is what was read last")
+        notes.append(f"{ended}; this is the last reading")
         readings.last.header.comments.append(f"not whole: {ended}")
     assert readings.last is not None
     return Gathered(readings.last, ended, notes, None if stopped_by == signal.SIGINT else stopped_by, spent)

@@ -182,13 +182,13 @@ def groups_text(one: Sum) -> str:
     """How they hang together."""
     if not one.blocks:
         return "nothing"
-    return f"{counted(one.groups, 'block')} that nothing points to, and what only these lead to"
+    return f"{counted(one.groups, 'block')} that nothing points to, and the blocks that only these lead to"
 
 
 def perhaps_text(found: Leaks) -> str:
     """Why not definitely."""
     if not found.is_whole and not found.freeze_tells:
-        return "nothing that was seen leads to them, but not all was seen"
+        return "no pointer that was seen leads to them, but some memory was not seen"
     if not found.is_whole:
         return "unreachable and unchanged in each scan, but the scans do not agree; --freeze tells"
     seen = f"{counted(found.unseen_registers, 'register')} of {counted(found.threads, 'thread')}"

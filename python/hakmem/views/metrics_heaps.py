@@ -33,7 +33,7 @@ Row = tuple[str, ...]
 
 HELP = {
     "heap_live_bytes": "Bytes in live blocks of heaps that the program has made, rounding included; of a "
-    "thread's own heap with a name (kind=thread) also what it keeps for reuse.",
+    "thread's own heap with a name (kind=thread) also the blocks that it keeps for reuse.",
     "heap_live_blocks": "Live blocks of heaps that the program has made.",
     "heap_peak_bytes": "The most live bytes that one of these heaps has had.",
     "heap_limit_bytes": "The lowest limit of these heaps (hak_set_limit).",
