@@ -81,7 +81,7 @@ PATTERNS = [
     Pattern("nursery", r"(?i)\bnurser(y|ies)\b", "starter heap"),
     Pattern("thrift", r"(?i)\bthrift\b", "purge credit"),
     Pattern("gate", r"(?i)\bmust-reuse gate\b", "supply ladder"),
-    # Numbers of the mission's targets mean nothing in the code; docs/MISSION.md maps them to files.
+    # Numbers of the mission's targets mean nothing in the code; MISSION.md maps them to files.
     Pattern(
         "target",
         r"(?<![\w$<])(T[1-7]|M[1-6]|L[1-3]|L2\.5|B1|P[1-5]|O[1-4])(?![\w>])",
@@ -96,6 +96,7 @@ TREES = {
     "python": ("python",),
     "scripts": ("scripts",),
     "bench": ("bench",),
+    "lab": ("lab",),
 }
 
 
