@@ -10,6 +10,7 @@ from shape import language
 
 SINCE = "e9b35028"  # older ones are as they are
 COLUMNS = 72
+BEFORE_THE_TEST = {"37158fe1", "f1907739"}  # merged while it was being written: 75 and 74 columns
 
 
 def _git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -20,7 +21,7 @@ def test_subjects_of_commits(root: Path) -> None:
     if not (root / ".git").exists():
         pytest.skip("the sources are not in a git repository")
     try:
-        log = _git(root, "log", "--no-merges", "--format=%h %s", f"{SINCE}..HEAD")
+        log = _git(root, "log", "--no-merges", "--abbrev=8", "--format=%h %s", f"{SINCE}..HEAD")
     except FileNotFoundError:
         pytest.skip("git is not installed")
     if log.returncode != 0:
@@ -28,6 +29,8 @@ def test_subjects_of_commits(root: Path) -> None:
     found = []
     for line in log.stdout.splitlines():
         commit, _, subject = line.partition(" ")
+        if commit in BEFORE_THE_TEST:
+            continue
         if len(subject) > COLUMNS:
             found.append(f"{commit}: {len(subject)} columns, {COLUMNS} at most: {subject}")
         text = subject.partition(": ")[2] or subject  # after the part of hakmem that it changes
