@@ -18,7 +18,7 @@ from .build import BuildError
 from .campaign import Plan, run_campaign, step_count
 from .files import read_json, write_csv, write_json
 from .machine import describe_machine
-from .markdown import to_markdown
+from .markdown import to_markdown, to_tsv
 from .paths import LAST_CSV, LAST_JSON, REPORT, RESULTS
 from .progress import steps
 from .report import write_report
@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--csv", type=Path, metavar="FILE", help="write one line for every timed run")
     add("--report", type=Path, metavar="FOLDER", default=REPORT, help="where the page and the charts go")
     add("--markdown", action="store_true", help="print Markdown instead of tables")
+    add("--tsv", action="store_true", help="print the tables as docs/performance/campaign.tsv has them")
     add("--from", dest="saved", type=Path, metavar="FILE", help="run nothing, show a result of --json")
     add("--list", action="store_true", help="list the benchmarks and allocators, run nothing")
     return parser
@@ -170,6 +171,8 @@ def _deliver(document: Document, options: argparse.Namespace) -> int:
     good = _written(document, targets)
     if options.markdown:
         print(to_markdown(document))
+    elif options.tsv:
+        print(to_tsv(document), end="")
     else:
         show(document, output_console())
         for path in (options.report / "index.html", *(path for _, path in kept)):

@@ -1,4 +1,4 @@
-"""The result as Markdown, for the README."""
+"""The result as Markdown, and as plain data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .text import (
     row_unit,
 )
 
+FIGURE_COLUMNS = 4  # of a table of figures beside their targets, which are texts
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+Lines = list[list[str]]  # a table: its head, then its rows
 
 
 def _cell_text(cell: dict[str, Any] | None, measure: str, divisor: float) -> str:
@@ -36,40 +36,65 @@ def _spread_text(figures: dict[str, float] | None, divisor: float = 1.0) -> str:
     return f"{digits(figures['median'] / divisor)} ±{deviation:.0f} %"
 
 
-def _table(document: Document, measure: str) -> list[str]:
+def _compared(document: Document, measure: str) -> Lines:
     names = list(document["allocators"])
-    lines = [_line([TITLES[measure], *names, "hakmem / best peer"]), "|---|" + "---:|" * (len(names) + 1)]
+    lines = [[TITLES[measure], *names, "hakmem / best peer"]]
     for row in document["benchmarks"]:
         unit, divisor = row_unit(row, measure)
         cells = [_cell_text(row["cells"].get(name), measure, divisor) for name in names]
-        lines.append(_line([f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure)]))
+        lines.append([f"{row['name']} {unit}".strip(), *cells, hakmem_ratio(row, measure)])
     for label, means in mean_rows(document):
-        texts = [f"**{means[measure][name]:.2f}**" if name in means[measure] else "" for name in names]
-        lines.append(_line([label, *texts, ""]))
-    return [*lines, ""]
+        texts = [f"{means[measure][name]:.2f}" if name in means[measure] else "" for name in names]
+        lines.append([label, *texts, ""])
+    return lines
 
 
-def _extra(document: Document, extra: dict[str, Any]) -> list[str]:
+def _extra(document: Document, extra: dict[str, Any]) -> Lines:
     names = list(document["allocators"])
-    lines = [_line([extra["title"], *names, "hakmem / best peer"]), "|---|" + "---:|" * (len(names) + 1)]
+    lines = [[extra["title"], *names, "hakmem / best peer"]]
     for row in extra["rows"]:
         cells = [_spread_text(row["cells"].get(name)) for name in names]
-        lines.append(_line([extra_name(row), *cells, extra_ratio(row)]))
-    return [*lines, ""]
+        lines.append([extra_name(row), *cells, extra_ratio(row)])
+    return lines
 
 
-def _figures(title: str, figures: list[dict[str, Any]]) -> list[str]:
-    rows = [_line([f["name"], f["value"], f["target"], "met" if f["met"] else "missed"]) for f in figures]
-    return [_line([title, "value", "target", ""]), "|---|---|---|---|", *rows, ""] if rows else []
+def _figures(title: str, figures: list[dict[str, Any]]) -> Lines:
+    rows = [[f["name"], f["value"], f["target"], "met" if f["met"] else "missed"] for f in figures]
+    return [[title, "value", "target", ""], *rows] if rows else []
+
+
+def _tables(document: Document) -> list[Lines]:
+    """Time and memory, then the mission's figures."""
+    found = [_compared(document, measure) for measure in ("ns_per_op", "peak_rss_kib")]
+    found += [_extra(document, extra) for extra in document["extras"]]
+    found += [_figures("Target", document["targets"]), _figures("Counted by hakmem", document["figures"])]
+    return [lines for lines in found if lines]
+
+
+def _notes(document: Document) -> list[str]:
+    """Where and how all this was measured."""
+    sentences = [method_sentence(document), f"Machine: {machine_sentence(document)}."]
+    return [*sentences, f"Allocators: {allocators_sentence(document)}.", *footnotes(document)]
+
+
+def _markdown_table(lines: Lines) -> list[str]:
+    head, *rows = lines
+    right = len(head) > FIGURE_COLUMNS
+    rule = "|---|" + ("---:|" if right else "---|") * (len(head) - 1)
+    return [_line(head), rule, *map(_line, rows), ""]
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def to_markdown(document: Document) -> str:
     """Tables of time and memory, the mission's figures, and where all this was measured."""
-    lines = [*_table(document, "ns_per_op"), *_table(document, "peak_rss_kib")]
-    for extra in document["extras"]:
-        lines += _extra(document, extra)
-    lines += _figures("Target", document["targets"])
-    lines += _figures("Counted by hakmem", document["figures"])
-    lines += [method_sentence(document), f"Machine: {machine_sentence(document)}."]
-    lines += [f"Allocators: {allocators_sentence(document)}.", *footnotes(document)]
-    return "\n".join(lines)
+    lines = [line for table in _tables(document) for line in _markdown_table(table)]
+    return "\n".join([*lines, *_notes(document)])
+
+
+def to_tsv(document: Document) -> str:
+    """As plain data, docs/performance/campaign.tsv: an empty line ends a table, `#` begins a note."""
+    tables = ("".join("\t".join(line) + "\n" for line in table) for table in _tables(document))
+    return "\n".join([*tables, "".join(f"# {note}\n" for note in _notes(document))])

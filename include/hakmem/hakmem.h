@@ -3,16 +3,15 @@
  * hakmem.h: the public C API of hakmem, a general-purpose memory allocator.
  *
  * A program needs none of this: preloading or linking the library replaces malloc and its
- * relatives.  Include this header to reach what the standard calls cannot say: where a block was
- * asked for, whether it can grow in place, how much memory can be handed back now, and what the
- * allocator has done so far.
+ * relatives.  Include this header for what the standard calls cannot express: a block's call site,
+ * whether it can grow in place, handing memory back now, and the allocator's figures.
  *
  * Rules that hold for every function here, unless it says otherwise:
  *  - sizes and alignments are in bytes; sizes above PTRDIFF_MAX are refused;
  *  - every function may be called from any thread at any time, but not from a signal handler;
  *  - a block may be freed by any thread, through `free` or `hak_free` alike;
- *  - on failure an allocating function returns NULL and sets errno to ENOMEM, and whatever block it
- *    was given stays valid and unchanged.
+ *  - on failure an allocating function returns NULL and sets errno to ENOMEM, and a block
+ *    passed to it stays valid and unchanged.
  */
 #ifndef HAKMEM_HAKMEM_H
 #define HAKMEM_HAKMEM_H
@@ -63,8 +62,8 @@ HAK_EXPORT void *hak_reallocarray(void *block, size_t count, size_t size);
  * pointer ends the program with one line on standard error that begins "hakmem: ". */
 HAK_EXPORT void hak_free(void *block);
 
-/* C23: as hak_free.  `size` (and `alignment`) must be those the block was asked for with, or last resized to.  Of a size that
- * the block cannot have, the first is reported as a warning, and the block is freed all the same; with HAKMEM_HARDEN=1 each ends the
+/* C23: as hak_free.  `size` (and `alignment`) must be those of the block's request, or of its last resize.  The first size that
+ * the block cannot have is reported as a warning, and the block is freed all the same; with HAKMEM_HARDEN=1 each one ends the
  * program (HAKMEM_ON_MISUSE=warn: none does). */
 HAK_EXPORT void hak_free_sized(void *block, size_t size);
 HAK_EXPORT void hak_free_aligned_sized(void *block, size_t alignment, size_t size);
@@ -78,18 +77,18 @@ HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
 HAK_EXPORT void *hak_aligned_calloc(size_t alignment, size_t count, size_t size);
 
 /* Stores such a block in *out and returns 0; returns EINVAL (alignment not a power of two multiple
- * of sizeof(void *)) or ENOMEM otherwise, leaving *out alone; errno is left alone too, but for ENOMEM, which it
- * tells as well, as in glibc. */
+ * of sizeof(void *)) or ENOMEM otherwise, leaving *out alone; errno is left alone too, except that it
+ * becomes ENOMEM, as in glibc. */
 HAK_EXPORT int hak_posix_memalign(void **out, size_t alignment, size_t size);
 
-/* As hak_aligned_alloc, but an alignment that is no power of two is rounded up to one, as in glibc. */
+/* As hak_aligned_alloc, but an alignment that is not a power of two is rounded up to one, as in glibc. */
 HAK_EXPORT void *hak_memalign(size_t alignment, size_t size);
 
 /* A block aligned to the page size; hak_pvalloc also rounds the size up to whole pages. */
 HAK_EXPORT void *hak_valloc(size_t size);
 HAK_EXPORT void *hak_pvalloc(size_t size);
 
-/* Bytes that may be used at `block`: at least what was asked for, the same during the block's whole
+/* Bytes that may be used at `block`: at least the requested size, constant during the block's whole
  * life.  0 for NULL. */
 HAK_EXPORT size_t hak_malloc_usable_size(const void *block);
 
@@ -104,7 +103,7 @@ HAK_EXPORT size_t hak_good_size(size_t size);
  * zeroed, use it on blocks that came from hak_calloc or hak_rezalloc only. */
 HAK_EXPORT void *hak_rezalloc(void *block, size_t size);
 
-/* As hak_malloc, for a caller that knows better than its return address which site asks: blocks of
+/* As hak_malloc, for a caller that knows the requesting site better than its return address shows: blocks of
  * the Large and Big tiers (above 64 KiB) are cached by `site`, so that a site finds its own blocks
  * again.  Any value will do; equal values mean the same site.  Smaller blocks ignore it. */
 HAK_EXPORT void *hak_malloc_site(size_t size, uint32_t site);
@@ -113,33 +112,33 @@ HAK_EXPORT void *hak_malloc_site(size_t size, uint32_t site);
  * that is impossible (then nothing changed and errno is left alone). */
 HAK_EXPORT void *hak_expand(void *block, size_t size);
 
-/* Gives free memory back to the operating system: what is older than the decay time, or with
- * `force` everything that is free, the calling thread's own caches included.  Returns the bytes
+/* Gives free memory back to the operating system: memory older than the decay time, or with
+ * `force` all free memory, the calling thread's own caches included.  Returns the bytes
  * handed back. */
 HAK_EXPORT size_t hak_purge(bool force);
 
 /* Switches this process's heap profile on, as the tool does from outside (docs/PROFILING.md): from now on one block in about
- * `period_bytes` allocated bytes is a sample, with the call stack that asked for it; 0 lets the period adapt, 64 is the least.
+ * `period_bytes` allocated bytes is a sample, with the call stack of its request; 0 lets the period adapt, 64 is the least.
  * `hakmem profile`, `top` and `core` show the samples.  The calling thread follows at once, any other when it next allocates
  * or frees.  It stays on until hak_profile_stop, or until the tool switches it off.  False when it was refused
- * (HAKMEM_PROFILE=never) or when there is no memory for the library itself. */
+ * (HAKMEM_PROFILE=never) or without memory for the library itself. */
 HAK_EXPORT bool hak_profile_start(size_t period_bytes);
 
-/* Switches it off, whoever switched it on; samples of live blocks are kept. */
+/* Switches it off, no matter how it was switched on; samples of live blocks are kept. */
 HAK_EXPORT void hak_profile_stop(void);
 
 /* True when `pointer` lies in memory that this allocator uses for blocks now: in a live block, or in a
  * free one beside live ones. */
 HAK_EXPORT bool hak_owns(const void *pointer);
 
-/* How many bytes there are from `pointer`, which may lie anywhere inside a block, to the end of what was asked for; the
+/* The number of bytes from `pointer`, which may lie anywhere inside a block, to the end of the requested size; the
  * names and their meaning are hardened_malloc's.
  *
- *   hardened mode        exact: what was asked for less the offset; 0 in a free block, and past what was asked for
+ *   hardened mode        exact: the requested size less the offset; 0 in a free block, and past the requested size
  *   guarded blocks       the same
- *   else                 up to the usable size; blocks that the library keeps for reuse cannot be told from live ones
+ *   else                 up to the usable size; blocks that the library keeps for reuse look like live ones
  *
- * 0 where no block of the program is, as far as that is known; SIZE_MAX where it is not: NULL, the stack, globals,
+ * 0 where the program has no block, as far as that is known; SIZE_MAX where it is unknown: NULL, the stack, globals,
  * blocks of another malloc.  Any value of `pointer` will do.  In hardened mode the first reports a pointer into a free
  * block as a misuse (HAKMEM_ON_MISUSE), as hardened_malloc does; the fast one reports nothing.
  *
@@ -154,17 +153,17 @@ HAK_EXPORT size_t malloc_object_size_fast(const void *pointer);
  * A heap of the program's own, as mimalloc's heaps and jemalloc's arenas: its blocks lie in memory that no other heap's do, all of
  * them can be freed at once, it can be given a limit, and the tool tells its figures by its name (`hakmem stat`, `why`,
  * `export`).  Any thread may allocate in it, by the functions here, and any may free its blocks, by `free`; malloc and
- * its relatives use it on a thread that has said so (hak_heap_use), and never else.  Blocks of a heap keep to it: `realloc` moves
+ * its relatives use it only on a thread that has called hak_heap_use.  Blocks of a heap keep to it: `realloc` moves
  * them within it.
  *
  * In hardened mode these blocks end with a trailer, as malloc's do: a write past one is reported when it is freed, resized or
- * asked for its size, and by hak_heap_free_all and hak_heap_destroy.  They have no quarantine: what was freed may be used again
+ * asked for its size, and by hak_heap_free_all and hak_heap_destroy.  They have no quarantine: freed memory may be used again
  * at once.  A double or an invalid free of one is found in every mode.  A heap that was destroyed must not be used again: that
  * is reported as a misuse, as long as no other has taken its place. */
 typedef struct hak_heap hak_heap;
 
-/* A new heap; its name (up to 31 bytes are kept, copied) is what the tool shows; NULL: "heap N".  It is there until
- * hak_heap_destroy.  NULL and ENOMEM when there is no memory for its record, or when there are 262,143 already. */
+/* A new heap; the tool shows it by its name (copied, up to 31 bytes); NULL: "heap N".  It is there until
+ * hak_heap_destroy.  NULL and ENOMEM without memory for its record, or if 262,143 exist already. */
 HAK_EXPORT hak_heap *hak_heap_new(const char *name);
 
 /* The calling thread's own heap, which malloc uses: to give it a name and a tag, and for hak_heap_figures; hak_heap_malloc in it
@@ -172,11 +171,11 @@ HAK_EXPORT hak_heap *hak_heap_new(const char *name);
  * when the thread is ending. */
 HAK_EXPORT hak_heap *hak_heap_of_thread(void);
 
-/* The heap that was made by hak_heap_new and that a live block is in; NULL: it is in none of those. */
+/* The heap of a live block, if hak_heap_new made it; else NULL. */
 HAK_EXPORT hak_heap *hak_heap_of(const void *block);
 
 /* As hak_malloc, hak_calloc, hak_aligned_alloc, with a block of this heap.  NULL and ENOMEM, too, when the heap's limit has no
- * room for it.  Of a thread's heap: by that thread only; NULL and EPERM in another. */
+ * room for it.  A thread's heap serves that thread only; others get NULL and EPERM. */
 HAK_EXPORT void *hak_heap_malloc(hak_heap *heap, size_t size);
 HAK_EXPORT void *hak_heap_calloc(hak_heap *heap, size_t count, size_t size);
 HAK_EXPORT void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t size);
@@ -184,26 +183,26 @@ HAK_EXPORT void *hak_heap_aligned_alloc(hak_heap *heap, size_t alignment, size_t
 /* As hak_realloc, and the block is this heap's afterwards, wherever it was before. */
 HAK_EXPORT void *hak_heap_realloc(hak_heap *heap, void *block, size_t size);
 
-/* What the tool shows it as: a name as of hak_heap_new; a number of the program's own, such as a tenant's (0 at first). */
+/* How the tool shows it: a name as of hak_heap_new; a number of the program's own, such as a tenant's (0 at first). */
 HAK_EXPORT void hak_heap_set_name(hak_heap *heap, const char *name);
 HAK_EXPORT void hak_heap_set_tag(hak_heap *heap, uint64_t tag);
 
-/* Refuses blocks that would bring the heap's live bytes, with what their sizes are rounded up to (in hardened mode after
- * 8 bytes for the trailer), above `bytes`; 0: no limit.  What lives already stays.  False and EINVAL for a thread's heap,
+/* Refuses blocks that would bring the heap's live bytes, with sizes as rounded up (in hardened mode after
+ * adding 8 bytes for the trailer), above `bytes`; 0: no limit.  Live blocks stay.  False and EINVAL for a thread's heap,
  * whose memory other threads take over. */
 HAK_EXPORT bool hak_set_limit(hak_heap *heap, size_t bytes);
 
 /* Figures of a heap at this moment. */
 struct hak_figures {
   uint64_t
-      live_bytes; /* in blocks, with what their sizes were rounded up to; of a thread's heap also what it keeps for reuse */
-  uint64_t live_blocks; /* of a thread's heap 0: not counted */
+      live_bytes; /* in blocks, with sizes as rounded up; in a thread's heap also free memory kept for reuse */
+  uint64_t live_blocks; /* in a thread's heap 0: not counted */
   uint64_t
       peak_bytes; /* the most that live_bytes has been, where threads have met in the heap less by some KiB a thread and size
-                           at most; of a thread's heap 0 */
+                           at most; in a thread's heap 0 */
   uint64_t limit_bytes; /* 0: none */
   uint64_t refusals;    /* requests that the limit has refused */
-  uint64_t allocations; /* blocks that it has given out so far; of a thread's heap 0 */
+  uint64_t allocations; /* blocks that it has given out so far; in a thread's heap 0 */
   uint64_t tag;
   char name[32];
 };
@@ -211,7 +210,7 @@ struct hak_figures {
 HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, size_t figures_bytes);
 
 /* From now on malloc and its relatives (all of the C library's, operator new, hak_malloc and those beside it) give the calling
- * thread blocks of this heap: so a plug-in, a request or a tenant is told apart, limited, or freed at once, without a change to its code.
+ * thread blocks of this heap: so a plug-in, a request or a tenant is measured, limited, or freed at once, without a change to its code.
  * NULL, or the thread's own heap: as before.  As mimalloc's mi_heap_set_default and jemalloc's thread.arena.
  *
  * True, and *before, unless `before` is NULL, becomes the heap that was in use until now, NULL for the thread's own; so uses nest:
@@ -222,29 +221,29 @@ HAK_EXPORT void hak_heap_figures(hak_heap *heap, struct hak_figures *figures, si
  *     hak_heap_use(before, NULL);
  *   }
  *
- * False, and nothing changed: EPERM for another thread's heap; ENOMEM when there is no memory for the thread's own heap, or the
+ * False, and nothing changed: EPERM for another thread's heap; ENOMEM without memory for the thread's own heap, or when the
  * thread is ending.  A heap that was destroyed is reported as a misuse, then EINVAL.
  *
- *  - `free` is as ever, of any block by any thread.  `realloc` leaves a block in the heap that it is in, so one from before does not
+ *  - `free` works as always, on any block by any thread.  `realloc` leaves a block in the heap that it is in, so one from before does not
  *    move into this one; `realloc(NULL, n)` is malloc.
- *  - What the heap's limit refuses malloc refuses, with ENOMEM; operator new calls the new handler, and throws.
- *  - It holds for this thread alone, until it says otherwise or ends, and for that thread in a forked child; a thread that it starts
+ *  - When the heap's limit refuses a block, malloc fails with ENOMEM; operator new calls the new handler, and throws.
+ *  - It holds for this thread alone, until its next call or its end, and for that thread in a forked child; a thread that it starts
  *    begins with its own heap.
  *  - While another thread uses the heap it cannot be destroyed (EBUSY).  hak_heap_free_all does not end the use.
- *  - All that is called meanwhile allocates there, the C library too, which keeps some of it for as long as the process
- *    lives: buffers of streams that are used for the first time, what setenv, setlocale, tzset, atexit and dlopen note; so do
- *    other libraries (caches, thread_local objects, C++ exceptions that are still on their way).  Let such a thing happen before, or with
- *    NULL in use, if the heap is to be emptied or destroyed by hak_heap_free_all or hak_heap_destroy: else they free what others still
- *    use.  What the C library keeps for a thread that is started meanwhile lies elsewhere (with libhakmem.so; with the archive
- *    it lies there). */
+ *  - All code called meanwhile allocates there, the C library too, which keeps some blocks for as long as the process
+ *    lives: buffers of streams that are used for the first time, records of setenv, setlocale, tzset, atexit and dlopen; so do
+ *    other libraries (caches, thread_local objects, C++ exceptions that are still on their way).  Make such calls before, or with
+ *    NULL in use, if the heap is to be emptied or destroyed by hak_heap_free_all or hak_heap_destroy: else those free blocks still
+ *    in use.  The C library's blocks for a thread that is started meanwhile lie elsewhere (with libhakmem.so; with the archive
+ *    they lie there). */
 HAK_EXPORT bool hak_heap_use(hak_heap *heap, hak_heap **before);
 
-/* Frees all blocks of the heap, which nobody may use any more, by time that depends on its slabs and on its blocks above 64 KiB, not on the
- * number of its blocks, but in hardened mode and beside a heap profile, where each of them is looked at.  The heap may be used
+/* Frees all blocks of the heap, which must not be used any more.  The time depends on its slabs and on its blocks above 64 KiB, not on the
+ * number of its blocks, except in hardened mode and beside a heap profile, where each block is visited.  The heap may be used
  * again.  False and EINVAL for a thread's heap. */
 HAK_EXPORT bool hak_heap_free_all(hak_heap *heap);
 
-/* The same, and the heap is gone; if the calling thread used it, malloc gives that the thread's own blocks again.  NULL is allowed.
+/* Frees them and the heap itself; if the calling thread used it, malloc gives blocks of the thread's own heap again.  NULL is allowed.
  * False and EBUSY, and nothing done, while another thread uses it (hak_heap_use). */
 HAK_EXPORT bool hak_heap_destroy(hak_heap *heap);
 

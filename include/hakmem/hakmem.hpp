@@ -3,11 +3,11 @@
  * hakmem.hpp: hakmem for C++, on top of hakmem.h: an allocator for containers, an owner of a heap and one of its use (C++11), memory
  * resources over hakmem and over a heap (C++17).
  *
- * A program needs none of this: preloading or linking the library replaces `operator new`, and with it what
- * std::allocator and std::pmr::new_delete_resource() give.  Include this header
- *  - to have a container's blocks from hakmem whatever `operator new` is, in a program that defines its own;
+ * A program needs none of this: preloading or linking the library replaces `operator new`, and with it the blocks of
+ * std::allocator and std::pmr::new_delete_resource().  Include this header
+ *  - to have a container's blocks from hakmem regardless of `operator new`, in a program that defines its own;
  *  - to free each block with its size and its alignment, which finds mistakes: a block that is freed with a size of
- *    another size class is told of in one line (see hak_free_sized).
+ *    another size class is reported in one line (see hak_free_sized).
  *
  *     std::vector<int, hakmem::allocator<int>> numbers;
  *     std::pmr::vector<int> others(hakmem::resource());
@@ -19,9 +19,9 @@
  *     hakmem::heap_in_use use(sessions);  // to the end of the block: operator new and malloc on this thread
  *
  * Rules that hold for everything here:
- *  - no state, but for heaps: all allocators are equal, all resources are equal, and a block may be freed by any thread and
+ *  - no state, except for heaps: all allocators are equal, all resources are equal, and a block may be freed by any thread and
  *    through any of them;
- *  - sizes and alignments are in bytes; an alignment is a power of two, and any will do;
+ *  - sizes and alignments are in bytes; an alignment is any power of two;
  *  - on failure the new handler is called and the request repeated, as by `operator new`; without a new handler
  *    std::bad_alloc is thrown, or the program aborted where it is compiled without exceptions. */
 #ifndef HAKMEM_HAKMEM_HPP
@@ -61,7 +61,7 @@ template <typename Exception>
 #endif
 }
 
-/* Of no heap in particular when `heap` is NULL. */
+/* NULL for `heap`: as hak_malloc. */
 inline void *try_allocate(hak_heap *heap, std::size_t bytes, std::size_t alignment) noexcept {
   if (is_beyond_malloc(bytes, alignment)) {
     return heap != nullptr ? hak_heap_aligned_alloc(heap, alignment, bytes)
@@ -111,7 +111,7 @@ class allocator {
   allocator(const allocator<U> &) noexcept {}
 
   /* Uninitialised memory for `count` objects, aligned for T.  Throws std::bad_array_new_length when they are larger than
-   * any block can be, std::bad_alloc when there is no memory. */
+   * any block can be, std::bad_alloc without memory. */
   T *allocate(std::size_t count) {
     if (count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)) {
       detail::fail<std::bad_array_new_length>();
@@ -148,7 +148,7 @@ class heap {
       detail::fail<std::bad_alloc>();
     }
   }
-  /* Frees all of its blocks, which nobody may use any more: containers in it must be gone.  No other thread may have it in use:
+  /* Frees all of its blocks, which must not be used any more: containers in it must be gone.  No other thread may have it in use:
    * then it stays as it is. */
   ~heap() { hak_heap_destroy(handle_); }
 
@@ -163,17 +163,17 @@ class heap {
     return *this;
   }
 
-  /* A block, uninitialised.  On failure, of which a limit may be the cause, as everything here: the new handler, then
+  /* A block, uninitialised.  On failure, for example at a limit, as everything here: the new handler, then
    * std::bad_alloc. */
   void *allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
     return detail::allocate(bytes, alignment, handle_);
   }
-  /* The same; NULL on failure, and nothing is called. */
+  /* A block, uninitialised; NULL on failure, without calling the new handler. */
   void *try_allocate(std::size_t bytes,
                      std::size_t alignment = alignof(std::max_align_t)) noexcept {
     return detail::try_allocate(handle_, bytes, alignment);
   }
-  /* Gives one back, with the size and the alignment that it was asked for with. */
+  /* Gives one back, with the size and the alignment of its request. */
   void deallocate(void *block, std::size_t bytes,
                   std::size_t alignment = alignof(std::max_align_t)) noexcept {
     detail::deallocate(block, bytes, alignment);
@@ -181,14 +181,14 @@ class heap {
 
   void set_name(const char *name) noexcept { hak_heap_set_name(handle_, name); }
   void set_tag(std::uint64_t tag) noexcept { hak_heap_set_tag(handle_, tag); }
-  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit.  False where hak_set_limit is. */
+  /* Refuses blocks that would bring its live bytes above `bytes`; 0: no limit.  False where hak_set_limit returns false. */
   bool set_limit(std::size_t bytes) noexcept { return hak_set_limit(handle_, bytes); }
   hak_figures figures() const noexcept {
     hak_figures now;
     hak_heap_figures(handle_, &now, sizeof now);
     return now;
   }
-  /* Frees all of its blocks, which nobody may use any more; it may be used again.  False where hak_heap_free_all is. */
+  /* Frees all of its blocks, which must not be used any more; it may be used again.  False where hak_heap_free_all returns false. */
   bool free_all() noexcept { return hak_heap_free_all(handle_); }
 
   /* For the functions of hakmem.h; still owned. */
@@ -204,8 +204,8 @@ class heap {
   hak_heap *handle_;
 };
 
-/* As long as it lives, `operator new`, malloc and all else that allocates give the calling thread blocks of the heap; then of what was
- * in use before (hak_heap_use, which says what follows for the heap's end).  It belongs to its scope: ended by the thread that
+/* During its life `operator new`, malloc and all other allocation functions give the calling thread blocks of the heap; afterwards of
+ * the heap in use before (see hak_heap_use for the consequences at the heap's end).  It belongs to its scope: ended by the thread that
  * began it, in the reverse order; so in a coroutine it does not span a suspension.  An exception that leaves the scope lies in the heap, which must
  * outlive its handler. */
 class heap_in_use {
@@ -253,7 +253,7 @@ class memory_resource final : public std::pmr::memory_resource {
   }
 };
 
-/* A heap as a std::pmr::memory_resource.  It does not own the heap, which must outlive all that was allocated here; it
+/* A heap as a std::pmr::memory_resource.  It does not own the heap, which must outlive all blocks allocated here; it
  * stays valid when the heap's owner is moved.  Resources of one heap are equal. */
 class heap_resource final : public std::pmr::memory_resource {
  public:
@@ -282,7 +282,7 @@ class heap_resource final : public std::pmr::memory_resource {
   hak_heap *handle_;
 };
 
-/* The same resource at every call.  It is never destroyed: containers in static storage may use it to the end.  To make
+/* One resource, returned by every call.  It is never destroyed: containers in static storage may use it to the end.  To make
  * it the default of std::pmr, call std::pmr::set_default_resource(hakmem::resource()) before the first container. */
 inline memory_resource *resource() noexcept {
   alignas(memory_resource) static unsigned char place[sizeof(memory_resource)];

@@ -28,7 +28,7 @@ struct strategy {
   uint64_t (*count_free)(void);
 };
 
-/* In the order of docs/EXPERIMENTS.md; ends with NULL. */
+/* In the order of lab/EXPERIMENTS.md; ends with NULL. */
 extern const struct strategy *const strategies[];
 
 #endif

@@ -35,6 +35,7 @@ LANGUAGES = {
     ".conf": "ini",
 }
 Titles = dict[str, str]  # path of a page → what the navigation calls it
+TEXT_COLUMNS = 4  # of a table of texts; a wider one has figures
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
 
 
@@ -66,9 +67,27 @@ def source_page(path: str) -> str:
     if file.is_dir():
         names = sorted(entry.name for entry in file.iterdir() if entry.is_file())
         return f"# {path}\n\n" + "".join(f"- [{name}]({file.name}/{name}.md)\n" for name in names)
+    if file.suffix == ".tsv":
+        return f"# {path}\n\n{tables_page(file.read_text())}"
     language = LANGUAGES.get(file.suffix, "docker" if file.name.startswith("Dockerfile") else "")
     fence = "`````"
     return f"# {path}\n\n{fence}{language}\n{file.read_text()}{fence}\n"
+
+
+def tables_page(text: str) -> str:
+    """Tables from cells between tabs: an empty line ends a table, `#` begins a note."""
+    parts = []
+    for block in text.strip().split("\n\n"):
+        lines = block.splitlines()
+        if block.startswith("# "):
+            parts.append("\n\n".join(line.removeprefix("# ") for line in lines))
+            continue
+        plain = [line.replace("|", "\\|").replace("_", "\\_") for line in lines]
+        rows = ["| " + line.replace("\t", " | ") + " |" for line in plain]
+        columns = lines[0].count("\t") + 1
+        rows.insert(1, "|---" + ("|---:" if columns > TEXT_COLUMNS else "|---") * (columns - 1) + "|")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"
 
 
 # ---- links ----------------------------------------------------------------------------------------------

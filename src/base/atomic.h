@@ -13,8 +13,8 @@
 #define ATOMIC(type) _Atomic(type)
 
 #define load_relaxed(object) atomic_load_explicit((object), memory_order_relaxed)
-/* value ^ load_relaxed(object), as one instruction where the processor has it: compilers give an atomic load one of its own.
- * The upper half is 0, which they then need not see to. */
+/* value ^ load_relaxed(object), as one instruction where the processor has it: compilers give an atomic load an instruction of its own.
+ * The upper half is 0, so the caller needs no widening. */
 static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *object) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* the sanitizer sees no assembly */
   uint64_t result = value;
@@ -54,8 +54,8 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
 #define fetch_and_seq(object, value) \
   atomic_fetch_and_explicit((object), (value), memory_order_seq_cst)
 
-/* Compare and swap: true when *object was *expected and is now `desired`; else *expected is what
- * was found.  `weak` may fail without cause and belongs in a loop. */
+/* Compare and swap: true when *object was *expected and is now `desired`; else *expected becomes the value found. A weak one may fail
+ * without cause and belongs in a loop. */
 #define cas_weak_acq_rel(object, expected, desired)                                            \
   atomic_compare_exchange_weak_explicit((object), (expected), (desired), memory_order_acq_rel, \
                                         memory_order_acquire)
@@ -69,13 +69,12 @@ static inline uint64_t xor_load_relaxed(uint32_t value, const ATOMIC(uint32_t) *
   atomic_compare_exchange_strong_explicit((object), (expected), (desired), memory_order_acq_rel, \
                                           memory_order_acquire)
 
-/* Keeps the compiler from moving stores across; the processor keeps a thread's own stores in order as
- * far as a forked child of the process can tell. */
+/* Keeps the compiler from moving stores across. The processor keeps a thread's own stores in order as far as a forked child can tell. */
 #define keep_store_order() atomic_signal_fence(memory_order_seq_cst)
 
-/* A plain member with one writer at a time, a thread or whoever has a lock or a latch, which reads it as one; others load
- * name_shown, relaxed.  `show` writes it: an atomic store, for which compilers waste an addressing mode of the fast paths and
- * emit the same instruction. */
+/* A plain member with one writer at a time: a thread, or the holder of a lock or a latch. The writer reads it as a plain member; other
+ * threads load name_shown, relaxed. `show` writes it: an atomic store would be the same instruction, but compilers waste an addressing
+ * mode of the fast paths on it. */
 #define SHOWN(type, name)      \
   union {                      \
     type name;                 \

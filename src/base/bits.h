@@ -7,7 +7,7 @@
 /* Index of the lowest / highest set bit; `word` must not be 0. */
 INLINE unsigned lowest_bit(uint64_t word) { return (unsigned)__builtin_ctzll(word); }
 INLINE unsigned highest_bit(uint64_t word) { return 63u - (unsigned)__builtin_clzll(word); }
-/* The same as constant expressions. */
+/* Constant expressions of the two. */
 #define CONSTANT_LOWEST_BIT(word) __builtin_ctzll(word)
 #define CONSTANT_HIGHEST_BIT(word) (63 - __builtin_clzll(word))
 /* Without the popcnt instruction, which old x86-64 processors lack, compilers call a library function. */
@@ -22,12 +22,12 @@ INLINE unsigned count_bits(uint64_t word) {
 #endif
 }
 
-/* Whether the set bits, one at least, follow each other. */
+/* True when the word is not 0 and its set bits are adjacent. */
 INLINE bool are_neighbours(uint64_t word) {
-  uint64_t filled = word | (word - 1); /* the zeros below them too */
+  uint64_t filled = word | (word - 1); /* fills the zeros below the lowest set bit */
   return word && (filled & (filled + 1)) == 0;
 }
-/* How many of the lowest bits are set before the first that is not. */
+/* The number of set bits below the lowest clear one. */
 INLINE unsigned count_low_ones(uint64_t word) { return ~word ? lowest_bit(~word) : 64; }
 
 /* A word whose `count` lowest bits are set; count <= 64. */
@@ -37,16 +37,15 @@ INLINE uint64_t low_bits(unsigned count) {
 
 INLINE bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-/* The number whose product with `odd` is 1, modulo 2^64.  Each step doubles the bits that are right. */
+/* The number whose product with `odd` is 1, modulo 2^64. Each step doubles the number of correct bits. */
 INLINE uint64_t inverse_of_odd(uint64_t odd) {
-  uint64_t inverse = odd; /* right in 3 bits: the square of an odd number is 1 modulo 8 */
+  uint64_t inverse = odd; /* correct in 3 bits: the square of an odd number is 1 modulo 8 */
   for (unsigned right = 3; right < 64; right *= 2) inverse *= 2 - odd * inverse;
   return inverse;
 }
 
-/* number / (odd << shift) where that has no rest, found and proved by one multiplication: modulo 2^64 the
- * inverse of `odd` and the rotation undo quotient * odd << shift, and both are one to one.  Any other number
- * gives more than (2^64 - 1) / (odd << shift). */
+/* number / (odd << shift) if it divides evenly, found and proved by one multiplication: modulo 2^64, multiplying by the inverse of `odd`
+ * and rotating undo quotient * odd << shift, and both are one to one. Any other number gives a result above (2^64 - 1) / (odd << shift). */
 INLINE uint64_t divide_exactly(uint64_t number, uint64_t inverse, unsigned shift) {
   uint64_t product = number * inverse;
   return product >> shift | product << (64 - shift) % 64;

@@ -1,4 +1,4 @@
-/* compiler.h: everything that only this compiler understands, under names that say what for.
+/* compiler.h: everything specific to the compiler, under names that say its purpose.
  * No other folder uses an attribute or a builtin directly. */
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
@@ -11,7 +11,7 @@
 #define HAK_DEBUG 0
 #endif
 
-/* Fetches the cache line ahead of a read and write; any address will do. */
+/* Fetches the cache line ahead of a read and write; any address is safe. */
 #define PREFETCH(address) __builtin_prefetch((address), 1)
 #define LIKELY(condition) (__builtin_expect(!!(condition), 1))
 #define UNLIKELY(condition) (__builtin_expect(!!(condition), 0))
@@ -20,10 +20,10 @@
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
 #define NORETURN _Noreturn
-/* Argument `which` is a format as of printf, with what it names from argument `first` on (0: in a va_list). */
+/* Argument `which` is a printf format; its arguments start at argument `first` (0: they are in a va_list). */
 #define TAKES_FORMAT(which, first) __attribute__((format(printf, which, first)))
 
-/* A function that reads what stands on a stack, whatever it is: red zones as well. */
+/* Marks a function that reads arbitrary words of a stack, the sanitizer's red zones included. */
 #ifdef __SANITIZE_ADDRESS__
 #define READS_ANY_STACK static __attribute__((no_sanitize("address"), noinline))
 #else
@@ -31,17 +31,17 @@
 #endif
 /* A symbol of the public API; all others are hidden by the build. */
 #define EXPORT __attribute__((visibility("default")))
-/* A symbol of this library only, whatever others of the name there are. */
+/* A symbol of this library only, even if another module defines the same name. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* A variable that fast paths read and another file of the library defines: its address is known when the library is linked.  Else
- * aarch64's compilers load it from a table each time; x86-64's linker makes such a load a calculation: there it saved an
- * instruction of free and cost random_mixed 4 % (medians of 7), as three addresses in the code are longer than one. */
+/* A variable that fast paths read and another file of the library defines: its address is fixed when the library is linked. Without this
+ * aarch64's compilers load the address from a table each time. On x86-64 the linker turns such a load into a calculation; NEAR there
+ * saved an instruction of free and cost random_mixed 4 % (medians of 7), as three addresses in the code are longer than one. */
 #if defined(__aarch64__)
 #define NEAR HIDDEN
 #else
 #define NEAR
 #endif
-/* A definition that gives way to the program's own, which the same linker sees: in libhakmem.a. */
+/* A definition that gives way to the program's own when both are linked together: in libhakmem.a. */
 #define REPLACEABLE __attribute__((weak))
 /* A second exported name for a function of this translation unit. */
 #if defined(__has_attribute) && __has_attribute(copy) /* gcc checks that attributes agree */
@@ -54,29 +54,29 @@
 #define ALIAS_OF(function) __attribute__((alias(#function)))
 /* A symbol that may be missing at run time; its address is then NULL. */
 #define WEAK __attribute__((weak))
-/* Such a symbol is asked for without its version: of one that the C library got later, the version would keep the library from
- * being loaded where it is older. */
+/* Refers to such a symbol without its version: the version of a symbol that the C library got later would keep the library from being
+ * loaded with an older C library. */
 #define UNVERSIONED(name) __asm__(".symver " #name "," #name "@")
 
 /* One 8-byte slot of the initial TLS block: no call at access, no static-TLS exhaustion. */
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* Data that begins in the file, as what the kernel is to find there by its offset must, though it is 0. */
+/* Data stored in the file although it is 0: the kernel finds it there by its offset. */
 #define IN_FILE_DATA __attribute__((section(".data.in_file")))
 
-/* Constant data among what the dynamic linker writes: a core file has its pages, of plain constants not. */
+/* Constant data next to data that the dynamic linker writes: a core file contains those pages, but not plain constants. */
 #define KEPT_IN_CORE __attribute__((section(".data.rel.ro.kept")))
 
-/* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): of nearly every process
- * the first 64 KiB of the file are in memory.  RESIDENT is what such a process runs; the others' code goes
- * elsewhere: LONG_LIVED that of processes which have threads or live for seconds, unmarked what few processes run. */
+/* Where code and constants lie in libhakmem.so (cmake/first.ld, docs/decisions/0012): in nearly every process the first 64 KiB of the
+ * file are in memory. RESIDENT marks code that every process runs; the rest lies elsewhere: LONG_LIVED is code for processes that have
+ * threads or live for seconds, unmarked code is for few processes. */
 #define RESIDENT __attribute__((section(".text.resident")))
 #define RESIDENT_DATA __attribute__((section(".rodata.resident")))
 #define RESIDENT_IN_PART \
   __attribute__((section(".rodata.resident_in_part"))) /* only its beginning is read */
 #define LONG_LIVED __attribute__((section(".text.long_lived")))
 #define LONG_LIVED_DATA __attribute__((section(".rodata.long_lived.data")))
-/* malloc and free: their speed depends on where they lie by up to a fifth, so every build puts them alike. */
+/* malloc and free: their speed depends on their address by up to a fifth, so every build aligns them alike. */
 #define FAST_PATH __attribute__((section(".text.fast_path"), aligned(128)))
 
 #define RUN_AT_LOAD __attribute__((constructor))
@@ -85,10 +85,10 @@
 #define CACHE_LINE_BYTES 64
 #define CACHE_ALIGNED _Alignas(CACHE_LINE_BYTES)
 
-/* Of a local variable: function(&variable) is called when its scope is left. */
-#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: its end is no use */
+/* For a local variable: calls function(&variable) at the end of its scope. */
+#define ENDED_BY(function) __attribute__((cleanup(function), unused)) /* clang: not a use */
 
-/* The address this function returns to: its caller. */
+/* The return address of this function, which lies in its caller. */
 #define CALLER_ADDRESS() ((uintptr_t)__builtin_return_address(0))
 
 /* Tells the processor that this is a spin loop. */
@@ -100,15 +100,15 @@ INLINE void cpu_relax(void) {
 #endif
 }
 
-/* Hides a value's origin from the optimiser, so that calloc's memset is not folded back into a call
- * of calloc, nor malloc's result assumed fresh. */
+/* Hides a value's origin from the optimiser, so that it does not fold calloc's memset back into a call of calloc, nor assume malloc's
+ * result fresh. */
 INLINE void *opaque_pointer(void *pointer) {
   __asm__("" : "+r"(pointer));
   return pointer;
 }
 
-/* Two levels of assertion: ASSERT is checked in debug builds only and may be expensive; the release
- * build keeps no check that a user pays for, misuse by callers is src/guard's business. */
+/* ASSERT is checked in debug builds only and may be expensive; the release build has no check that costs a user time. Callers' misuse is
+ * src/guard's business. */
 #if HAK_DEBUG
 void assertion_failed(const char *expression, const char *file, int line);
 #define ASSERT(condition) ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))

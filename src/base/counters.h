@@ -1,9 +1,9 @@
-/* counters.h: what is counted, and where.
+/* counters.h: the counters of each heap and of the process.
  *
- * Each heap has a block of counters, written by its thread with relaxed stores, and now and then by a thread that
- * sweeps it under its latch; a step may be lost when both count at once, none is torn.  A reader sums
- * them all.  What happens seldom, or belongs to nobody, is counted once for the process, atomically.
- * Nothing on the two fast paths counts.  base/counters.def says what each figure means. */
+ * Each heap has a block of counters, written by its thread with relaxed stores, and sometimes by a thread that sweeps the heap under its
+ * latch. A step may be lost when both count at once; a value is never torn. A reader adds up all heaps' counters. Rare events, and events
+ * outside any heap, are counted once for the process, atomically. The two fast paths count nothing. base/counters.def gives each figure's
+ * meaning. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 
@@ -20,13 +20,13 @@ struct counters {
   ATOMIC(uint64_t) value[COUNTER_COUNT];
 };
 
-/* Of one class in one heap. */
+/* One class in one heap. */
 struct class_counters {
 #define CLASS_COUNTER(name, unit, meaning) ATOMIC(uint64_t) name;
 #include "base/counters.def"
 };
 
-/* Of the process; relaxed, any thread adds. */
+/* The process's figures; relaxed, any thread adds. */
 struct totals {
 #define TOTAL(name, role, unit, meaning) ATOMIC(uint64_t) name;
 #include "base/counters.def"
@@ -37,7 +37,7 @@ INLINE void count_add(struct counters *counters, enum counter which, uint64_t am
   add_single_writer(&counters->value[which], amount);
 }
 
-/* The most that a figure has been; another thread may be raising it, too. */
+/* Raises a figure's maximum; another thread may be raising it too. */
 INLINE void count_peak(ATOMIC(uint64_t) *peak, uint64_t now) {
   uint64_t before = load_relaxed(peak);
   /* No order is needed: the figure alone matters. */

@@ -1,6 +1,6 @@
 /* registers.h: the processor's registers as far as they are needed to find a caller's frame.
  *
- * Kept are those that a function gives back as it found them, because a frame may be found by any of them. */
+ * Those are the registers that a function preserves, because a frame may be found by any of them. */
 #ifndef HAK_BASE_REGISTERS_H
 #define HAK_BASE_REGISTERS_H
 
@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__)
 
-/* RETURN holds where a function returns to; PC, in a frame made by a signal, where it came. */
+/* RETURN holds the function's return address; PC, in a frame made by a signal, the interrupted instruction. */
 enum {
   REGISTER_SP,
   REGISTER_FP,
@@ -21,26 +21,26 @@ enum {
   REGISTER_R15,
   REGISTER_COUNT
 };
-/* The numbers that .eh_frame has for them: the processor's ABI. */
+/* Their numbers in .eh_frame, which the processor's ABI defines. */
 #define REGISTER_COLUMNS \
   { 7, 6, 16, 3, 12, 13, 14, 15 }
-/* A call leaves the address on the stack, always. */
+/* A call always leaves the return address on the stack. */
 enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1 };
 
-/* What the kernel leaves on the stack for a signal, in words from the stack pointer at the instructions that end it; and
- * the link to another context there, always 0. */
+/* The kernel's signal frame: the place of each register, in words from the stack pointer at the instructions that end the handler, and of
+ * the link to another context, always 0. */
 #define SIGNAL_FRAME_WORDS \
   { 20, 15, 21, 16, 9, 10, 11, 12 }
 enum { SIGNAL_LINK_WORD = 1 };
 #define SIGNAL_ENDING \
   { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } /* mov $15, %rax; syscall: rt_sigreturn */
 
-/* What is left to do after the call of a function that only calls another: code that was made while the program runs. */
+/* The rest of a function that only calls another, after the call: code made while the program runs. */
 #define TRAMPOLINE_ENDING \
   { 0x48, 0x83, 0xc4, 0x08, 0xc3 } /* add $8, %rsp; ret */
 enum { TRAMPOLINE_WORDS = 1 };
 
-/* This thread's registers here.  Returns the instruction that they belong to. */
+/* Captures this thread's registers; returns the instruction that they belong to. */
 INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   uintptr_t here;
   __asm__ volatile(
@@ -52,7 +52,7 @@ INLINE uintptr_t registers_capture(uintptr_t value[REGISTER_COUNT]) {
   return here;
 }
 
-/* Where the thread's own data is; on the stacks that the C library makes, right above the first frame. */
+/* The thread's own data; on stacks that the C library makes it lies right above the first frame. */
 INLINE uintptr_t thread_pointer(void) {
   uintptr_t pointer;
   __asm__("movq %%fs:0, %0" : "=r"(pointer));
@@ -61,7 +61,7 @@ INLINE uintptr_t thread_pointer(void) {
 
 INLINE uintptr_t without_signature(uintptr_t return_address) { return return_address; }
 
-/* The function that code at an address calls first of all, with the result of the call before it as its argument; 0: none. */
+/* The function that the code at an address calls first, with the result of the previous call as its argument; 0 if there is none. */
 enum { RESULT_CALL_BYTES = 8 };
 INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
   enum { WIDE = 0x48, CALL = 0xe8 };
@@ -80,7 +80,7 @@ INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t
 enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC, REGISTER_COUNT };
 #define REGISTER_COLUMNS \
   { 31, 29, 30, 32 }
-/* A function that calls none leaves it in x30; a signal may find it so. */
+/* A leaf function leaves it in x30, and a signal may arrive there. */
 enum { RETURN_MAY_STAY_IN_REGISTER = 1, FRAME_POINTER_IS_AT_END = 0 };
 
 #define SIGNAL_FRAME_WORDS \
@@ -107,14 +107,14 @@ INLINE uintptr_t thread_pointer(void) {
   return pointer;
 }
 
-/* Pointer authentication signs return addresses on the stack; an older processor passes this over. */
+/* Pointer authentication signs return addresses on the stack; older processors ignore the instruction. */
 INLINE uintptr_t without_signature(uintptr_t return_address) {
   register uintptr_t link __asm__("x30") = return_address;
   __asm__("hint #7" : "+r"(link)); /* xpaclri */
   return link;
 }
 
-/* It stays in x0; an int is made wider first. */
+/* The result stays in x0; an int is widened first. */
 enum { RESULT_CALL_BYTES = 8 };
 INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t address) {
   const uint32_t widen = 0x93407c00, call = 0x25; /* sxtw x0, w0; the highest bits of bl */
@@ -126,7 +126,7 @@ INLINE uintptr_t result_goes_to(const uint8_t code[RESULT_CALL_BYTES], uintptr_t
   return address + at * sizeof *words + (uintptr_t)(intptr_t)distance;
 }
 
-#else /* no way to a caller is known: an odd frame pointer leads nowhere */
+#else /* no way to a caller is known; an odd frame pointer ends the walk */
 
 enum { REGISTER_SP, REGISTER_FP, REGISTER_RETURN, REGISTER_PC = REGISTER_RETURN, REGISTER_COUNT };
 enum { RETURN_MAY_STAY_IN_REGISTER = 0, FRAME_POINTER_IS_AT_END = 1, SIGNAL_LINK_WORD = 0 };

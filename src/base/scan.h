@@ -1,7 +1,7 @@
 /* scan.h: searches in texts that end with a 0.
  *
- * Not the C library's functions: each of its names that hakmem uses is looked up at the start of every process,
- * and these are needed by few (docs/decisions/0012). */
+ * Used instead of the C library's functions: each name of them that hakmem used would be looked up at the start of every process, and few
+ * processes need these (docs/decisions/0012). */
 #ifndef HAK_BASE_SCAN_H
 #define HAK_BASE_SCAN_H
 
@@ -10,21 +10,21 @@
 
 #include "base/compiler.h"
 
-/* The first place of a character at or after `text`, or NULL. */
+/* The first place of the character at or after `text`, or NULL. */
 INLINE const char *scan_for(const char *text, char wanted) {
   for (; *text; text++)
     if (*text == wanted) return text;
   return NULL;
 }
 
-/* The last one. */
+/* The last place of it. */
 INLINE const char *scan_for_last(const char *text, char wanted) {
   const char *last = NULL;
   for (; (text = scan_for(text, wanted)); text++) last = text;
   return last;
 }
 
-/* What follows when `text` begins with `start`, or NULL. */
+/* The rest of `text` after `start`, or NULL if it does not begin with `start`. */
 INLINE const char *scan_past(const char *text, const char *start) {
   for (; *start; text++, start++)
     if (*text != *start) return NULL;
@@ -36,7 +36,7 @@ INLINE bool scan_equals(const char *text, const char *other) {
   return rest && !*rest;
 }
 
-/* What follows the text and its 0. */
+/* The address after the text's final 0. */
 INLINE const char *scan_next(const char *text) {
   while (*text++) {
   }

@@ -36,7 +36,7 @@ unsigned utf8_bytes(const unsigned char *at) {
   return count;
 }
 
-/* Of both sets: 0 to 31 and 127; 128 to 159, of two bytes. */
+/* The control characters of ASCII and of Latin-1: 0 to 31 and 127; 128 to 159, two bytes each. */
 static bool is_control(const unsigned char *at) {
   return at[0] < ' ' || at[0] == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
 }
@@ -60,7 +60,7 @@ struct conversion {
   unsigned width;
 };
 
-/* Returns where its letter is. */
+/* Returns the place of the conversion's letter. */
 static const char *parse(const char *format, struct conversion *conversion) {
   *conversion = (struct conversion){.is_left = *format == '-'};
   format += conversion->is_left;
@@ -85,7 +85,7 @@ static void append_string(struct text *text, const char *string,
 }
 
 static void append_number(struct text *text, uint64_t value, const struct conversion *conversion) {
-  char digits[20]; /* of 2^64 - 1, least significant first */
+  char digits[20]; /* fits 2^64 - 1; least significant first */
   unsigned count = 0, base = conversion->is_hex ? 16 : 10;
   do digits[count++] = "0123456789abcdef"[value % base];
   while (value /= base);

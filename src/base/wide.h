@@ -1,6 +1,6 @@
 /* wide.h: memory 16 bytes at a time, in the processor's own vectors where it has them (SSE2, NEON).
  *
- * For what is a few of them long: a call of memset costs as much.  Addresses and sizes are multiples of 16. */
+ * For a few vectors' worth of memory, where a call of memset would cost as much. Addresses and sizes are multiples of 16. */
 #ifndef HAK_BASE_WIDE_H
 #define HAK_BASE_WIDE_H
 
@@ -25,7 +25,7 @@ INLINE bool wide_are_zero(uintptr_t begin, uintptr_t end) {
   return wide_is_zero(any);
 }
 
-/* 16 to 64 bytes at any address, without a branch that nobody can predict: accesses may overlap. */
+/* 16 to 64 bytes at any address, without an unpredictable branch: accesses may overlap. */
 struct wide_line {
   wide_anywhere *words[WIDE_LINE_BYTES / WIDE_BYTES];
 };
@@ -40,7 +40,7 @@ INLINE void wide_set_line(uintptr_t begin, uintptr_t end, wide pattern) {
   struct wide_line line = wide_line(begin, end);
   *line.words[0] = *line.words[1] = *line.words[2] = *line.words[3] = pattern;
 }
-/* Has a bit for each that differs from the pattern in one of them. */
+/* Non-zero where the memory differs from the pattern. */
 INLINE wide wide_difference_of_line(uintptr_t begin, uintptr_t end, wide pattern) {
   struct wide_line line = wide_line(begin, end);
   return ((*line.words[0] ^ pattern) | (*line.words[1] ^ pattern)) |
@@ -56,7 +56,7 @@ INLINE void wide_clear(uintptr_t begin, uintptr_t end) {
   for (; begin < end; begin += WIDE_BYTES) *(wide *)begin = WIDE_ZERO;
 }
 
-/* [begin, end) is any 16 bytes or more: its last 16 may overlap those before.  `word` is a byte, repeated. */
+/* [begin, end) is any 16 bytes or more; the last 16 may overlap those before. `word` is one byte, repeated. */
 INLINE void wide_fill(uintptr_t begin, uintptr_t end, uint64_t word) {
   const wide pattern = {word, word};
   if (LIKELY(end - begin <= WIDE_LINE_BYTES)) {

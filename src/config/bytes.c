@@ -9,7 +9,7 @@ static char lower(char character) {
 
 static bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
-/* What a unit is worth; 0 when it is none. */
+/* The number of bytes in a unit; 0 when it is not a unit. */
 static uint64_t worth_of(const char *unit) {
   static const char letters[] = "kmgt";
   const char *letter = *unit ? scan_for(letters, lower(*unit)) : NULL;
@@ -23,10 +23,10 @@ static uint64_t worth_of(const char *unit) {
   return *rest ? 0 : worth;
 }
 
-/* More digits than anybody writes. */
+/* More digits than a size needs. */
 enum { FRACTION_DIGITS_MAX = 9 };
 
-/* The digits after the point, in parts of 10^digits; what follows them, or NULL. */
+/* Parses the digits after the point, in parts of 10^digits; returns the rest of the text, or NULL. */
 static const char *parse_fraction(const char *text, uint64_t *fraction, uint64_t *whole) {
   unsigned digits = 0;
   for (; is_digit(*text); text++) {

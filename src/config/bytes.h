@@ -4,9 +4,8 @@
 
 #include "base/compiler.h"
 
-/* A number of bytes: whole, or with a fraction and a unit ("2.5G"; what is below a byte falls away).  K, M, G, T and KiB, MiB,
- * GiB, TiB are powers of 1024, KB, MB, GB, TB of 1000, as in coreutils; capitals or not.  False when it is none, or too
- * large for 64 bits. */
+/* A number of bytes: whole, or with a fraction and a unit ("2.5G"; rounded down to a byte). K, M, G, T and KiB, MiB, GiB, TiB are powers
+ * of 1024, KB, MB, GB, TB of 1000, as in coreutils; capitals or not. False when it is not a number, or too large for 64 bits. */
 bool bytes_parse(const char *text, uint64_t *bytes);
 
 #endif

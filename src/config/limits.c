@@ -9,7 +9,7 @@ struct limits limits;
 
 /* ---- the options -------------------------------------------------------------------------------------- */
 
-/* "1%" to "100%"; 0 when the text is no percentage. */
+/* "1%" to "100%"; 0 when the text is not a percentage. */
 static unsigned parse_percent(const char *text) {
   unsigned percent = 0;
   for (; *text >= '0' && *text <= '9' && percent <= 100; text++)
@@ -17,13 +17,13 @@ static unsigned parse_percent(const char *text) {
   return text[0] == '%' && !text[1] && percent <= 100 ? percent : 0;
 }
 
-/* The limit that bites first. */
+/* The limit that is reached first. */
 static uint64_t memory_limit(const struct os_cgroup *cgroup) {
   return cgroup->memory_high_bytes < cgroup->memory_max_bytes ? cgroup->memory_high_bytes
                                                               : cgroup->memory_max_bytes;
 }
 
-/* A division first would lose what a limit below 100 bytes has; nobody has one. */
+/* Dividing first loses precision only below a limit of 100 bytes. */
 static uint64_t part_of_cgroup(const char *name, const char *text, unsigned percent) {
   uint64_t limit = memory_limit(os_cgroup_read());
   if (limit != OS_CGROUP_NONE) return limit / 100 * percent;
@@ -32,14 +32,14 @@ static uint64_t part_of_cgroup(const char *name, const char *text, unsigned perc
   return 0;
 }
 
-/* Less than this cannot be meant: hakmem's own records and a slab for each size take as much. */
+/* A smaller limit is a mistake: hakmem's own records and a slab for each size take as much. */
 #define LIMIT_LEAST_BYTES ((uint64_t)1 << 20)
 
 static void warn_limit(const char *name, const char *value, const char *wrong, const char *holds) {
   report_line("warning: %s=\"%s\" %s; %s", name, value, wrong, holds);
 }
 
-/* What the option says; 0, after a word about it, when that cannot be a limit. */
+/* The option's value; 0, after a warning, when it cannot be a limit. */
 static uint64_t parse_limit(const char *name, const char *text) {
   uint64_t bytes;
   unsigned percent = parse_percent(text);
@@ -56,12 +56,12 @@ static uint64_t parse_limit(const char *name, const char *text) {
   return 0;
 }
 
-/* A limit that nothing can reach is a mistake in its unit, most often. */
+/* A limit that cannot be reached is mostly a mistake in its unit. */
 static void warn_if_beyond_all(const char *name, const char *text, uint64_t bytes) {
   uint64_t cgroup = memory_limit(os_cgroup_read()), machine = os_memory_bytes();
   if (bytes <= cgroup && bytes <= machine) return;
-  report_line("warning: %s=\"%s\" is above the %s of %zu MiB; it holds, but that is met first",
-              name, text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
+  report_line("warning: %s=\"%s\" exceeds the %s of %zu MiB, which will be reached first", name,
+              text, bytes > cgroup ? "cgroup's limit" : "machine's memory",
               (size_t)((bytes > cgroup ? cgroup : machine) >> 20));
 }
 
@@ -85,9 +85,8 @@ void limits_read(void) {
 
 /* ---- the cgroup ---------------------------------------------------------------------------------------- */
 
-/* A program that may use a quarter of the time of the processors it sees has as many threads as it sees, most
- * often, and each has its caches: the same part of them is enough for the work that is done.  Not less than a
- * quarter: a batch must pay. */
+/* A program that may use a quarter of the time of the processors it sees usually starts a thread for each of them, each with its caches:
+ * a quarter of the caches suffices for the work done. Not less than a quarter: a batch must pay. */
 enum { CACHE_CUT_MAX = LIMITS_WHOLE / 4 * 3 };
 
 static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
@@ -97,13 +96,12 @@ static uint32_t cache_cut_for(const struct os_cgroup *cgroup) {
   return cut < CACHE_CUT_MAX ? cut : CACHE_CUT_MAX;
 }
 
-/* Of the memory limit no cache of free memory takes more than a sixteenth: there are three, of SuperSlabs, of Large
- * blocks and of ranges, and what waits in one is of no use to what another serves. */
+/* Each cache of free memory takes at most a sixteenth of the memory limit: there are three, of SuperSlabs, of Large blocks and of
+ * ranges, and none can serve another's requests. */
 enum { CACHE_DIVISOR = 16 };
 
-/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to what
- * is left, to a sixteenth at the limit: less would cost page faults without end where other processes fill the
- * cgroup. */
+/* Up to three quarters of the limit age alone decides; from there on the decay time shrinks in proportion to the rest, to a sixteenth
+ * at the limit: less would cost endless page faults where other processes fill the cgroup. */
 enum { KEEN_DIVISOR = 4, DECAY_CUT_MAX = LIMITS_WHOLE / 16 * 15 };
 
 static uint32_t decay_cut_for(uint64_t used_bytes, uint64_t limit_bytes) {
@@ -118,7 +116,7 @@ static uint64_t calm_bytes(uint64_t limit_bytes) {
   return limit_bytes - limit_bytes / KEEN_DIVISOR;
 }
 
-/* A program may pass all of it between two rounds, so what it holds itself has a soft limit there too. */
+/* A program may pass the whole zone between two rounds, so its own memory also has a soft limit at the zone's start. */
 static const struct os_cgroup *read_cgroup(void) {
   const struct os_cgroup *cgroup = os_cgroup_read();
   uint64_t limit = memory_limit(cgroup);
@@ -131,7 +129,7 @@ static const struct os_cgroup *read_cgroup(void) {
 
 void limits_poll(void) {
   static const struct os_cgroup *cgroup;
-  if (os_is_confined()) return; /* what is known stays known */
+  if (os_is_confined()) return; /* known limits stay in force */
   if (!cgroup) cgroup = read_cgroup();
   uint64_t limit = memory_limit(cgroup);
   if (limit == OS_CGROUP_NONE) return;

@@ -8,7 +8,7 @@
 
 enum option_kind { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT, OPTION_PART };
 
-/* Offsets, not addresses: the dynamic linker would write each of those, in every process. */
+/* Offsets, not addresses: the dynamic linker would relocate each address in every process. */
 struct option_row {
   uint64_t minimum, maximum;
   uint16_t texts;  /* in `texts` */
@@ -16,7 +16,7 @@ struct option_row {
   enum option_kind kind;
 };
 
-/* Of each option its field ("decay_ms" for HAKMEM_DECAY_MS), default and sentence, each ended by a 0. */
+/* For each option its field ("decay_ms" for HAKMEM_DECAY_MS), default and sentence, each ended by a 0. */
 #define TEXTS_OF(field, default_value, sentence) #field "\0" #default_value "\0" sentence
 struct option_texts {
 #define OPTION(kind, field, default_value, minimum, maximum, sentence) \
@@ -60,7 +60,7 @@ static char upper(char character) {
   return character >= 'a' && character <= 'z' ? (char)(character - 'a' + 'A') : character;
 }
 
-/* Parts stand below their flag. */
+/* Parts follow their flag. */
 static const struct option_row *flag_of(const struct option_row *row) {
   while (row->kind == OPTION_PART) row--;
   return row;
@@ -72,7 +72,7 @@ static const char *part_name(const struct option_row *part) {
   return scan_past(field_of(part), field_of(flag_of(part))) + 1;
 }
 
-/* "HAKMEM_DECAY_MS", and of a part "HAKMEM_ROUTE_P=idle_us". */
+/* "HAKMEM_DECAY_MS", or for a part "HAKMEM_ROUTE_P=idle_us". */
 static void write_name(struct text *name, const struct option_row *row) {
   text_string(name, prefix);
   for (const char *at = field_of(flag_of(row)); *at; at++) text_char(name, upper(*at));
@@ -88,7 +88,7 @@ static const char *value_for(const struct option_row *row, const char *string) {
   return *string == '=' ? string + 1 : NULL;
 }
 
-/* Whole, with K, M or G. */
+/* A whole number, optionally with K, M or G. */
 static bool parse_number(const char *text, uint64_t *number) {
   const char *end = text;
   while (*end >= '0' && *end <= '9') end++;
@@ -152,7 +152,7 @@ static bool set_part(const struct option_row *flag, const char *piece, bool is_c
   return false;
 }
 
-/* All of them, or none when one is malformed. */
+/* Sets all parts, or none when one is malformed. */
 static bool set_parts(const struct option_row *flag, const char *value, bool is_checked) {
   char bytes[64];
   do {

@@ -22,8 +22,7 @@ struct options {
 
 extern struct options options;
 
-/* Reads "HAKMEM_NAME=value" strings (NULL-terminated; NULL for none); false when there are none of that name, and
- * all values are the defaults. */
+/* Reads "HAKMEM_NAME=value" strings (NULL-terminated; NULL for none); false if there are none, so that all values are the defaults. */
 bool options_read(char **environment);
 /* Prints the table on standard error. */
 void options_print_help(void);

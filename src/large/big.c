@@ -6,8 +6,8 @@
 #include "map/huge.h"
 #include "os/os.h"
 
-/* From so many bytes on nobody writes zeros to pages that perhaps were never touched: they go back to the system.  Where all
- * of them were touched that costs a little more. */
+/* From this size on zeros are not written to pages that may be untouched: the pages go back to the system. Where all of them were touched
+ * that costs a little more. */
 #define CLEARED_BY_PURGE_BYTES ((size_t)256 << 20)
 
 size_t big_good_bytes(size_t bytes) { return size_of_granules(large_granules_for(bytes)); }
@@ -25,7 +25,7 @@ void big_count(int64_t bytes, int64_t blocks) {
   count_peak(&totals.big_peak_blocks, now_blocks);
 }
 
-/* Of what may have huge pages none goes back in part (map/huge.h). */
+/* Memory that may have huge pages never goes back in part (map/huge.h). */
 static void clear_by_purge(uintptr_t address, size_t bytes) {
   size_t unit = huge.is_always || options.thp ? CHUNK_BYTES : os_page_bytes();
   uintptr_t end = address + bytes, first = round_up(address, unit), last = round_down(end, unit);
@@ -55,7 +55,7 @@ void big_note_taken(size_t granule, size_t requested_bytes, struct counters *cou
 
 bool big_note_freed(size_t granule, struct counters *counters) {
   uint32_t entry = MAP_ENTRY_BIG_LIVE;
-  /* One of two threads that free it at once is told so; orders nothing else. */
+  /* If two threads free it at once one of them loses here; orders nothing else. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_ENTRY_BIG_FREE)) return false;
   count(counters, COUNT_big_frees);
   big_count(-(int64_t)size_of_granules(range_info(granule)->granules), -1);

@@ -1,7 +1,7 @@
 /* big.h: Big blocks, above 1 MiB: how they are counted, and how they move by moving pages.
  *
- * Taken and given as Large ones are (large/large.h).  The owner map entry of a live block is MAP_TAG_UNOWNED |
- * MAP_CLASS_BIG, of a freed one MAP_TAG_NONE | MAP_CLASS_BIG. */
+ * Taken and given as Large ones are (large/large.h). The owner map entry of a live block is MAP_TAG_UNOWNED | MAP_CLASS_BIG, of a freed
+ * one MAP_TAG_NONE | MAP_CLASS_BIG. */
 #ifndef HAK_LARGE_BIG_H
 #define HAK_LARGE_BIG_H
 
@@ -11,21 +11,21 @@
 #define MAP_ENTRY_BIG_FREE (MAP_TAG_NONE | MAP_CLASS_BIG)
 
 size_t big_usable_bytes(uintptr_t block);
-/* Bytes a block for `bytes` has. */
+/* The usable size of a block for `bytes`. */
 size_t big_good_bytes(size_t bytes);
-/* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages, so that it begins at
- * `block` from now on: in its page where the source did.  False when the system cannot (then copy).  *target is 0 when the system
- * has lost it, which then is a block no more. */
+/* Moves the first `bytes` of a live block to a fresh one of at least that size, by moving whole pages, so that it begins at `block` from
+ * now on: in its page where the source did. False when the system cannot (then copy). *target becomes 0 when the system has lost it, so
+ * that the block no longer exists. */
 bool big_move_pages(uintptr_t *target, uintptr_t block, uintptr_t source, size_t bytes,
                     struct counters *counters);
 
 /* Makes a part of a block of any size read as zero. */
 void big_clear(uintptr_t address, size_t bytes);
 
-/* The range is a live Big block from now on; is one no more, which is false when it was none. */
+/* Notes that the range is a live Big block; that it no longer is, false if it was not one. */
 void big_note_taken(size_t granule, size_t requested_bytes, struct counters *counters);
 bool big_note_freed(size_t granule, struct counters *counters);
-/* So much more is in live Big blocks, or less. */
+/* Adds to, or subtracts from, the live Big blocks' bytes and number. */
 void big_count(int64_t bytes, int64_t blocks);
 
 #endif

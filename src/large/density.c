@@ -2,18 +2,18 @@
 
 #include "os/os.h"
 
-/* A look is a system call: the first few come soon, as ranges that were merged meanwhile stay touched, then few are enough.
- * What was seen before counts seven times as much. */
+/* A look is a system call: frequent at first, since merged ranges stay touched, then rare. The average of earlier looks has seven times
+ * the weight of a new one. */
 enum { LOOK_EVERY_AT_FIRST = 4, LOOK_EVERY = 64, LOOK_AT_END_EVERY = 256, WEIGHT_DIVISOR = 8 };
-/* Low when as many looks say less than an eighth, and until they say half: ranges that stay whole fill up slowly, as
- * no two blocks of a class are of one size. */
+/* Low once LOOKS_MIN looks were taken and their average is below an eighth, until it reaches half: ranges that stay whole fill up slowly,
+ * as blocks of a class differ in size. */
 enum { DENSITY_PARTS = 256 };
 enum { LOOKS_MIN = 8, LOW_PARTS = DENSITY_PARTS / 8, HIGH_PARTS = DENSITY_PARTS / 2 };
 enum { FIRST_RANGES = LOOKS_MIN * LOOK_EVERY_AT_FIRST };
 
 static ATOMIC(uint32_t) parts_resident; /* 0: none seen yet */
 static ATOMIC(uint32_t) ranges_seen;
-static ATOMIC(uint32_t) ends_resident; /* of so many ranges of DENSITY_PARTS */
+static ATOMIC(uint32_t) ends_resident; /* in DENSITY_PARTS */
 static ATOMIC(bool) is_low;
 ATOMIC(uint32_t) density_end_mask;
 
@@ -29,7 +29,7 @@ static uint32_t mean_with(uint32_t before, uint32_t parts) {
   return before ? (before * (WEIGHT_DIVISOR - 1) + parts) / WEIGHT_DIVISOR : parts;
 }
 
-/* A program that touches the beginning of its blocks touches the same pages wherever they end. */
+/* A program that touches only the beginning of its blocks touches the same pages wherever they end. */
 static void note_end(size_t granule) {
   size_t granules = range_info(granule)->granules;
   bool is_touched = parts_of(granule + granules - 1, 1) != 0;
@@ -37,7 +37,7 @@ static void note_end(size_t granule) {
   store_relaxed(&ends_resident, ends);
 }
 
-/* Those in one page are not told apart. */
+/* Ends in one page count as the same. */
 static uint32_t ends_apart(void) {
   uint32_t in_one_page = (uint32_t)(os_page_bytes() - 1) / END_STEP_BYTES;
   return (RANGE_ENDS - 1u) & ~in_one_page;
@@ -46,7 +46,7 @@ static uint32_t ends_apart(void) {
 RESIDENT void density_note(size_t granule) {
   uint32_t ranges = fetch_add_relaxed(&ranges_seen, 1);
   uint32_t every = ranges < FIRST_RANGES ? LOOK_EVERY_AT_FIRST : LOOK_EVERY;
-  if ((ranges + 1) % every) return; /* not at the first: a short process is not worth a look */
+  if ((ranges + 1) % every) return; /* not at the first: a look costs a short process too much */
   uint32_t parts =
       mean_with(load_relaxed(&parts_resident), parts_of(granule, range_info(granule)->granules));
   store_relaxed(&parts_resident, parts ? parts : 1);

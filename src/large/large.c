@@ -6,7 +6,7 @@
 #include "map/colour.h"
 #include "os/os.h"
 
-/* Not with a hard limit, which counts as much of a range as was asked for. */
+/* Not with a hard limit, which counts only the requested part of a range. */
 RESIDENT static size_t take_cached(struct large_request *request, const struct range_request *range,
                                    struct counters *counters) {
   bool is_plain = range->alignment_granules == 1 && request->source == FROM_ANY;
@@ -39,7 +39,7 @@ RESIDENT static size_t take_freed(struct large_request *request, const struct ra
   return granule != NO_GRANULE ? granule : range_take_used(range, counters);
 }
 
-/* Before the process grows, what is cached merges. */
+/* Before the process grows, cached ranges merge. */
 RESIDENT static size_t take_granule(struct large_request *request, struct counters *counters) {
   struct range_request range = {.granules = large_granules_for(request->bytes),
                                 .alignment_granules = alignment_granules(request->alignment_bytes),
@@ -66,7 +66,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
   if (granule == NO_GRANULE) return 0;
   struct range_info *info = range_info(granule);
   request->is_zero = info->is_zero;
-  range_count_for(granule, request->bytes); /* counted whole so far: the limit allows it */
+  range_count_for(granule, request->bytes); /* counted in full so far: the limit allows it */
   store_relaxed(&info->site, request->site);
   info->end = density_end_of(request->bytes);
   info->colour_bytes = (uint16_t)colour_bytes(granule, request->alignment_bytes);
@@ -79,7 +79,7 @@ RESIDENT uintptr_t large_take(struct large_request *request, struct counters *co
 
 static bool note_freed(size_t granule, uint32_t entry) {
   /* It may be a named heap's by now, if two threads free one block.
-   * acq_rel: of two that do it one is told so; orders nothing else. */
+   * acq_rel: one of two such threads loses; orders nothing else. */
   if (!map_entry_is_live(entry) || (entry & MAP_CLASS_MASK) >= CLASS_COUNT ||
       !cas_strong_acq_rel(&window.owner_map[granule], &entry, entry & MAP_CLASS_MASK))
     return false;

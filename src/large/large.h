@@ -13,14 +13,14 @@
 #include "large/range_magazine.h"
 
 struct large_request {
-  size_t bytes;           /* as asked for, at most REQUEST_MAX_BYTES */
+  size_t bytes;           /* requested; at most REQUEST_MAX_BYTES */
   size_t alignment_bytes; /* a power of two; above LARGE_MAX_BYTES the block is a Big one */
   uint32_t site;
-  uint32_t tag;  /* of the heap that takes it, for diagnosis: whoever frees it may keep it */
+  uint32_t tag; /* of the heap that takes it, for diagnosis: the thread that frees it may keep it */
   unsigned home; /* of the arenas to look in first */
   enum range_source source;
   struct range_magazines *magazines; /* of the heap; NULL: it has none */
-  bool is_plain_big;                 /* whatever its size: a Big block, of no heap */
+  bool is_plain_big;                 /* a Big block of any size, outside any heap */
   bool is_zero;                      /* out: the block reads as zero */
   unsigned refilled;                 /* out: ranges that were taken, with those for the magazines */
 };
@@ -29,7 +29,7 @@ INLINE bool large_is_big(size_t bytes, size_t alignment_bytes) {
   return bytes > LARGE_MAX_BYTES || alignment_bytes > LARGE_MAX_BYTES;
 }
 
-/* A Large block of the thread's own magazine, or 0: no more than the few instructions that most calls take. */
+/* A Large block of the thread's own magazine, or 0: only the few instructions that most calls need. */
 INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes, uint32_t site,
                                 uint32_t tag) {
   unsigned class = large_class_of_size(bytes);
@@ -47,7 +47,7 @@ INLINE uintptr_t large_take_own(struct range_magazines *magazines, size_t bytes,
   return granule_address(granule) + info->colour_bytes;
 }
 
-/* Frees a live Large block into it, at this time; false when it has no room, or it is no block. */
+/* Frees a live Large block into it, at this time; false when the magazine has no room, or the block does not exist. */
 INLINE bool large_keep_own(struct range_magazines *magazines, uintptr_t block, uint32_t entry,
                            uint64_t now_ms) {
   size_t granule = granule_of(block);

@@ -3,7 +3,7 @@
 #include "config/limits.h"
 
 enum { ROW_SLOTS = 512, SITE_PROBES = 8 };
-/* What a row may hold; where blocks are mostly untouched as many as it has slots. */
+/* The most bytes in a row; where blocks are mostly untouched all its slots. */
 #define ROW_BYTES ((uint64_t)1 << 20)
 
 static struct row {
@@ -22,12 +22,12 @@ static uint64_t extract(struct row *row, uint32_t at) {
   return word;
 }
 
-/* Both in one word, which are compared at once. */
+/* Both in one word, to be compared at once. */
 static uint32_t site_and_end(uint32_t site, uint32_t end) {
   return (site & ~(RANGE_ENDS - 1u)) | end;
 }
 
-/* The youngest of the last `probes` whose site and end differ from these in no bit of the mask, or NO_PLACE. */
+/* The youngest of the last `probes` whose site and end equal these in the bits of the mask, or NO_PLACE. */
 #define NO_PLACE UINT32_MAX
 static uint32_t youngest(const struct row *row, uint32_t wanted, uint32_t mask, uint32_t probes) {
   uint32_t count = load_relaxed(&row->count), last = count > probes ? count - probes : 0;
@@ -36,7 +36,7 @@ static uint32_t youngest(const struct row *row, uint32_t wanted, uint32_t mask, 
   return NO_PLACE;
 }
 
-/* Of the youngest few the first that the call site had before, else the youngest. */
+/* Among the youngest few, the first from the same call site, else the youngest. */
 static uint32_t place_of(const struct row *row, const struct range_wish *wish) {
   uint32_t wanted = site_and_end(wish->site, wish->end);
   uint32_t end_mask = load_relaxed(&density_end_mask), mask = site_and_end(UINT32_MAX, end_mask);

@@ -1,15 +1,15 @@
-/* range_cache.h: freed Large ranges that threads have no room for in their own magazines (large/range_magazine.h), kept
- * whole, found again by class and call site.
+/* range_cache.h: freed Large ranges for which threads' own magazines have no room (large/range_magazine.h), kept whole, found again by
+ * class and call site.
  *
  *   row[class] → a lock, and a stack of words:   | call site : 29 | end : 3 | first granule : 32 |
  *
- * What a thread frees is found by others, and goes back by age.  A range in a row belongs to nobody else. */
+ * All threads share them, and they go back by age. A range in a row belongs to the row alone. */
 #ifndef HAK_LARGE_RANGE_CACHE_H
 #define HAK_LARGE_RANGE_CACHE_H
 
 #include "large/density.h"
 
-/* Ranges of the class for blocks that end there, `most` at most, the call site's own before others; how many there were. */
+/* Takes ranges of the class for blocks that end there, `most` at most, the call site's own first; returns their number. */
 struct range_wish {
   unsigned class;
   uint32_t site;
@@ -24,7 +24,7 @@ void range_cache_give(size_t granule, unsigned class, struct counters *counters)
 /* Hands ranges that are old enough to the range arenas. */
 void range_cache_purge(struct purge *purge, struct counters *counters);
 
-/* In a forked child, while it has one thread: a row that another was at is lost. */
+/* In a forked child, while it has one thread: a row that another thread was changing is lost. */
 void range_cache_after_fork(void);
 
 #endif

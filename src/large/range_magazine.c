@@ -5,21 +5,20 @@
 #include "os/os.h"
 #include "report/report.h"
 
-/* Closed, and emptied, at a time; a step of a round ends with them.  A thread that is about to grow empties fewer, of so many
- * ranges. */
+/* Magazines closed, and emptied, at a time; a step of a round ends with them. A thread that is about to grow empties fewer magazines, and
+ * at most RANGES_A_MERGE ranges. */
 enum { CLOSED_AT_ONCE = 64, CLOSED_A_MERGE = 16, RANGES_A_MERGE = 64 };
 
 ATOMIC(bool) range_magazines_have_barrier;
-static ATOMIC(uint64_t)
-    barrier_lost_ms; /* when it was refused for the first time; 0: never, or always */
+static ATOMIC(uint64_t) barrier_lost_ms; /* when it was first refused; 0: never, or always */
 static ATOMIC(struct range_magazines *) all;
 
-/* Those that may hold something: such as have joined since the last visit began, and what is left of that. */
+/* Magazines that may hold ranges: those that joined since the last visit began, and the rest of that visit. */
 static ATOMIC(struct range_magazines *) joined;
 static struct lock visit_lock;                   /* of the lowest rank */
 static ATOMIC(struct range_magazines *) visited; /* written under the lock */
 static THREAD_LOCAL uint8_t
-    own_visits; /* of the lists, by this thread, those too that a signal interrupts */
+    own_visits; /* visits of the lists by this thread, including any that a signal interrupts */
 
 RESIDENT struct range_magazines *range_magazines_make(void) {
   struct range_magazines *magazines = metadata_allocate(sizeof *magazines);
@@ -51,7 +50,7 @@ RESIDENT uint64_t range_magazines_bytes(void) {
 /* Two threads may have freed it at once: one of them gives it back. */
 static bool leave_magazine(size_t granule, unsigned class) {
   uint32_t entry = MAP_TAG_NONE | class;
-  /* acq_rel: of two that do it one is told so; orders nothing else. */
+  /* acq_rel: one of two such threads loses; orders nothing else. */
   if (!cas_strong_acq_rel(&window.owner_map[granule], &entry, MAP_TAG_NONE | MAP_CLASS_BIG)) {
     range_magazine_found_another(granule, class);
     return false;
@@ -81,7 +80,7 @@ RESIDENT static unsigned empty_row(struct range_magazines *magazines, struct emp
   return ranges;
 }
 
-/* So many at most; how many. */
+/* Empties at most that number; returns how many. */
 RESIDENT static unsigned empty_rows(struct range_magazines *magazines, unsigned most,
                                     struct purge *purge, struct counters *counters) {
   unsigned ranges = 0;
@@ -127,19 +126,19 @@ void range_magazine_fill(struct range_magazines *magazines, unsigned class, cons
 struct closed {
   struct range_magazines *magazines[CLOSED_AT_ONCE];
   unsigned count;
-  bool are_listed; /* they were, and are in no list now */
+  bool are_listed; /* they were listed, and are in no list now */
 };
 
 static bool close_one(struct range_magazines *at, struct closed *closed) {
   uint32_t open = 0, self = thread_number();
-  /* seq: before is_used is read; pairs with range_magazines_enter.  Closed by this very thread: a child of vfork was, and was
-   * killed. */
+  /* seq: before is_used is read; pairs with range_magazines_enter. They may be closed by this very thread: it was a child of vfork, and
+   * was killed. */
   if (!cas_strong_seq(&at->is_closed, &open, self) && open != self) return false;
   closed->magazines[closed->count++] = at;
   return true;
 }
 
-/* Of all that were ever made, from there on; where to go on. */
+/* Closes some of all magazines ever made, from `at` on; returns where to go on. */
 static struct range_magazines *close_some(struct range_magazines *at, struct closed *closed) {
   for (; at && closed->count < CLOSED_AT_ONCE; at = at->next)
     if (load_relaxed(&at->bytes)) close_one(at, closed);
@@ -161,8 +160,8 @@ RESIDENT void range_magazines_join(struct range_magazines *magazines) {
   own_visits--;
 }
 
-/* Closed before they leave the list, and back in one before they are opened: so a forked child sees which were in hand.  False
- * while another thread is at it. */
+/* Closes them before they leave the list, and lists them before they are opened: so a forked child sees which were in hand. False while
+ * another thread does so. */
 static bool close_listed(struct closed *closed, unsigned most) {
   closed->are_listed = true;
   if (!lock_try(&visit_lock)) return false;
@@ -177,11 +176,11 @@ static bool close_listed(struct closed *closed, unsigned most) {
   return true;
 }
 
-/* A store that a processor has not shown to others yet: after so long it has. */
+/* The time after which a processor has shown a store to all others. */
 enum { STORE_SEEN_MS = 20 };
 
-/* Whether all threads have seen that they are closed.  In a program that is confined since, those that enter pay for it from
- * now on; who was entering meanwhile is seen a little later. */
+/* Whether all threads have seen that they are closed. In a program that is confined since, threads that enter pay for the barrier from
+ * now on; a thread that was entering meanwhile is seen a little later. */
 static bool is_seen_by_all(void) {
   if (!os_is_multi_threaded()) return true;
   uint64_t now_ms = os_now_coarse_ms(), lost_ms = load_relaxed(&barrier_lost_ms);
@@ -198,7 +197,7 @@ LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, 
   bool is_seen = closed->count && is_seen_by_all();
   for (unsigned index = 0; index < closed->count; index++) {
     struct range_magazines *at = closed->magazines[index];
-    /* seq: after is_closed was written.  acquire: what its thread changed. */
+    /* seq: after is_closed was written. acquire: its thread's changes. */
     bool is_ours = is_seen && !load_seq(&at->is_used);
     if (is_ours)
       ranges_max -= empty_rows(at, ranges_max, purge, counters);
@@ -208,12 +207,12 @@ LONG_LIVED static void empty_closed(struct closed *closed, unsigned ranges_max, 
       at->is_listed = false;
     else if (closed->are_listed)
       list(at);
-    /* release: what is left; pairs with range_magazines_enter. */
+    /* release: the remaining ranges; pairs with range_magazines_enter. */
     store_release(&at->is_closed, 0);
   }
 }
 
-/* A step: of those that may hold something, however many others there are. */
+/* A step: visits those that may hold ranges, whatever the number of others. */
 LONG_LIVED static void empty_listed(unsigned most, unsigned ranges_max, struct purge *purge,
                                     struct counters *counters) {
   struct closed closed = {.count = 0};
@@ -234,7 +233,7 @@ LONG_LIVED static void empty_all(struct purge *purge, struct counters *counters)
   }
 }
 
-/* A round in parts is followed by one more: what was too young in the parts before is known to nobody else. */
+/* A round in parts is followed by one more: ranges too young in the parts before are not recorded. */
 LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *counters) {
   if (purge_is_bounded(purge)) {
     purge->work_remains |= load_relaxed(&visited) != NULL;
@@ -246,7 +245,7 @@ LONG_LIVED void range_magazines_purge(struct purge *purge, struct counters *coun
   range_cache_purge(purge, counters);
 }
 
-/* Other threads have use for what they keep, and lose it once in a tick of the clock at most. */
+/* Other threads need the ranges that they keep, and lose them at most once in a tick of the clock. */
 static bool is_turn_of_others(void) {
   static ATOMIC(uint32_t) gathered_ms;
   uint32_t now_ms = (uint32_t)os_now_coarse_ms(), before_ms = load_relaxed(&gathered_ms);
@@ -256,7 +255,7 @@ static bool is_turn_of_others(void) {
 
 RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters *counters) {
   struct purge everything = PURGE_EVERYTHING;
-  if (!load_relaxed(&all)) return false; /* nobody has ever freed a Large block */
+  if (!load_relaxed(&all)) return false; /* no thread has freed a Large block yet */
   bool is_for_all = is_turn_of_others();
   if (is_for_all) empty_listed(CLOSED_A_MERGE, RANGES_A_MERGE, &everything, counters);
   if (density_is_low()) return is_for_all;
@@ -265,7 +264,7 @@ RESIDENT bool range_magazines_merge(struct range_magazines *own, struct counters
   return true;
 }
 
-/* A thread that was cut off had written one of the two. */
+/* A thread that was cut off may have written one of the two. */
 static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
   uint64_t bytes = 0;
   for (unsigned row = 0; row < LARGE_CLASS_COUNT; row++)
@@ -274,8 +273,8 @@ static uint64_t bytes_in_rows(const struct range_magazines *magazines) {
   return bytes;
 }
 
-/* What another thread had in hand, or was about to list, may be in no list.  (While this one is at them they stay as they are: what
- * they have lost a round without bounds finds.) */
+/* Magazines that another thread had in hand, or was about to list, may be in no list. (While this thread holds them they stay as they
+ * are: ranges that they lost are found by a round without bounds.) */
 static void list_anew(void) {
   store_relaxed(&joined, NULL);
   store_relaxed(&visited, NULL);
@@ -283,7 +282,7 @@ static void list_anew(void) {
     if ((at->is_listed = load_relaxed(&at->bytes) != 0)) list(at);
 }
 
-/* What is not written is not copied. */
+/* A page is copied only if written. */
 void range_magazines_after_fork(void) {
   range_cache_after_fork();
   bool is_cut_off = lock_reset_in_child(&visit_lock);

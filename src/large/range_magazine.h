@@ -1,16 +1,16 @@
-/* range_magazine.h: a thread's own freed Large ranges, in front of what all threads share (large/range_cache.h).
+/* range_magazine.h: a thread's own freed Large ranges, in front of those that all threads share (large/range_cache.h).
  *
  *   row[class] → slots, each a first granule + 1; where ends count (large/density.h), some of them for each end
  *
- * The program has just written to its blocks, and a locked instruction waits for these stores: so a thread takes and
- * keeps with plain ones.  Others empty them all the same, by age and before the process grows: they close them, make
- * every thread pass a barrier, and then look whether the thread is at them; if so they leave them alone.
+ * The program has just written to its blocks, and a locked instruction waits for these stores: so a thread takes and keeps ranges with
+ * plain ones. Other threads still empty them, by age and before the process grows: they close the magazines, make every thread pass a
+ * barrier, and then check whether the thread is using them; if so they leave them alone.
  *
- * Those that hold something are in a list, so that threads which have freed a Large block once cost others nothing: their own
- * thread puts them there when it keeps the first, and who finds them empty takes them out.
+ * Magazines with ranges are in a list, so that threads which have freed a Large block once cost others nothing: their own thread lists
+ * them when it keeps the first range, and a thread that finds them empty takes them out.
  *
- *   law: a range in a slot has the entry of a freed block of its class, unless it was freed by two threads at once: who finds
- *        another there has not got it */
+ *   law: a range in a slot has the entry of a freed block of its class, unless two threads freed it at once: a thread
+ *        that finds another entry there leaves the range */
 #ifndef HAK_LARGE_RANGE_MAGAZINE_H
 #define HAK_LARGE_RANGE_MAGAZINE_H
 
@@ -21,30 +21,30 @@ enum { RANGE_MAGAZINE_SLOTS = 8, END_SLOTS = 4, RANGE_ROW_SLOTS = RANGE_ENDS * E
 struct range_magazines {
   CACHE_ALIGNED ATOMIC(uint32_t) is_used; /* its thread takes or keeps */
   ATOMIC(uint32_t) is_closed; /* by the thread that empties them, or is about to: its number */
-  ATOMIC(uint64_t) bytes;     /* of its blocks; whoever is at them writes it, others only read */
-  bool is_listed; /* among those that may hold something; whoever is at them writes it */
+  ATOMIC(uint64_t) bytes; /* of its blocks; written by the thread using them, others only read */
+  bool is_listed;         /* among those that may hold ranges; written by the thread using them */
   struct range_magazines *next_listed; /* in that list */
-  struct range_magazines *next;        /* of all that were ever made; constant */
+  struct range_magazines *next;        /* all ever made; constant */
   uint32_t slots[LARGE_CLASS_COUNT][RANGE_ROW_SLOTS];
 };
 
-/* Every other thread can be made to pass a barrier: else whoever uses its own pays for one.  Relaxed: read anew each time. */
+/* Whether every other thread can be made to pass a barrier: else the own thread pays for one at each use. Relaxed: read anew each time. */
 extern ATOMIC(bool) range_magazines_have_barrier;
 
-/* What lies in those of all threads; walks them. */
+/* The bytes in all threads' magazines; walks them. */
 uint64_t range_magazines_bytes(void);
 
-/* For a heap that has none; NULL without memory. */
+/* For a heap without magazines; NULL without memory. */
 struct range_magazines *range_magazines_make(void);
 
-/* By the thread that is at them: they hold something, and others may look for it. */
+/* Called by the thread using them: they hold ranges, and others may look for them. */
 void range_magazines_join(struct range_magazines *magazines);
 
 /* Around each use by the own thread; false while they are closed. */
 INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   store_relaxed(&magazines->is_used, 1);
   keep_store_order(); /* the barrier of the thread that closes them is the rest */
-  /* After the store: who is stopped in between has been switched since, which is a barrier, too. */
+  /* After the store: a thread stopped in between has been switched since, which is a barrier, too. */
   if (UNLIKELY(!load_relaxed(&range_magazines_have_barrier)))
     exchange_seq(&magazines->is_used, 1); /* before is_closed is read; pairs with empty_closed */
   /* seq: after is_used was written.  acquire: what was emptied; pairs with empty_closed. */
@@ -53,10 +53,10 @@ INLINE bool range_magazines_enter(struct range_magazines *magazines) {
   return false;
 }
 INLINE void range_magazines_leave(struct range_magazines *magazines) {
-  store_release(&magazines->is_used, 0); /* what was changed; pairs with empty_closed */
+  store_release(&magazines->is_used, 0); /* the changes; pairs with empty_closed */
 }
 
-/* The slots of a class: room for 2 MiB; or, where ends count, of those of an end: for 4 ranges at most. */
+/* The slots of a class: room for 2 MiB; or, where ends count, those of one end: for 4 ranges at most. */
 struct range_row {
   uint32_t *slots;
   unsigned count;
@@ -107,7 +107,7 @@ INLINE bool range_magazine_push(struct range_magazines *magazines, unsigned clas
   return false;
 }
 
-/* Keeps the range of a block that is being freed, and ended there, whose entry says so then; false when there is no room. */
+/* Keeps the range of a block that is being freed, and ended there, whose entry then says so; false without room. */
 INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned class, unsigned end,
                                 size_t granule) {
   if (UNLIKELY(!range_magazines_enter(magazines))) return false;
@@ -117,26 +117,25 @@ INLINE bool range_magazine_keep(struct range_magazines *magazines, unsigned clas
   return is_kept;
 }
 
-/* The range is not what it was when it was kept: it had been freed by two threads at once. */
+/* The range's entry changed since it was kept: two threads had freed it at once. */
 void range_magazine_found_another(size_t granule, unsigned class);
 
-/* Half of what would lie beside the range goes to the cache, as far as it is there: how many; or all of all classes.  By
- * the own thread. */
+/* Moves half of the ranges that would lie beside this one to the cache, as far as they are there, and returns their number; or all ranges
+ * of all classes. By the own thread. */
 unsigned range_magazine_flush(struct range_magazines *magazines, unsigned class, size_t granule,
                               struct counters *counters);
 void range_magazines_flush(struct range_magazines *magazines, struct counters *counters);
-/* Ranges that come from the cache; what there is no room for goes to the arenas. */
+/* Keeps ranges that come from the cache; those without room go to the arenas. */
 void range_magazine_fill(struct range_magazines *magazines, unsigned class, const size_t *granules,
                          unsigned ranges, struct counters *counters);
 
-/* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the
- * round is bounded. */
+/* Hands ranges that are old enough to the range arenas, of all threads and of the cache; of some threads only where the round is bounded. */
 void range_magazines_purge(struct purge *purge, struct counters *counters);
-/* Before the process grows: all of the cache and of the own magazines (NULL: there are none), and now and then of others'.
- * Where blocks are mostly untouched others' go to the cache, and nothing else is done.  False: nothing was. */
+/* Before the process grows: merges all ranges of the cache and of the own magazines (NULL: there are none), and at intervals those of
+ * others. Where blocks are mostly untouched others' ranges go to the cache, and nothing else is done. False: nothing was done. */
 bool range_magazines_merge(struct range_magazines *own, struct counters *counters);
 
-/* In a forked child, while it has one thread: who was at them, or at the cache, is not there. */
+/* In a forked child, while it has one thread: no other thread is using them, or the cache, there. */
 void range_magazines_after_fork(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include "large/big.h"
 #include "large/large.h"
 
-/* The same owner's, in the class of the new size; a Big block's is no heap's (src/map/window.h). */
+/* Keeps the owner, in the class of the new size; a Big block's entry names no heap (src/map/window.h). */
 static uint32_t entry_for(uint32_t entry, size_t size) {
   if (map_entry_is_named(entry)) return entry;
   if (size > LARGE_MAX_BYTES) return MAP_ENTRY_BIG_LIVE;
@@ -24,7 +24,7 @@ static void account(uint32_t entry, const struct range_info *info, int sign) {
     fetch_add_relaxed(&totals.large_live_bytes, (uint64_t)bytes);
 }
 
-/* What becomes of the pages at the end that a hard limit does not count. */
+/* Counts or uncounts the pages at the end that a hard limit leaves out. */
 static bool count_end(size_t granule, size_t size, size_t before, size_t after) {
   size_t counted = size_of_granules(before) - range_uncounted_bytes(range_info(granule));
   if (after > before) return range_count_for(granule, size_of_granules(before));
@@ -44,5 +44,5 @@ bool resize_in_place(uintptr_t block, size_t size, struct counters *counters) {
                                    : range_shrink(granule, after, counters);
   if (is_resized) owner_map_set(granule, entry = entry_for(entry, size));
   account(entry, info, 1);
-  return is_resized || after < before; /* what cannot be cut stays as large as it is */
+  return is_resized || after < before; /* without a cut it stays as large as it is */
 }

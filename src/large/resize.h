@@ -5,8 +5,8 @@
 
 #include "pool/range.h"
 
-/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour lives, or
- * when it cannot be had without moving. */
+/* Changes a live block to `size` bytes, more than MID_MAX_BYTES; false when its right neighbour is live, or when the size is unavailable
+ * without moving. */
 bool resize_in_place(uintptr_t block, size_t size, struct counters *counters);
 
 #endif

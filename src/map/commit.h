@@ -1,23 +1,22 @@
-/* commit.h: how much memory hakmem holds that is resident, or may be; and the hard limit on it.
+/* commit.h: the amount of memory held by hakmem that is, or may be, resident; and the hard limit on it.
  *
- * Counted are slots and ranges from when their pages may first be touched until they are given back to the
- * system, whether the program has them or they are free, and hakmem's own records.  With a hard limit the last pages of a
- * fresh range are not counted as long as what was asked for ends before them (pool/range.h).  Only slow paths count:
- * a slab, a range or a record at a time.
+ * Slots and ranges count from when their pages may first be touched until they are given back to the system, whether in use or free, and
+ * so do hakmem's own records. With a hard limit the last pages of a fresh range do not count while the request ends before them
+ * (pool/range.h). Only slow paths count: a slab, a range or a record at a time.
  *
  *   law: taken before the memory may be touched, given after it is gone; so totals.committed_bytes is never
- *        less than what is resident of it, and with HAKMEM_LIMIT_HARD never more than that */
+ *        less than its resident part, and with HAKMEM_LIMIT_HARD never more than the limit */
 #ifndef HAK_MAP_COMMIT_H
 #define HAK_MAP_COMMIT_H
 
 #include "base/counters.h"
 #include "config/limits.h"
 
-/* With a hard limit; the second counts a refusal. */
+/* For a process with a hard limit; the second counts a refusal. */
 bool commit_take_if_allowed(size_t bytes);
 bool commit_take_within_limit(size_t bytes);
 
-/* False when the hard limit forbids so much more. */
+/* False when the hard limit forbids `bytes` more. */
 INLINE bool commit_take(size_t bytes) {
   if (UNLIKELY(limits.hard_bytes)) return commit_take_within_limit(bytes);
   uint64_t before = fetch_add_relaxed(&totals.committed_bytes, bytes);
@@ -27,13 +26,13 @@ INLINE bool commit_take(size_t bytes) {
 
 INLINE void commit_give(size_t bytes) { fetch_sub_relaxed(&totals.committed_bytes, bytes); }
 
-/* Corrects `taken` bytes to what was needed.  More is needed only where pages were given back by another thread
- * while we took them: then they are taken without asking. */
+/* Corrects `taken` bytes to the needed number. More is needed only if another thread gave pages back meanwhile: then they are taken
+ * without asking. */
 INLINE void commit_settle(size_t taken, size_t needed) {
   if (taken != needed) fetch_add_relaxed(&totals.committed_bytes, (uint64_t)needed - taken);
 }
 
-/* More than the soft limit. */
+/* Whether more than the soft limit is committed. */
 INLINE bool commit_is_too_much(void) {
   uint64_t soft_bytes = load_relaxed(&limits.soft_bytes);
   return UNLIKELY(soft_bytes != 0) && load_relaxed(&totals.committed_bytes) > soft_bytes;

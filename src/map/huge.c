@@ -4,18 +4,17 @@
 
 struct huge huge;
 
-/* A process may have 65,530 mappings (vm.max_map_count).  What would divide them further has no huge pages, and
- * merges. */
+/* A process may have 65,530 mappings (vm.max_map_count). Chunks that would divide them further get no huge pages, and merge. */
 enum { DIVISIONS_MAX = 16384 };
 
-/* Written only where it is true: it may be the only word of its page that a small process writes. */
+/* Written only if true: it may be the only word of its page that a small process writes. */
 RESIDENT void huge_init(void) {
   if (!os_huge_pages_always()) return;
   huge.is_always = true;
   window_keep_huge_out_of_maps();
 }
 
-/* Two more, unless they follow what was let in last. */
+/* Adds two divisions, unless the chunks follow those let in last. */
 static bool may_divide(size_t chunk, size_t count) {
   /* relaxed, and read and written apart: the number is one of thousands, and only bounds them. */
   if (load_relaxed(&huge.let_in_end) != chunk) {
@@ -34,7 +33,7 @@ bool huge_let_in(size_t chunk, size_t count) {
   return false;
 }
 
-/* First the kernel: whoever sees the flag cleared may give pages back. */
+/* The kernel first: a thread that sees the flag cleared may give pages back. */
 void huge_refuse(size_t chunk, ATOMIC(bool) *may_be_huge) {
   os_advise_huge((void *)chunk_address(chunk), CHUNK_BYTES, false); /* NOLINT */
   store_relaxed(may_be_huge, false);

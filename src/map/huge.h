@@ -1,14 +1,13 @@
-/* huge.h: where the kernel may put transparent huge pages, if it gives them unasked (mode `always`) or HAKMEM_THP
- * asks for them.
+/* huge.h: where the kernel may put transparent huge pages, if it gives them unasked (mode `always`) or HAKMEM_THP asks for them.
  *
- * A huge page makes 2 MiB resident at the first touch, and khugepaged makes one of any 2 MiB in which a single page
- * is: pages that were given back come back.  So hakmem's law is (docs/decisions/0027):
+ * A huge page makes 2 MiB resident at the first touch, and khugepaged makes one of any 2 MiB with a single resident page: pages that were
+ * given back become resident again. So hakmem's law is (docs/decisions/0027):
  *
  *   law: a chunk that may have huge pages is used as a whole, or not at all; before a part of its pages goes back,
- *        or is used beside others that are not, it is refused them
+ *        or is used beside unused ones, the chunk is refused huge pages
  *
- * Chunks are mapped at the frontier as the kernel would have them; neighbours that are refused huge pages merge
- * into one mapping again.  In the modes `madvise` and `never` nothing is asked and nothing is done. */
+ * Chunks are mapped at the frontier with the kernel's default; neighbours that are refused huge pages merge into one mapping again. In
+ * the modes `madvise` and `never` this file does nothing. */
 #ifndef HAK_MAP_HUGE_H
 #define HAK_MAP_HUGE_H
 
@@ -20,14 +19,14 @@ struct huge {
   bool is_always; /* constant after huge_init */
   ATOMIC(uint32_t)
   divisions; /* places where a mapping may end because one side was let in and the other not */
-  ATOMIC(size_t) let_in_end; /* the chunk after those that were let in last */
+  ATOMIC(size_t) let_in_end; /* the chunk after those let in last */
 };
 extern struct huge huge;
 
 /* Reads the kernel's mode.  Not thread-safe: called once, after window_init and before the first chunk is mapped. */
 void huge_init(void);
 
-/* What has just been mapped never has huge pages. */
+/* Memory just mapped that never has huge pages. */
 INLINE void huge_keep_out(uintptr_t address, size_t bytes) {
   if (UNLIKELY(huge.is_always)) os_advise_huge((void *)address, bytes, false); /* NOLINT */
 }
@@ -35,7 +34,7 @@ INLINE void huge_keep_out(uintptr_t address, size_t bytes) {
 /* Chunks that have just been mapped and will be used as wholes: true when they may have huge pages. */
 bool huge_let_in(size_t chunk, size_t count);
 
-/* The chunk is used in part from now on, or given back in part.  Any thread may say so, several at a time too. */
+/* The chunk is used in part from now on, or given back in part. Any thread may call it, several at a time too. */
 void huge_refuse(size_t chunk, ATOMIC(bool) *may_be_huge);
 
 #endif

@@ -16,9 +16,9 @@ static size_t room_at(uintptr_t address) {
   return CHUNK_BYTES - (is_first ? RECORD_FIRST_MARGIN_BYTES : RECORD_MARGIN_BYTES) - used;
 }
 
-/* Nobody waits for anybody: who needs a chunk makes one, and the losers of the race keep theirs for the next ones, untouched.  Else,
- * whenever one is used up, each of thousands of threads would map a chunk and give it back, and all would wait for the kernel's lock
- * of the address space.  Starts of chunks; 0: none. */
+/* No thread waits for another: a thread that needs a chunk makes one, and the losers of the race keep theirs untouched for the next.
+ * Otherwise, whenever a chunk is used up, thousands of threads would each map a chunk and give it back, all waiting for the kernel's lock
+ * of the address space. Starts of chunks; 0: none. */
 enum { SPARES_MAX = 16 };
 static ATOMIC(uintptr_t) spares[SPARES_MAX];
 
@@ -31,7 +31,7 @@ static uintptr_t take_spare(void) {
   return 0;
 }
 
-/* Resident though untouched: it is locked. */
+/* Resident though untouched: the memory is locked. */
 static bool is_unused_memory_charged(uintptr_t start) {
   return os_overcommit_is_strict() || os_limit(OS_LIMIT_ADDRESS_SPACE) != UINT64_MAX ||
          os_limit(OS_LIMIT_DATA) != UINT64_MAX ||

@@ -37,7 +37,7 @@ RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
 };
 
 #define ODD_PART(bytes) ((bytes) >> CONSTANT_LOWEST_BIT(bytes))
-/* As inverse_of_odd: each step doubles the bits that are right, 5 at first. */
+/* As inverse_of_odd: each step doubles the number of correct bits, 5 at first. */
 #define MORE_BITS(odd, inverse) ((inverse) * (2 - (uint64_t)(odd) * (inverse)))
 #define BITS_10(odd) MORE_BITS(odd, ((uint64_t)(odd)*3) ^ 2)
 #define BITS_20(odd) MORE_BITS(odd, BITS_10(odd))
@@ -54,7 +54,7 @@ RESIDENT_DATA const uint32_t class_block_bytes[CLASS_COUNT] = {
 RESIDENT_DATA const struct slab_shape slab_shapes[SLAB_CLASS_COUNT] = {SLAB_CLASSES(SHAPE)};
 
 #define FACTOR(bytes) (UINT64_MAX / (bytes) + 1)
-/* In one step; none if block_bytes is a power of two. */
+/* The rounding error of one step; 0 if block_bytes is a power of two. */
 #define ROUNDING(bytes) (FACTOR(bytes) * (bytes))
 #define BOUND(bytes) (ROUNDING(bytes) ? ROUNDING(bytes) * CAPACITY(bytes) : 1)
 #define STARTS(bytes)                                                       \

@@ -9,7 +9,7 @@
  *
  * Four steps per doubling bound the rounding loss by 25 %, 12 % on average over uniform sizes.
  * Every size but the first is a multiple of 16, so natural alignment needs no thought.
- * The last slab classes fill their slabs, and are no multiples of a page: neighbours begin at different lines (map/colour.h).
+ * The last slab classes fill their slabs, and are not multiples of a page: neighbours begin at different lines (map/colour.h).
  *
  * Large and Big blocks have their colour (map/colour.h): 4 KiB of the last granule are room for it, so
  * that a block may begin anywhere in its first page.
@@ -51,8 +51,8 @@ INLINE unsigned stepped_class_of_size(size_t size) {
   return (unsigned)(last >> (top - 2)) + 4 * top - (4 * 10 + 4 - TINY_CLASS_COUNT);
 }
 
-/* For sizes in (STEPPED_MAX_BYTES, MID_MAX_BYTES]: 7, 6, 5 and 4 blocks fill a slab of 256 KiB but for some units, so
- * that none is a multiple of a page. */
+/* For sizes in (STEPPED_MAX_BYTES, MID_MAX_BYTES]: 7, 6, 5 and 4 blocks fill a slab of 256 KiB up to a few units, so that no size is a
+ * multiple of a page. */
 enum { FILLING_UNIT_BYTES = 128, FILLING_CLASS_COUNT = 4 };
 #define FILLING_CLASS_BYTES(blocks) \
   ((((size_t)256 << 10) - 1) / (blocks) / FILLING_UNIT_BYTES * FILLING_UNIT_BYTES)
@@ -74,12 +74,12 @@ enum { COLOUR_ROOM_BYTES = 4096 };
 INLINE size_t granules_of_size(size_t size) {
   return (size + COLOUR_ROOM_BYTES + GRANULE_BYTES - 1) >> GRANULE_SHIFT;
 }
-/* The largest block that they hold. */
+/* The largest block that fits into the granules. */
 INLINE size_t size_of_granules(size_t granules) {
   return (granules << GRANULE_SHIFT) - COLOUR_ROOM_BYTES;
 }
 
-/* Of a Large block's range, however small the block: what is asked for is above a granule, or has an alignment that is. */
+/* Bounds of a Large block's range, however small the block: the request is above a granule, or its alignment is. */
 enum { LARGE_GRANULES_MIN = 2, LARGE_GRANULES_MAX = LARGE_GRANULES_MIN + LARGE_CLASS_COUNT - 1 };
 INLINE size_t large_granules_for(size_t size) {
   size_t granules = granules_of_size(size);
@@ -101,9 +101,9 @@ INLINE unsigned class_of_size(size_t size) {
   return size <= MID_MAX_BYTES ? mid_class_of_size(size) : large_class_of_size(size);
 }
 
-/* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when there is
- * none.  A class has it whose size is a multiple of it, because slabs begin at granules; and a multiple of
- * it is a class of its own, or falls between steps that are multiples of it. */
+/* The smallest slab class for sizes up to MID_MAX_BYTES whose blocks have the alignment; SLAB_CLASS_COUNT when there is none. A class has
+ * it if its size is a multiple of it, because slabs begin at granules; and a multiple of it is a class of its own, or falls between steps
+ * that are multiples of it. */
 INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   if (UNLIKELY(alignment > STEPPED_MAX_BYTES)) return SLAB_CLASS_COUNT;
   size_t bytes = round_up(size ? size : 1, alignment);
@@ -112,33 +112,33 @@ INLINE unsigned slab_class_of(size_t size, size_t alignment) {
   return bytes <= TINY_MAX_BYTES ? tiny_class_of_size(bytes) : mid_class_of_size(bytes);
 }
 
-/* The same for sizes up to LARGE_MAX_BYTES: Large blocks begin at granules. */
+/* The counterpart for sizes up to LARGE_MAX_BYTES: Large blocks begin at granules. */
 INLINE unsigned class_of_aligned(size_t size, size_t alignment) {
   return size > MID_MAX_BYTES ? large_class_of_size(size) : slab_class_of(size, alignment);
 }
 
-/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks, or, above 32 KiB, for 4.  A thread that frees blocks in
- * random order asks here, and not the slab's record: a cache line less for each block. */
+/* A slab of the class: 1, 2 or 4 slots of a granule each, enough for at least 8 blocks, or, above 32 KiB, for 4. A thread that frees
+ * blocks in random order reads this instead of the slab's record: one cache line less for each block. */
 struct slab_shape {
   uint64_t inverse; /* of block_bytes' odd part */
   uint32_t block_bytes;
   uint16_t capacity; /* blocks */
-  uint8_t shift;     /* of block_bytes: its lowest set bit */
+  uint8_t shift;     /* the lowest set bit of block_bytes */
   uint8_t slot_count;
   uint8_t word_count; /* of a bitmap of its blocks */
 };
 extern const struct slab_shape slab_shapes[SLAB_CLASS_COUNT];
 
-/* Index of the block that begins at a slab's base + offset.  Not below the capacity when none does: in the
- * middle of a block, in the slab's unused tail, outside the slab. */
+/* Index of the block that begins at a slab's base + offset. At least the capacity when none begins there: in the middle of a block, in
+ * the slab's unused tail, outside the slab. */
 INLINE size_t slab_block_index(const struct slab_shape *shape, size_t offset) {
   return divide_exactly(offset, shape->inverse, shape->shift);
 }
 
-/* Whether a block begins at an offset in a slab of one slot, proved without its index: `factor` is 2^64 / block_bytes rounded
- * up, and its product with index * block_bytes, modulo 2^64, is what the rounding adds each time, so less than the bound; with
- * any other number it is more (after D. Lemire et al., "Faster remainder by direct computation", 2019).  Of slabs with
- * more slots it is never less. */
+/* Whether a block begins at an offset in a slab of one slot, proved without its index: `factor` is 2^64 / block_bytes rounded up. Modulo
+ * 2^64 its product with index * block_bytes is the rounding error times the index, below the bound; for any other number it is at least
+ * the bound (after D. Lemire et al., "Faster remainder by direct computation", 2019). For slabs with more slots the bound is 0, so the
+ * answer is false. */
 struct slab_starts {
   uint64_t factor;
   uint32_t bound, block_bytes;

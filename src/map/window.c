@@ -5,29 +5,29 @@
 /* Until window_init has run the bound is 0 and every address is foreign. */
 struct window window;
 
-/* Places at the frontier that are tried before we give up. */
+/* Occupied places at the frontier that are tried before giving up. */
 enum { OCCUPIED_ATTEMPTS = 64 };
 
 #define WINDOW_MIN_BYTES ((uint64_t)64 << 20)
 
-/* Of the user's addresses; in the last eighth the kernel itself places what programs map, so no chunk of ours does. */
+/* The end of the user's addresses. In the last eighth the kernel itself places the program's mappings, so no chunk lies there. */
 static uintptr_t address_end;
 static size_t last_window_chunk(void) { return (address_end / 8 * 7 - window.base) >> CHUNK_SHIFT; }
 
 /* ---- the maps --------------------------------------------------------------------------------------------- */
 
 static struct {
-  ATOMIC(size_t) reserved_chunks; /* whose entries can be read */
+  ATOMIC(size_t) reserved_chunks; /* chunks whose entries can be read */
   ATOMIC(uint64_t) writable;      /* the youngest stretch of chunks whose entries can be written */
-  ATOMIC(bool) are_walled_in;     /* there is no place for more entries */
+  ATOMIC(bool) are_walled_in;     /* more entries find no place */
   bool keep_huge_out;             /* constant after the start */
 } maps;
 
-/* As many entries are reserved at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), what is
- * reserved counts as well. */
+/* Entries reserved at first, 136 KiB, unless the window is smaller: where all memory is locked (mlockall), reserved memory counts as
+ * well. */
 enum { RESERVED_FIRST_CHUNKS = 1024, RESERVED_LEAST_CHUNKS = 32 };
 
-/* Of the page that both maps begin in, what is the chunk map's: a small process needs no other. */
+/* The chunk map's share of the page that both maps begin in: a small process needs no other. */
 enum { CHUNK_MAP_SHARE_BYTES = 512 };
 
 /* First and end of the pages that hold the entries of chunks first … end - 1. */
@@ -60,15 +60,15 @@ static bool commit(struct pages pages) {
   return os_commit(pages_address(pages), pages_bytes(pages));
 }
 
-/* Makes entries writable; what is so already is harmless to commit again. */
+/* Makes entries writable; committing one twice is harmless. */
 RESIDENT static bool commit_entries(size_t first, size_t end) {
   struct pages below = chunk_pages(first, end), above = owner_pages(first, end);
-  if (first == 0) return commit((struct pages){below.first, above.end}); /* they meet */
+  if (first == 0) return commit((struct pages){below.first, above.end}); /* they are adjacent */
   return commit(below) && commit(above);
 }
 
-/* By hand at both ends, where the pages have others' entries too; and all, where the system refuses (locked memory), or no
- * page is theirs alone: one of 64 KiB has the entries of a gibibyte. */
+/* Clears by hand at both ends, where the pages have other entries too; and everything, where the system refuses (locked memory), or no
+ * page has only these entries: a page of 64 KiB has the entries of a gibibyte. */
 void owner_map_clear_many(size_t granule, size_t count) {
   uintptr_t map = (uintptr_t)window.owner_map;
   size_t end = granule + count;
@@ -82,18 +82,18 @@ void owner_map_clear_many(size_t granule, size_t count) {
   for (; granule < end; granule++) owner_map_set(granule, 0);
 }
 
-/* Addresses that nobody has, or OS_OCCUPIED; nothing at all is there at once. */
+/* Reserves free addresses, or OS_OCCUPIED; no pages at all count as reserved. */
 static enum os_map_result reserve(struct pages pages) {
   return pages_bytes(pages) ? os_reserve_at(pages_address(pages), pages_bytes(pages)) : OS_MAPPED;
 }
 
-/* Of the maps a few pages are used, far apart. */
+/* Few pages of the maps are used, far apart. */
 static void keep_huge_out(struct pages pages) {
   if (pages_bytes(pages)) os_advise_huge(pages_address(pages), pages_bytes(pages), false);
 }
 
-/* Entries for the chunks from `old` to `wanted`: of both maps or of none.  The thread that gets the owner map's part is
- * the only one that asks for the other. */
+/* Reserves entries for the chunks from `old` to `wanted`: in both maps or in none. Only the thread that gets the owner map's part asks
+ * for the other. */
 static enum os_map_result extend_maps(size_t old, size_t wanted) {
   struct pages above = {owner_pages(0, old).end, owner_pages(0, wanted).end};
   struct pages below = {chunk_pages(0, wanted).first, chunk_pages(0, old).first};
@@ -118,7 +118,7 @@ static bool extended_by_another(size_t seen) {
   return false;
 }
 
-/* Entries for `needed` chunks can be read: what is reserved doubles, where it is. */
+/* Makes entries for `needed` chunks readable: the reservation doubles in place. */
 static NOINLINE bool reserve_entries(size_t needed) {
   size_t seen = load_acquire(&maps.reserved_chunks); /* pairs with the CAS below */
   while (seen < needed) {
@@ -128,19 +128,18 @@ static NOINLINE bool reserve_entries(size_t needed) {
     enum os_map_result result = extend_maps(seen, wanted);
     if (result == OS_NO_MEMORY) return false;
     if (result == OS_MAPPED) {
-      /* release: the entries can be read before anybody counts on it. */
+      /* release: the entries are readable before another thread relies on it. */
       cas_strong_acq_rel(&maps.reserved_chunks, &seen, wanted);
       store_relaxed(&maps.are_walled_in, false);
     } else if (!extended_by_another(seen)) {
-      store_relaxed(&maps.are_walled_in, true); /* relaxed: to know it later costs a wait */
+      store_relaxed(&maps.are_walled_in, true); /* relaxed: seeing it late costs a wait */
     }
     seen = load_acquire(&maps.reserved_chunks);
   }
   return true;
 }
 
-/* A stretch of chunks whose entries are written; after a wall a new one begins, and what is between them is
- * charged to nobody. */
+/* A stretch of chunks with writable entries; after a wall a new one begins, and entries between the two are not charged. */
 enum { FIRST_STRETCH_CHUNKS = 16, APART_CHUNKS = 512 };
 
 static uint64_t stretch_of(size_t first, size_t end) { return (uint64_t)first << 32 | end; }
@@ -159,7 +158,7 @@ static bool make_writable(size_t first, size_t end) {
     size_t reserved = load_acquire(&maps.reserved_chunks);
     if (target > reserved) target = reserved;
     if (!commit_entries(from, target)) return false;
-    /* release: the pages are writable before anybody counts on it; committing twice is harmless. */
+    /* release: the pages are writable before another thread relies on it; committing twice is harmless. */
     if (cas_weak_acq_rel(&maps.writable, &seen, stretch_of(from, target))) return true;
   }
 }
@@ -173,18 +172,18 @@ static void raise_bound(ATOMIC(size_t) *object, size_t granules) {
   }
 }
 
-/* Never raised for a moment: what another thread deletes in it would be taken for ours. */
+/* These bounds are never raised temporarily: another thread's delete would take a foreign block for ours. */
 static void raise_bounds(size_t granules) {
   raise_bound(&window.granule_count, granules);
   if (UNLIKELY(load_relaxed(&diverts_operators)))
-    return; /* known before anybody grows the window */
+    return; /* set before any thread grows the window */
   raise_bound(&window.deleted_count, granules);
   raise_bound(&window.array_bound, TINY_MAX_BYTES + 1);
 }
 
 void window_divert_operators(void) { store_relaxed(&diverts_operators, true); }
 
-/* Makes the map entries of these chunks writable, and those of all before readable. */
+/* Makes the map entries of these chunks writable, and those of all earlier chunks readable. */
 static bool cover(size_t first, size_t end) {
   size_t reserved = load_acquire(&maps.reserved_chunks); /* pairs with the CAS in reserve_entries */
   if (UNLIKELY(end > reserved) && !reserve_entries(end)) return false;
@@ -196,7 +195,7 @@ static bool cover(size_t first, size_t end) {
 
 /* ---- placing ------------------------------------------------------------------------------------------------- */
 
-/* Under an address-space limit a window of four times that leaves room for fragmentation. */
+/* Under an address-space limit a window of four times the limit leaves room for fragmentation. */
 static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
   uint64_t limit = os_limit(OS_LIMIT_ADDRESS_SPACE);
   if (limit < wanted_bytes / 4) wanted_bytes = limit * 4;
@@ -204,8 +203,8 @@ static uint64_t window_bytes_within_limits(uint64_t wanted_bytes) {
   return round_up(wanted_bytes, WINDOW_MIN_BYTES);
 }
 
-/* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie
- * after it, so walls of many terabytes leave the window room.  Where that is narrow, as much again as the window has. */
+/* A random chunk-aligned base where the kernel places nothing by itself, and low: half of the user's addresses lie after it, so walls of
+ * many terabytes leave the window room. Where that is narrow, twice the window's size. */
 static uintptr_t random_base(uint64_t window_bytes, uint64_t random) {
   uintptr_t low = address_end / 8, room = address_end / 4;
   if (room < 2 * window_bytes) room = 2 * window_bytes;
@@ -226,8 +225,8 @@ static void place_maps(uintptr_t page) {
   window.chunk_map_end = (ATOMIC(void *) *)middle; /* NOLINT */
 }
 
-/* In front of the window, with room for the entries of all addresses in between, at a distance that is drawn too:
- * by what is left of the random number. */
+/* Places the maps in front of the window, with room for the entries of all addresses in between, at a random distance too: from the
+ * unused bits of the random number. */
 static uintptr_t draw_maps_page(uint64_t random) {
   uintptr_t room = address_end / GRANULE_BYTES * sizeof(uint32_t);
   return page_of(window.base - room - CHUNK_BYTES - (random >> 32) % room);
@@ -284,7 +283,7 @@ static size_t take_addresses(size_t count) {
   return first;
 }
 
-/* `count` chunks are others', or lie between theirs: the window ends so much later. */
+/* Notes `count` chunks as foreign, or between foreign ones: the window ends that much later. */
 static void note_others(size_t count) {
   size_t last = last_window_chunk();
   size_t limit = load_relaxed(&window.chunk_limit), wanted;
@@ -295,7 +294,7 @@ static void note_others(size_t count) {
   } while (!cas_weak_acq_rel(&window.chunk_limit, &limit, wanted));
 }
 
-/* Chunks that could not be used: puts their addresses back, unless somebody took the next ones already. */
+/* Chunks that could not be used: puts their addresses back, unless another thread took the next ones already. */
 static void give_addresses_back(size_t first, size_t count) {
   size_t expected = first + count;
   if (!cas_strong_acq_rel(&window.frontier_chunk, &expected, first)) note_others(count);
@@ -310,7 +309,7 @@ static size_t piece_bytes(struct window_piece piece) {
   return (piece.count << CHUNK_SHIFT) - 2 * piece.margin_bytes;
 }
 
-/* While nobody has a chunk, and no other thread may ask for one (metadata_start), the window may lie anywhere else. */
+/* While no chunk is taken, and no other thread may ask for one (metadata_start), the window may still move. */
 static enum os_map_result map_piece(size_t first, struct window_piece piece) {
   for (unsigned attempt = 1;; attempt++) {
     enum os_map_result result = os_map_at(piece_address(first, piece), piece_bytes(piece));
@@ -324,7 +323,7 @@ static void unmap_piece(size_t first, struct window_piece piece) {
   os_unmap(piece_address(first, piece), piece_bytes(piece));
 }
 
-/* Mapped and known to the maps, or neither. */
+/* Maps the piece and enters it in the maps, or neither. */
 static enum os_map_result open_piece(size_t first, struct window_piece piece) {
   enum os_map_result result = map_piece(first, piece);
   if (result != OS_MAPPED || cover(first, first + piece.count)) return result;
@@ -332,16 +331,16 @@ static enum os_map_result open_piece(size_t first, struct window_piece piece) {
   return OS_NO_MEMORY;
 }
 
-/* The frontier leaves what is after an occupied place as well, where the next was no better: walls of terabytes
- * are passed in a few steps, each twice as wide, but never wider than an eighth of what may still be there: a request
- * that finds nothing leaves some of it to the next. */
+/* After an occupied place the frontier also skips addresses, if the next place was occupied too: walls of terabytes are passed in a few
+ * steps, each twice as wide, but at most an eighth of the remaining window, so that a request that finds nothing leaves some of it to the
+ * next. */
 static NOINLINE size_t pass_over(size_t count, size_t passed) {
   note_others(count);
   passed += count;
   if (passed == count) return passed;
   size_t last = last_window_chunk(), frontier = load_relaxed(&window.frontier_chunk);
   if (frontier < last && passed > (last - frontier) / 8) passed = (last - frontier) / 8;
-  note_others(passed); /* first: the step may be longer than what the window has left */
+  note_others(passed); /* first: the step may be longer than the rest of the window */
   take_addresses(passed);
   return 2 * passed;
 }

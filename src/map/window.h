@@ -1,23 +1,20 @@
-/* window.h: the part of the address space that hakmem's memory lives in, and what each 64 KiB
- * granule of it is.
+/* window.h: the part of the address space that hakmem's memory lives in, and the owner of each 64 KiB granule in it.
  *
  *   window     [ chunk 0 | chunk 1 | chunk 2 | … frontier →          ]   2 MiB chunks, random base
  *   maps       [ room | read-only | chunk map ◀ | ▶ owner map | read-only | room ]
  *   owner map  u32 per granule, upwards: owner tag << 8 | class
  *   chunk map  pointer per chunk, downwards: metadata of the chunk
  *
- * One load of the owner map tells everything the fast path of free wants to know about an address.
- * Both maps are reserved for reading and made writable from where they meet as the frontier moves, by
- * one system call for both and with one page in a small process, so they cost neither commit charge
- * nor memory where nothing lives, and `granule_count`, the bound that the fast path compares with,
- * never exceeds what is reserved.  The window itself is not reserved: chunks
- * are mapped at the frontier, never over anything, and neighbours merge into one VMA.
+ * One load of the owner map gives the fast path of free all it needs about an address. Both maps are reserved for reading and made
+ * writable from where they meet as the frontier moves, by one system call for both and with one page in a small process, so they cost
+ * neither commit charge nor memory for unused chunks, and `granule_count`, the bound that the fast path compares with, never exceeds the
+ * reservation. The window itself is not reserved: chunks are mapped at the frontier, never over anything, and neighbours merge into one
+ * VMA.
  *
- * What others have mapped at the frontier is passed over, in steps that double, and does not count: the window
- * then ends as much later, and its maps grow where they are (docs/decisions/0008).
+ * Foreign mappings at the frontier are passed over, in steps that double, and do not count: the window then ends as much later, and its
+ * maps grow where they are (docs/decisions/0008).
  *
- * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no
- * block begins in the granule. */
+ * Law: an entry is non-zero only for granules of chunks that were mapped; entry == 0 means that no block begins in the granule. */
 #ifndef HAK_MAP_WINDOW_H
 #define HAK_MAP_WINDOW_H
 
@@ -28,12 +25,12 @@
 #define CHUNK_BYTES ((size_t)1 << CHUNK_SHIFT) /* 2 MiB: a SuperSlab, or a piece of a range arena */
 #define GRANULES_PER_CHUNK ((unsigned)(CHUNK_BYTES / GRANULE_BYTES))
 
-/* Classes in the owner map beyond the magazines' ones. */
+/* Classes in the owner map beyond those of magazines. */
 enum {
-  MAP_CLASS_NAMED = 0x40,       /* and a slab class: a slab of a named heap (named/named_heap.h) */
+  MAP_CLASS_NAMED = 0x40,       /* plus a slab class: a slab of a named heap (named/named_heap.h) */
   MAP_CLASS_NAMED_RANGE = 0x7E, /* head of a Large or Big block of one */
   MAP_CLASS_SAMPLED =
-      0x80,             /* and a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
+      0x80,             /* plus a slab class: a slab of sampled blocks (profile/sampled_slabs.h) */
   MAP_CLASS_BIG = 0xF0, /* head of a Big block */
   MAP_SLAB_CLASS_MASK = 0x3F
 };
@@ -44,37 +41,37 @@ _Static_assert((MAP_CLASS_NAMED_RANGE & MAP_SLAB_CLASS_MASK) >= SLAB_CLASS_COUNT
 
 #define MAP_TAG_SHIFT 8
 #define MAP_CLASS_MASK 0xFFu
-#define MAP_TAG_NONE 0u             /* nobody's: the block or slab is free */
-#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, but no heap's: its class is above all magazines' */
+#define MAP_TAG_NONE 0u             /* no owner: the block or slab is free */
+#define MAP_TAG_UNOWNED 0xFFFFFF00u /* live, outside any heap: its class is above all magazines' */
 
-/* Live blocks have a tag; what is free, or never was, has none. */
+/* Live blocks have a tag; free or unused granules have none. */
 INLINE bool map_entry_is_live(uint32_t entry) { return (entry & ~MAP_CLASS_MASK) != MAP_TAG_NONE; }
 
-/* The class of the blocks of a slab, whatever it is for; SLAB_CLASS_COUNT or more of another live entry. */
+/* The class of the blocks of a slab of any kind; SLAB_CLASS_COUNT or more for another live entry. */
 INLINE unsigned map_slab_class(uint32_t entry) { return entry & MAP_SLAB_CLASS_MASK; }
 
 INLINE bool map_entry_is_sampled(uint32_t entry) {
   return (entry & MAP_CLASS_MASK) - (unsigned)MAP_CLASS_SAMPLED < SLAB_CLASS_COUNT &&
          map_entry_is_live(entry);
 }
-/* A live block, or a slab, of a named heap: its number is in the tag's place. */
+/* A live block, or a slab, of a named heap, whose number takes the tag's place. */
 INLINE bool map_entry_is_named(uint32_t entry) {
   return (entry & MAP_CLASS_MASK & ~(unsigned)MAP_SLAB_CLASS_MASK) == MAP_CLASS_NAMED &&
          map_entry_is_live(entry);
 }
-/* A live range that counts as Big: its class is beyond the Large ones, as all of a named heap are. */
+/* A live range that counts as Big: its class is beyond the Large ones, as are all classes of named heaps. */
 INLINE bool map_entry_is_big(uint32_t entry) { return (entry & MAP_CLASS_MASK) >= CLASS_COUNT; }
 
 struct window {
   uintptr_t base;               /* first byte; constant from the first chunk on */
   ATOMIC(size_t) granule_count; /* granules whose map entries may be read */
   ATOMIC(size_t)
-  deleted_count; /* the same to delete[] and a sized delete; 0: each is to take its slow path */
+  deleted_count; /* the bound for delete[] and a sized delete; 0: each takes its slow path */
   ATOMIC(uint32_t) *owner_map;   /* constant after window_init */
   ATOMIC(void *) *chunk_map_end; /* constant after window_init; the first entry lies below it */
-  ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, others' places included */
+  ATOMIC(size_t) chunk_limit;    /* chunks in the whole window, foreign places included */
   ATOMIC(size_t) frontier_chunk; /* chunks from here on were never taken */
-  ATOMIC(size_t) array_bound;    /* new[] of as many bytes takes its slow path; 0: each */
+  ATOMIC(size_t) array_bound;    /* new[] of this many bytes takes its slow path; 0: each does */
 };
 
 extern struct window window NEAR;
@@ -82,21 +79,21 @@ extern struct window window NEAR;
 /* Places the window; false when not even the smallest fits.  Not thread-safe: called once. */
 bool window_init(uint64_t wanted_bytes);
 
-/* new[], delete[] and sized deletes are always to take their slow path: the program has operators of its own (guard/operators.h).
- * Before the first chunk is taken. */
+/* Makes new[], delete[] and sized deletes always take their slow path: the program has operators of its own (guard/operators.h). Call
+ * before the first chunk is taken. */
 void window_divert_operators(void);
 
-/* Of the maps a few pages are used, far apart. */
+/* Few pages of the maps are used, far apart. */
 void window_keep_huge_out_of_maps(void);
 
-/* Index of the granule of any address; >= window.granule_count when it is not ours. */
+/* Index of the granule of any address; >= window.granule_count for a foreign one. */
 INLINE size_t granule_of(uintptr_t address) { return (address - window.base) >> GRANULE_SHIFT; }
 INLINE uintptr_t granule_address(size_t granule) {
   return window.base + (granule << GRANULE_SHIFT);
 }
 INLINE uintptr_t chunk_address(size_t chunk) { return window.base + (chunk << CHUNK_SHIFT); }
 
-/* Whether an address is ours to judge, allocated or not. */
+/* Whether an address belongs to the window, allocated or not. */
 INLINE bool is_in_window(uintptr_t address) {
   return granule_of(address) < load_relaxed(&window.chunk_limit) * GRANULES_PER_CHUNK;
 }
@@ -104,7 +101,7 @@ INLINE bool is_in_window(uintptr_t address) {
 /* The map entry of an address, 0 when it lies outside the part in use. */
 INLINE uint32_t owner_map_entry(uintptr_t address) {
   size_t granule = granule_of(address);
-  /* relaxed: whoever has a pointer into a granule has synchronised with its allocation. */
+  /* relaxed: a thread with a pointer into a granule has synchronised with its allocation. */
   if (granule >= load_relaxed(&window.granule_count)) return 0;
   return load_relaxed(&window.owner_map[granule]);
 }
@@ -113,8 +110,7 @@ INLINE void owner_map_set(size_t granule, uint32_t entry) {
   store_relaxed(&window.owner_map[granule], entry);
 }
 
-/* No block begins in these granules.  The second form is for many: what fills whole pages of the map goes back to the
- * system. */
+/* Marks granules in which no block begins. The second form is for many: whole pages of the map go back to the system. */
 enum { OWNER_MAP_MANY = 4096 };
 void owner_map_clear_many(size_t granule, size_t count);
 INLINE void owner_map_clear(size_t granule, size_t count) {
@@ -136,24 +132,23 @@ INLINE void chunk_publish(size_t chunk, void *metadata) {
   store_release(chunk_map_entry(chunk), metadata);
 }
 
-/* Neighbouring chunks: how many, how many after them stay unmapped for ever, and how much of their own addresses at both
- * ends. */
+/* A run of chunks: its length, the chunks after it that stay unmapped, and the unmapped margin at either end. */
 struct window_piece {
   size_t count, guard_count, margin_bytes;
 };
-/* Takes chunks that were never used and maps them; the first one's number, or NO_CHUNK when address space or memory is
- * refused.  Lock-free. */
+/* Takes chunks that were never used and maps them; returns the first one's number, or NO_CHUNK when address space or memory is refused.
+ * Lock-free. */
 #define NO_CHUNK SIZE_MAX
 size_t window_grow(struct window_piece piece);
-/* Unmaps what window_grow has just taken; nothing has been published of it. */
+/* Unmaps chunks that window_grow has just taken and the caller has not published. */
 void window_give_back(size_t first, struct window_piece piece);
 
-/* Closed pages that the window will never reach as it grows, so that their addresses are told from blocks' (os.h,
- * os_reserve_closed); NULL when refused. */
+/* Closed pages that the window will never reach as it grows, so that their addresses are distinct from blocks' (os.h, os_reserve_closed);
+ * NULL when refused. */
 void *window_reserve_outside(size_t bytes);
 
-/* What others have mapped where memory of ours was is tried again every OCCUPIED_RETRY_MS: true for one thread then;
- * `tried_ms` is when that was last. */
+/* Addresses of hakmem's occupied by a foreign mapping are tried again every OCCUPIED_RETRY_MS: true for one thread then; `tried_ms` is
+ * the time of the last try. */
 enum { OCCUPIED_RETRY_MS = 10000 };
 bool window_tries_occupied_again(ATOMIC(uint32_t) *tried_ms);
 

@@ -4,24 +4,24 @@
  *                          4:memory:/path          one for each hierarchy of v1
  *   /sys/fs/cgroup         where they are mounted; below it the path, and every directory above may limit too
  *
- * In a container the path may be that of the host, while what is mounted is the container's own part of the
- * tree: then the path does not exist here, and the mounted directory itself is what counts.  Climbing from the
- * path to the mounted directory and leaving out what is not there finds it in both cases. */
+ * In a container the path may be the host's, while only the container's own part of the tree is mounted: then the path does not exist
+ * here, and the mounted directory itself counts. Climbing from the path to the mounted directory, skipping missing directories, finds it
+ * in both cases. */
 #include "base/scan.h"
 #include "base/text.h"
 #include "os/os.h"
 
 enum { FILE_BYTES = 4096 };
 
-/* One thread at a time is here: while the library starts, or in a round of purging. */
+/* Used by one thread at a time: while the library starts, or in a round of purging. */
 static char file[FILE_BYTES], list[FILE_BYTES];
 
-/* From here on v1 means "none": it has no other way to say so. */
+/* In v1 a value this large means "no limit". */
 #define V1_NO_LIMIT (UINT64_C(1) << 62)
 
 /* ---- files of numbers ------------------------------------------------------------------------------------ */
 
-/* The number at the beginning; OS_CGROUP_NONE for anything else ("max", "-1", ""). */
+/* The number at the start; OS_CGROUP_NONE for anything else ("max", "-1", ""). */
 static uint64_t number_at(const char *text) {
   uint64_t value = 0;
   if (*text < '0' || *text > '9') return OS_CGROUP_NONE;
@@ -32,7 +32,7 @@ static uint64_t number_at(const char *text) {
   return value;
 }
 
-/* The file's text, in `file`. */
+/* Reads the file into `file`. */
 static const char *read_in(const char *directory, const char *name) {
   char path[OS_CGROUP_PATH_BYTES + 64];
   struct text text;
@@ -45,7 +45,7 @@ static const char *read_in(const char *directory, const char *name) {
   return file;
 }
 
-/* The number after `key` at the beginning of a line of memory.stat; 0 when there is none. */
+/* The number after `key` at the start of a line of memory.stat; 0 when there is none. */
 static uint64_t figure_of(const char *text, const char *key) {
   for (; text && *text; text = scan_for(text, '\n')) {
     if (*text == '\n') text++;
@@ -73,7 +73,7 @@ static void note_memory(struct os_cgroup *cgroup, const char *directory, uint64_
   cgroup->is_v1 = is_v1;
 }
 
-/* `quota` of `period` microseconds. */
+/* `quota` out of `period` microseconds. */
 static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period) {
   if (quota == OS_CGROUP_NONE || period == OS_CGROUP_NONE || !period) return;
   if (quota > UINT64_MAX / OS_CGROUP_PROCESSOR) return;
@@ -81,7 +81,7 @@ static void note_quota(struct os_cgroup *cgroup, uint64_t quota, uint64_t period
   if (quota < cgroup->processor_quota) cgroup->processor_quota = quota;
 }
 
-/* Of either version: what the other one calls its files is not there. */
+/* Reads the files of both versions: those of the version not in use do not exist. */
 static void read_directory(struct os_cgroup *cgroup, const char *directory) {
   note_memory(cgroup, directory, &cgroup->memory_max_bytes, "memory.max", false);
   note_memory(cgroup, directory, &cgroup->memory_high_bytes, "memory.high", false);
@@ -96,7 +96,7 @@ static void read_directory(struct os_cgroup *cgroup, const char *directory) {
 
 static const char mounts[] = "/sys/fs/cgroup";
 
-/* The process is not below what is mounted. */
+/* True when the process is outside the mounted tree. */
 static bool leads_outside(const char *path) {
   for (; (path = scan_for(path, '/')); path++)
     if (scan_past(path, "/..")) return true;
@@ -132,8 +132,7 @@ static bool lists(const char *controllers, const char *wanted) {
   return false;
 }
 
-/* number:controllers:path, cut at its colons.  A hierarchy of v1 is mounted under its controllers' names, or there are links of
- * theirs. */
+/* number:controllers:path, cut at its colons. A v1 hierarchy is mounted under its controllers' names, or has links with those names. */
 static void read_line(struct os_cgroup *cgroup, char *line) {
   const char *controllers = scan_for(line, ':');
   const char *path = controllers ? scan_for(controllers + 1, ':') : NULL;
@@ -170,7 +169,7 @@ uint64_t os_memory_bytes(void) {
   return count < OS_CGROUP_NONE >> 10 ? count << 10 : OS_CGROUP_NONE;
 }
 
-/* Pages of files are dropped before anybody goes without: a cgroup that reads much is always full of them. */
+/* Subtracts the page cache, which the kernel drops before it refuses memory: a cgroup that reads many files is always full of it. */
 uint64_t os_cgroup_used_bytes(const struct os_cgroup *cgroup, uint64_t calm_bytes) {
   const char *directory = cgroup->memory_path;
   const char *usage = cgroup->is_v1 ? "memory.usage_in_bytes" : "memory.current";

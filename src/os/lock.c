@@ -8,11 +8,11 @@ LONG_LIVED NOINLINE uint32_t thread_number_ask(void) {
   return thread_number_if_known = os_thread_id();
 }
 
-/* In a forked child, which has one thread: its number in its parent; 0: it had asked for none, and held nothing. */
+/* In a forked child, which has one thread: its number in the parent; 0 if it had asked for none, and so held nothing. */
 static uint32_t number_before_fork;
 
 void thread_number_forget(void) {
-  uint32_t number = thread_number_if_known; /* a page that is not written is not copied */
+  uint32_t number = thread_number_if_known; /* a page is copied only if written */
   if (number_before_fork != number) number_before_fork = number;
   if (number) thread_number_if_known = 0;
 }
@@ -22,12 +22,12 @@ enum {
   YIELDS_BEFORE_SLEEP = 64
 };
 
-/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking anybody:
- * so whoever waits in the kernel checks again.  Ever less often: thousands that check every 50 ms leave no processor to the
- * holder. */
+/* A holder that the kernel does not know by its number (a child of vfork has its parent's) gives the word back without waking a waiter,
+ * so waiters in the kernel check again. The interval grows: thousands of threads that check every 50 ms would leave no processor time to
+ * the holder. */
 enum { CHECK_AGAIN_MS = 50, CHECK_AGAIN_MAX_MS = 3200 };
 
-/* The kernel lends no priority: a sleep lets whoever has less run; the longer one waits, the longer it sleeps. */
+/* Without the kernel's priority inheritance: sleeping lets a lower-priority holder run, so the sleep grows with the wait. */
 static void wait_without_the_kernel(unsigned attempt) {
   unsigned milliseconds = attempt / YIELDS_BEFORE_SLEEP;
   if (milliseconds)
@@ -36,7 +36,8 @@ static void wait_without_the_kernel(unsigned attempt) {
     os_yield();
 }
 
-/* Nobody will give it.  Not at once: in a thread that asked for its number as a child of vfork another may have the same. */
+/* True when this thread itself has held the word for half a second, so that the wait cannot end. A single look does not suffice: a thread
+ * that asked for its number as a child of vfork may share it with another thread. */
 static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigned *attempts) {
   enum { ATTEMPTS = 300 }; /* half a second */
   bool is_own = (load_relaxed(word) & WORD_HOLDER_MASK) == self;
@@ -45,7 +46,7 @@ static bool is_own_for_good(const ATOMIC(uint32_t) *word, uint32_t self, unsigne
 }
 
 NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
-  os_settle_copy(); /* the holder may not have come along */
+  os_settle_copy(); /* in a copy, the holder may not exist */
   uint32_t self = thread_number();
   unsigned own_attempts = 0;
   uint64_t most_ms = CHECK_AGAIN_MS;
@@ -59,14 +60,14 @@ NOINLINE void word_wait(ATOMIC(uint32_t) *word) {
     wait_without_the_kernel(attempt);
     if (most_ms < CHECK_AGAIN_MAX_MS) most_ms *= 2;
   }
-  (void)load_acquire(word); /* what the last holder wrote; pairs with the OR in word_give */
+  (void)load_acquire(word); /* see the last holder's writes; pairs with the OR in word_give */
 }
 
 RESIDENT void word_give(ATOMIC(uint32_t) *word) {
   uint32_t self = thread_number();
   /* release: our writes before the word is free; pairs with word_try. */
   if (LIKELY(cas_strong_acq_rel(word, &self, 0))) return;
-  fetch_or_seq(word, 0); /* release: the same for a waiter in the kernel; pairs with word_wait */
+  fetch_or_seq(word, 0); /* release: for a waiter in the kernel; pairs with word_wait */
   if (!os_give_word(word)) store_release(word, 0);
 }
 

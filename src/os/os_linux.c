@@ -22,8 +22,8 @@
 #include "base/bits.h"
 #include "os/os_linux.h"
 
-/* No function here is a cancellation point: a thread that ended inside would take with it what it holds.  So what is one
- * in the C library (open, read, write, fcntl, nanosleep, ...) is asked of the kernel itself; syscall() is none. */
+/* No function here is a cancellation point: a thread that ended inside one would keep its locks. So functions that are cancellation
+ * points in the C library (open, read, write, fcntl, nanosleep, ...) are made as system calls by syscall(), which is not one. */
 
 static int open_file(const char *path, int flags) {
   if (os_is_confined()) return -1;
@@ -68,17 +68,17 @@ RESIDENT bool os_huge_pages_always(void) {
   os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", modes, sizeof modes);
   for (const char *at = modes; *at; at++)
     if (*at == '[') return at[1] == 'a';
-  return true; /* a process that must not read it is better off without them */
+  return true; /* a process that may not read it is better off without them */
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which leaves a program less */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* with fewer addresses */
 /* Five levels of page tables change nothing for a caller that does not ask for more. */
 RESIDENT uintptr_t os_user_address_end(void) { return (uintptr_t)1 << 47; }
 #else
-/* True when `address` can be mapped: probed, because nothing tells. */
+/* True when `address` can be mapped: probed, as no interface reports it. */
 static bool is_mappable(uintptr_t address) {
   size_t bytes = os_page_bytes();
-  void *hint = (void *)address; /* NOLINT: an address is what it is */
+  void *hint = (void *)address; /* NOLINT: made from an address */
   void *mapped = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return false;
   munmap(mapped, bytes);
@@ -110,7 +110,7 @@ RESIDENT uint64_t os_random(void) {
 }
 
 #if defined(__GLIBC__)
-/* A mutex holds its owner's number. */
+/* A mutex holds its owner's thread number. */
 uint32_t os_thread_id_of_libc(void) {
   pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   if (pthread_mutex_lock(&mutex) != 0) return 0;
@@ -119,7 +119,7 @@ uint32_t os_thread_id_of_libc(void) {
   return thread_id;
 }
 #else
-/* musl's, too. */
+/* So does musl's. */
 uint32_t os_thread_id_of_libc(void) {
   enum { HOLDER = 1, HOLDER_MASK = 0x3fffffff };
   pthread_mutexattr_t attributes;
@@ -176,7 +176,7 @@ static void wait_ns(ATOMIC(uint32_t) *word, uint32_t expected, uint64_t timeout_
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns ? &timeout : NULL, NULL, 0);
 }
 
-/* On a word that nobody wakes: of all system calls that sleep, filters let this one pass. */
+/* Sleeps in futex() on a private word: filters that forbid nanosleep allow futex. */
 static void sleep_ns(uint64_t ns) {
   static ATOMIC(uint32_t) nobody_wakes;
   wait_ns(&nobody_wakes, 0, ns);
@@ -217,15 +217,15 @@ bool os_take_word(ATOMIC(uint32_t) *word, uint64_t most_ms) {
 }
 
 bool os_give_word(ATOMIC(uint32_t) *word) {
-  if (os_is_confined()) return false; /* an earlier waiter checks again */
+  if (os_is_confined()) return false; /* a waiter from before the confinement checks again */
   KEEP_ERRNO();
   return syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0;
 }
 
-/* Room for the program's static TLS and what the sanitizers need. */
+/* Room for the program's static TLS and the sanitizers. */
 enum { HELPER_STACK_BYTES = 512 << 10 };
 
-/* Threads that have been started and have not settled: the C library does for them what a filter may not list. */
+/* Threads that have started but not settled: for them the C library still makes system calls that a filter may not list. */
 static ATOMIC(uint32_t) threads_beginning;
 
 void os_await_threads(void) {
@@ -256,7 +256,7 @@ bool os_thread_start(void *(*body)(void *), void *argument) {
 
 static cpu_set_t processors_at_load;
 static bool
-    knows_processors; /* else, as on a machine with more, a thread of ours has its maker's */
+    knows_processors; /* false on a machine with more: our threads keep their maker's processors */
 
 RESIDENT void os_note_processors(void) {
   KEEP_ERRNO();
@@ -271,7 +271,7 @@ static bool are_same(const cpu_set_t *one, const cpu_set_t *other) {
   return processor == CPU_SETSIZE;
 }
 
-/* Asked for only where it is not so already: a filter may kill the caller. */
+/* Each value is changed only if it differs: a filter may kill the caller. */
 static void settle(const char *name) {
   struct sched_param no_priority = {0};
   cpu_set_t own = {0};
@@ -289,7 +289,7 @@ void os_forget_threads(void) { store_relaxed(&threads_beginning, 0); }
 void os_thread_settle(const char *name) {
   if (!os_is_confined()) settle(name);
   fetch_sub_seq(&threads_beginning,
-                1); /* release: what it has asked for before; pairs with os_await_threads */
+                1); /* release: its system calls before; pairs with os_await_threads */
 }
 
 bool os_thread_exists(uint32_t thread_id) {
@@ -299,7 +299,7 @@ bool os_thread_exists(uint32_t thread_id) {
 }
 
 static pthread_key_t exit_key;
-static bool has_exit_key; /* else key 0 would be somebody else's */
+static bool has_exit_key; /* else key 0 would be another library's */
 
 RESIDENT void os_thread_exit_init(void (*function)(void *)) {
   has_exit_key = pthread_key_create(&exit_key, function) == 0;
@@ -344,8 +344,8 @@ int os_create_file(const char *path) { return open_file(path, O_WRONLY | O_CREAT
 
 void os_close(int descriptor) { syscall(SYS_close, descriptor); }
 
-/* The kernel reads the word to compare it.  Where it is what the kernel is told to expect that sleeps for no time, which takes
- * 90 us: it is told a number that programs do not use. */
+/* The kernel reads the word to compare it with the expected value. A match would sleep for the shortest time, which takes 90 us: so the
+ * expected value is a number that programs do not use. */
 bool os_can_read(uintptr_t address) {
   const uint32_t unlikely = 0x9e3779b9;
   struct timespec no_time = {0};

@@ -1,8 +1,8 @@
 /* os_linux_confined.c: the contract of os.h on Linux, where it is about filters of system calls (seccomp).
  *
- * A filter may end the process at the first call that it does not list, and nothing tells which it lists.  So after the
- * program has announced one, no call is made but those that the C library's malloc needs as well.  One may have been there
- * before the program was: until then files alone are read, which the dynamic linker has just done (docs/decisions/0026). */
+ * A filter may end the process at the first call that it does not list, and its list cannot be read. So after the program has announced a
+ * filter, hakmem makes only calls that the C library's malloc needs as well. A filter may have been installed before the program: until
+ * then hakmem additionally reads files only, which the dynamic linker has just done (docs/decisions/0026). */
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,13 +12,13 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-static ATOMIC(bool) is_confined; /* relaxed: other threads learn it by the filter's time */
+static ATOMIC(bool) is_confined; /* relaxed: other threads see it before the filter is installed */
 
 RESIDENT bool os_is_confined(void) { return load_relaxed(&is_confined); }
 
 void os_confine(void) { store_relaxed(&is_confined, true); }
 
-/* A child of vfork shares this memory, but what it asks for is its own: the C library takes it for its parent. */
+/* A child of vfork shares this memory but filters only itself: the C library reports the parent's number for it. */
 void os_note_prctl(int option) {
   if (os_is_confined() || (option != PR_SET_NO_NEW_PRIVS && option != PR_SET_SECCOMP)) return;
   uint32_t thread_id = os_thread_id_of_libc();
@@ -27,7 +27,7 @@ void os_note_prctl(int option) {
   os_await_threads();
 }
 
-/* Of "Seccomp:<tab>0" in the lines of the status; true too when it cannot be read. */
+/* Reads the line "Seccomp:<tab>0" of the status; true too when it cannot be read. */
 RESIDENT static bool find_filter(void) {
   char status[4096];
   os_read_file("/proc/self/status", status, sizeof status);
@@ -54,7 +54,7 @@ RESIDENT static long count_by_call(void *address, size_t bytes, size_t pages) {
   return resident;
 }
 
-/* From a file with a word for each page. */
+/* Reads a file with a word for each page. */
 static long count_in_file(int file, size_t first, size_t pages) {
   enum { WORDS = 256 };
   const uint64_t present_or_swapped = UINT64_C(3) << 62;
@@ -79,7 +79,7 @@ NOINLINE static long count_by_file(const void *address, size_t pages) {
   return resident;
 }
 
-/* By a call where there is no filter: a file has a number, which another thread's open may count on. */
+/* Uses mincore() when no filter is installed: opening a file would take the lowest free descriptor, which another thread may rely on. */
 RESIDENT size_t os_resident_bytes(void *address, size_t bytes) {
   KEEP_ERRNO();
   size_t page_bytes = os_page_bytes(), pages = (bytes + page_bytes - 1) / page_bytes;

@@ -22,7 +22,7 @@ static uintptr_t instruction_of(const ucontext_t *context) {
 }
 
 #if defined(__aarch64__)
-/* The kernel's record of the fault among the extra ones of the context, each with a magic number. */
+/* The kernel's record of the fault, one of the extra records of the context, each with a magic number. */
 static enum os_access access_of(const ucontext_t *context) {
   enum { SYNDROME_IS_WRITE = 1 << 6 };
   const unsigned char *at = (const unsigned char *)context->uc_mcontext.__reserved;
@@ -54,7 +54,7 @@ static enum os_access access_of(const ucontext_t *context) {
 enum { WATCHED_SIGNALS = 2 };
 RESIDENT_DATA static const int watched_signals[WATCHED_SIGNALS] = {SIGSEGV, SIGBUS};
 
-/* The handler that a signal goes to after ours: the one that was there when we came, or that we put ourselves before last. */
+/* The handler that gets the signal after ours: the one installed before ours first, or before ours last. */
 static struct sigaction handler_at_first[WATCHED_SIGNALS], handler_after[WATCHED_SIGNALS];
 
 static unsigned watched_index(int signal) { return signal != watched_signals[0]; }
@@ -66,8 +66,8 @@ static bool is_function(const struct sigaction *action) {
 
 static bool is_ours(const struct sigaction *action);
 
-/* A program that set its handler after us may call us as the one before it, instead of the kernel.  The
- * kernel returns to the instructions that end a signal. */
+/* A program that set its handler after ours may call ours as the previous one. The kernel's calls return to the instructions that end a
+ * signal. */
 static bool is_called_by_kernel(uintptr_t return_address) {
 #if defined(__x86_64__)
   static const unsigned char ending[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -79,7 +79,7 @@ static bool is_called_by_kernel(uintptr_t return_address) {
   return memcmp((const void *)return_address, ending, sizeof ending) == 0;
 }
 
-/* The default action comes next: by the same instruction, or by the same signal sent again. */
+/* The default action comes next: on running the instruction again, or on sending the signal again. */
 static void take_default(int signal, const siginfo_t *info) {
   struct sigaction by_default = {.sa_handler = SIG_DFL};
   sigaction(signal, &by_default, NULL);
@@ -119,7 +119,7 @@ static void on_crash(int signal, siginfo_t *info, void *context) {
   sigaction(signal, NULL, &now);
   bool is_first = is_called_by_kernel(CALLER_ADDRESS());
   const struct sigaction *next = is_first ? &handler_after[index] : &handler_at_first[index];
-  /* A handler that calls us, and is the first itself, was not seen before. */
+  /* A handler that is installed first and then calls ours has not been reported yet. */
   bool is_fault = info->si_code > 0;
   if (is_fault && (is_first || !is_ours(&now)))
     note_crash(signal, info, context, is_function(next) || !is_first);
@@ -134,7 +134,7 @@ static bool is_default(const struct sigaction *action) {
   return !is_function(action) && action->sa_handler == SIG_DFL;
 }
 
-/* As the handler after ours would be called. */
+/* Installs ours with the flags and mask of the handler that it precedes. */
 RESIDENT static void watch_before(unsigned index, const struct sigaction *next) {
   struct sigaction watch = {
       .sa_sigaction = on_crash, .sa_mask = next->sa_mask, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -151,7 +151,7 @@ RESIDENT void os_watch_crashes(void (*seen)(const struct os_crash *crash)) {
     struct sigaction before;
     if (sigaction(watched_signals[index], NULL, &before) != 0) continue;
     handler_at_first[index] = before;
-    if (is_default(&before)) watch_before(index, &before); /* unless somebody else does */
+    if (is_default(&before)) watch_before(index, &before); /* else another library watches */
   }
 }
 

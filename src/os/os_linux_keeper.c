@@ -1,13 +1,13 @@
-/* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends, is killed, or calls
- * exec, the memory stays as it was last, for a tool to read it, until that closes its end of a socket.
+/* os_linux_keeper.c: a process that shares this one's memory and does nothing: when this one ends, is killed, or calls exec, the memory
+ * keeps its last state for a tool to read, until the tool closes its end of a socket.
  *
  *   program   socket ── connect ── clone ── waits until the parent has ended and the keeper has settled ── goes on, without the socket
  *   parent                           └─ clone ── ends
  *   keeper                                └─ says so to the tool ── sleeps ── the tool hangs up: ends
  *
- * It is no child of the program, of which any wait could tell, has no file but the socket, no terminal, and takes no signal.
- * Its thread pointer is the maker's, and so is errno: once it has settled it calls nothing that may touch that, and its maker waits
- * for it, however long that takes. */
+ * The keeper is not the program's child, so no wait reports it; it has no file but the socket, no terminal, and takes no signal. Its
+ * thread pointer is the maker's, and so is errno: once settled it calls nothing that may touch them, and its maker waits for that,
+ * however long it takes. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ enum { STACK_BYTES = 32 << 10, DESCRIPTORS_OF_OLD_KERNELS = 4096, LOOK_AGAIN_MS 
 typedef int (*clone_function)(int (*body)(void *), void *stack, int flags, void *argument, ...);
 
 struct keeper {
-  ATOMIC(uint32_t) is_settling; /* until it has settled, or ended: then the kernel says so */
+  ATOMIC(uint32_t) is_settling; /* until it has settled, or ended: the kernel clears it then */
   int socket;
   clone_function clone;
   char *stack; /* its end */
@@ -48,7 +48,7 @@ static void close_others(int kept) {
     if (other != kept) os_close(other);
 }
 
-/* Yama lets only ancestors read, and this process's may end.  The tool listened: the kernel knows who did. */
+/* Yama lets only ancestors read, and this process's may end. The tool listens: the kernel knows the process at the other end. */
 static void admit_peer(int descriptor) {
   struct ucred peer = {0};
   socklen_t bytes = sizeof peer;
@@ -57,7 +57,7 @@ static void admit_peer(int descriptor) {
     syscall(SYS_prctl, PR_SET_PTRACER, peer.pid, 0, 0, 0);
 }
 
-/* In the new process, on the stack above the record. */
+/* Runs in the new process, on the stack above the record. */
 static int keep(void *argument) {
   struct keeper *keeper = argument;
   struct pollfd tool = {.fd = keeper->socket};
@@ -67,9 +67,9 @@ static int keep(void *argument) {
   close_others(tool.fd);
   admit_peer(tool.fd);
   syscall(SYS_sendto, tool.fd, "k", 1, MSG_NOSIGNAL, NULL,
-          0);                             /* with it the kernel tells its number */
+          0);                             /* the kernel passes the sender's number along */
   store_release(&keeper->is_settling, 0); /* its last errno; pairs with await */
-  /* Neither can fail: no signal comes. */
+  /* Neither can fail: all signals are blocked. */
   syscall(SYS_futex, &keeper->is_settling, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
   syscall(SYS_ppoll, &tool, 1, NULL, NULL, sizeof(uint64_t));
   return 0;
@@ -88,15 +88,15 @@ static int connected(const char *path) {
   return descriptor;
 }
 
-/* The C library's, asked for here, not at the start of each process; NULL in a static program.  And once: in a forked child
- * another thread may have held the dynamic linker's lock. */
+/* The C library's, looked up here and not at the start of each process; NULL in a static program. Looked up once: in a forked child the
+ * dynamic linker's lock may be held by a thread that does not exist there. */
 static clone_function find_clone(void) {
   static ATOMIC(uintptr_t) found; /* relaxed: every thread finds the same */
   if (!load_relaxed(&found)) store_relaxed(&found, (uintptr_t)os_next_symbol("clone"));
   return (clone_function)load_relaxed(&found);
 }
 
-/* In the process between the two, whose end makes the keeper the system's. */
+/* Runs in the process between the two, whose end makes init the keeper's parent. */
 static int be_parent(void *argument) {
   struct keeper *keeper = argument;
   int flags = CLONE_VM | CLONE_CHILD_CLEARTID;
@@ -105,7 +105,7 @@ static int be_parent(void *argument) {
   return 0;
 }
 
-/* False when it cannot be had. */
+/* False when the keeper cannot be started. */
 static bool start(struct keeper *keeper, char *stack_of_parent) {
   keeper->clone = find_clone();
   if (!keeper->clone) return false;
@@ -118,13 +118,13 @@ static bool start(struct keeper *keeper, char *stack_of_parent) {
   return keeper->is_made;
 }
 
-/* The kernel wakes nobody who waits for this process's words alone. */
+/* If the keeper dies, the kernel does not wake waiters on private words, so the wait looks again. */
 static void await(struct keeper *keeper) {
   /* acquire: pairs with keep. */
   while (load_acquire(&keeper->is_settling)) os_wait(&keeper->is_settling, 1, LOOK_AGAIN_MS);
 }
 
-/* The record, and two stacks, in memory that stays. */
+/* The record and two stacks lie in memory that stays. */
 static bool start_in(char *memory, int descriptor) {
   struct keeper *keeper = (struct keeper *)(void *)memory;
   keeper->socket = descriptor;

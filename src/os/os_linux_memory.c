@@ -24,8 +24,8 @@
 #define MADV_GUARD_REMOVE 103
 #endif
 
-/* The first calls of a process are not timed: to ask for the time brings 24 KiB of the C library into the
- * memory of many a small process. */
+/* The first calls of a process are not timed: reading the clock would bring 24 KiB of the C library into the memory of many small
+ * processes. */
 enum { CALLS_NOT_TIMED = 8 };
 
 static uint64_t start_of_call(ATOMIC(uint64_t) *calls) {
@@ -47,7 +47,7 @@ RESIDENT static void *map(void *address, size_t bytes, int protection, int flags
 }
 
 #if defined(__x86_64__)
-/* The processor's only one; asking would touch pages of the C library that nothing else needs. */
+/* The only page size of the processor; asking would touch pages of the C library that nothing else needs. */
 RESIDENT size_t os_page_bytes(void) { return 4096; }
 #else
 RESIDENT size_t os_page_bytes(void) {
@@ -76,7 +76,7 @@ RESIDENT bool os_commit(void *address, size_t bytes) {
   return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* Asked by a mapping without access, which costs neither memory nor commit charge. */
+/* Tries a mapping without access, which costs neither memory nor commit charge. */
 bool os_is_occupied(const void *address, size_t bytes) {
   KEEP_ERRNO();
   void *place = (void *)(uintptr_t)address;
@@ -96,7 +96,7 @@ RESIDENT enum os_map_result os_map_at(void *address, size_t bytes) {
 ATOMIC(struct os_mark *) os_mark;
 static void (*settle_copy)(void); /* ordered by os_mark */
 
-/* A page of its own, which a copy finds empty. */
+/* A separate page, which is empty in a copy. */
 void os_mark_copies(void (*settle)(void)) {
   KEEP_ERRNO();
   struct os_mark *mark = map(NULL, os_page_bytes(), PROT_READ | PROT_WRITE, 0);
@@ -121,7 +121,7 @@ void os_call_settle(void) {
 
 /* ---- what a refused call has left ------------------------------------------------------------------ */
 
-/* Is every page mapped, so that the kernel says so?  By advice that changes nothing; it refuses where there is a hole. */
+/* Asks the kernel whether every page is mapped, by advice that changes nothing and fails if there is a hole. */
 static bool is_whole(void *address, size_t bytes) {
   return madvise(address, bytes, MADV_NORMAL) == 0;
 }
@@ -163,7 +163,7 @@ LONG_LIVED bool os_purge(void *address, size_t bytes) {
 
 void os_populate(void *address, size_t bytes) {
   KEEP_ERRNO();
-  madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels say EINVAL */
+  madvise(address, bytes, MADV_POPULATE_WRITE); /* only advice: older kernels return EINVAL */
 }
 
 void os_advise_huge(void *address, size_t bytes, bool want) {
@@ -174,17 +174,17 @@ void os_advise_huge(void *address, size_t bytes, bool want) {
 enum os_change os_remap(void *address, size_t bytes) {
   KEEP_ERRNO();
   if (map(address, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED)) return OS_DONE;
-  return os_close_holes(address, bytes) ? OS_REFUSED : OS_LOST; /* it unmaps first */
+  return os_close_holes(address, bytes) ? OS_REFUSED : OS_LOST; /* the kernel unmaps first */
 }
 
 /* Set when pages were closed by protection: the kernel has no guard regions, or refused one (locked memory). */
 static ATOMIC(bool) has_protected_pages;
-/* Set when pages that were closed could not be emptied (locked memory): they are when they are opened. */
+/* Set when closed pages could not be emptied (locked memory): opening them clears them. */
 static ATOMIC(bool) has_full_pages;
 
 bool os_can_write(void *page) { return syscall(SYS_getrandom, page, 1, GRND_NONBLOCK) == 1; }
 
-/* Emulators take advice that they do not know for granted: the kernel itself is asked to write there. */
+/* Emulators accept advice that they do not know: so the kernel itself is asked to write there. */
 static bool is_closed(void *page) { return !os_can_write(page) && errno == EFAULT; }
 
 static bool try_guard_regions(void) {
@@ -210,7 +210,7 @@ static bool open_pages(void *address, size_t bytes) {
 
 static bool close_pages(void *address, size_t bytes) {
   if (has_guard_regions() && madvise(address, bytes, MADV_GUARD_INSTALL) == 0) return true;
-  store_relaxed(&has_protected_pages, true); /* read after the pages came to other hands */
+  store_relaxed(&has_protected_pages, true); /* read after the pages have changed hands */
   bool closed = mprotect(address, bytes, PROT_NONE) == 0;
   if (madvise(address, bytes, MADV_DONTNEED) != 0) store_relaxed(&has_full_pages, true);
   return closed;
@@ -224,14 +224,14 @@ bool os_close_pages(void *address, size_t bytes) {
 bool os_open_pages(void *address, size_t bytes) {
   KEEP_ERRNO();
   bool is_open = open_pages(address, bytes);
-  if (!is_open) close_pages(address, bytes); /* those that it did open, as far as can be */
+  if (!is_open) close_pages(address, bytes); /* again those that did open, if possible */
   return is_open;
 }
 
 bool os_close_by_mapping(void *address, size_t bytes) {
   KEEP_ERRNO();
   if (map(address, bytes, PROT_NONE, MAP_NORESERVE | MAP_FIXED)) return true;
-  return !os_close_holes(address, bytes); /* it unmaps first: a hole is as closed */
+  return !os_close_holes(address, bytes); /* the kernel unmaps first: a hole is as good as closed */
 }
 
 void *os_reserve_closed(size_t bytes) {

@@ -1,4 +1,4 @@
-/* os_linux_modules.c: the contract of os.h on Linux, where it is about where code is from, and where stacks end. */
+/* os_linux_modules.c: the contract of os.h on Linux, for the origin of code and the ends of stacks. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -10,13 +10,13 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-/* Given by the linker for each shared object, and for a program. */
+/* Provided by the linker for each shared object and each program. */
 extern const char __ehdr_start[] HIDDEN;
 
-/* Of a static program the C library asks malloc for the tables of _dl_find_object before it can be asked. */
+/* In a static program the C library calls malloc for the tables of _dl_find_object before they can be used. */
 static ATOMIC(bool) is_loaded; /* relaxed: other threads start later */
 
-/* glibc has it since 2.35, in static programs where something else wants it.  It takes no lock. */
+/* In glibc since 2.35, in static programs only if another part refers to it. It takes no lock. */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 extern int _dl_find_object(void *address, struct dl_find_object *found) WEAK;
 UNVERSIONED(_dl_find_object);
@@ -32,7 +32,7 @@ static bool find_by_linker(uintptr_t instruction, struct os_module *module) {
   *module = (struct os_module){.begin = (uintptr_t)found.dlfo_map_start,
                                .end = (uintptr_t)found.dlfo_map_end,
                                .unwind_header = header};
-  /* Of a module that has gaps it tells the segment: the tables' is another. */
+  /* For a module with gaps the result is one segment: the tables lie in another. */
   bool is_apart = header && header - module->begin >= module->end - module->begin;
   if (is_apart && _dl_find_object((void *)header, &found) != 0) return false;
   module->tables_begin = (uintptr_t)found.dlfo_map_start;
@@ -54,7 +54,7 @@ bool os_is_in_program(void) {
 static uintptr_t bias_of(const ElfW(Phdr) * headers, size_t count) {
   for (size_t index = 0; index < count; index++)
     if (headers[index].p_type == PT_PHDR) return (uintptr_t)headers - headers[index].p_vaddr;
-  return 0; /* linked to its place */
+  return 0; /* linked to a fixed address */
 }
 
 static bool describe(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
@@ -88,7 +88,7 @@ static int note_module(struct dl_phdr_info *info, size_t bytes, void *argument) 
   return *count == NOTED_MAX;
 }
 
-/* musl unloads none. */
+/* musl never unloads a module. */
 static bool is_unloading_known(void) {
 #ifdef __GLIBC__
   return true;
@@ -118,7 +118,7 @@ static bool find_noted(uintptr_t instruction, struct os_module *module) {
   return left;
 }
 
-/* The program, whose headers the kernel tells of, and this library. */
+/* The program, whose headers the kernel provides, and this library. */
 static bool describe_known(unsigned which, struct os_module *module) {
   const char *own = __ehdr_start;
   const ElfW(Ehdr) *header = (const void *)own;
@@ -158,8 +158,8 @@ bool os_is_after_first_call(uintptr_t instruction) {
   return false;
 }
 #else
-/* What that returns is what the process or the thread ends with.  The instruction is asked for once: there is one of each kind, in
- * the C library, which stays. */
+/* The process or the thread ends with that function's result. The instruction is looked up once: there is one of each kind, in the C
+ * library, which stays loaded. */
 bool os_is_after_first_call(uintptr_t instruction) {
   enum { KINDS = 2 };
   static ATOMIC(uintptr_t) known[KINDS]; /* relaxed: any thread finds the same */
@@ -178,5 +178,5 @@ bool os_is_after_first_call(uintptr_t instruction) {
 }
 #endif
 
-/* The kernel puts the program's name above all. */
+/* The kernel puts the program's name above everything else. */
 uintptr_t os_first_stack_end(void) { return getauxval(AT_EXECFN); }

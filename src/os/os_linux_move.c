@@ -1,9 +1,8 @@
-/* os_linux_move.c: the contract of os.h on Linux: pages that change their place.
+/* os_linux_move.c: the contract of os.h on Linux: moving pages.
  *
- * mremap has a target unmapped before it checks the source, and refuses a source that spans two mappings (before
- * Linux 6.17); or it moves one mapping after the other, and what it has moved when one fails stays moved.  A block that
- * was moved once is several mappings.  So each is moved by a call of its own: of one mapping the kernel moves all or
- * nothing. */
+ * mremap unmaps the target before it checks the source, and either refuses a source that spans two mappings (before Linux 6.17), or moves
+ * one mapping after the other and leaves those moved when one fails. A block that was moved once is several mappings. So each mapping is
+ * moved by a call of its own: the kernel moves all of one mapping or nothing. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,8 +14,8 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* A mapping that is a smaller part of what moves is copied: else a block that grows by small steps would become as many
- * mappings, and each step take as many calls.  Copied bytes belong to the target's own mapping. */
+/* A mapping that is a smaller part of the moved block is copied: else a block that grows by small steps would become that number of
+ * mappings, and each step take as many calls. Copied bytes belong to the target's own mapping. */
 enum { MAPPING_DIVISOR = 16 };
 
 static bool move_mapping(void *target, void *source, size_t bytes) {
@@ -24,8 +23,8 @@ static bool move_mapping(void *target, void *source, size_t bytes) {
   return mremap(source, bytes, bytes, flags, target) == target;
 }
 
-/* Do the pages belong to more than one mapping?  The kernel is asked to let them grow where they are to a size that no
- * mapping can have: it says EFAULT if they do, else it has other reasons. */
+/* Do the pages belong to more than one mapping? Asks the kernel to grow them in place to an impossible size: it answers EFAULT if they
+ * do, else another error. */
 static bool span_mappings(char *address, size_t bytes) {
   static ATOMIC(size_t) too_much; /* relaxed: any thread finds the same */
   size_t wanted = load_relaxed(&too_much);
@@ -54,7 +53,7 @@ static bool do_move(char *source, char *target, size_t page_bytes) {
   return is_split && bytes_in_first_mapping(source, 4 * page_bytes) == 2 * page_bytes;
 }
 
-/* On pages of its own: before Linux 5.7 the source does not stay mapped, and emulators know some of it. */
+/* Tests on pages of its own: before Linux 5.7 the source does not stay mapped, and emulators support only a part. */
 static bool try_to_move(void) {
   size_t page_bytes = os_page_bytes(), bytes = 8 * page_bytes;
   char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -69,8 +68,7 @@ static bool pages_move(void) {
   return os_known(&known, try_to_move);
 }
 
-/* Moves or copies the pages up to the end of their mapping; how many bytes, or 0 when the target is not mapped there
- * any more. */
+/* Moves or copies the pages up to the end of their mapping. Returns the number of bytes, or 0 when the target is not mapped there any more. */
 static size_t move_first_mapping(char *target, char *source, size_t rest, size_t least) {
   size_t bytes = bytes_in_first_mapping(source, rest);
   if (bytes >= least && move_mapping(target, source, bytes)) return bytes;
@@ -86,7 +84,7 @@ enum os_change os_move_pages(void *target, void *source, size_t bytes) {
   for (size_t done = 0, moved; done < bytes; done += moved) {
     moved = move_first_mapping(to + done, from + done, bytes - done, bytes / MAPPING_DIVISOR);
     if (moved) continue;
-    memcpy(source, target, done); /* it was the only one that has it */
+    memcpy(source, target, done); /* the target was the only copy */
     return OS_LOST;
   }
   return OS_DONE;

@@ -8,10 +8,10 @@
 #include "os/os.h"
 #include "os/os_linux.h"
 
-/* Given by the linker for each shared object, and for a program. */
+/* Provided by the linker for each shared object and each program. */
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
-/* Given where the archive is linked: all its code (cmake/whole.ld). */
+/* Provided where the archive is linked: all its code (cmake/whole.ld). */
 extern const char __start_hakmem_text[] WEAK HIDDEN, __stop_hakmem_text[] WEAK HIDDEN;
 
 bool os_is_in_library(uintptr_t instruction) {
@@ -50,7 +50,7 @@ bool os_symbol_is_ours(const char *name) {
 
 const struct os_libc_malloc *os_libc_malloc(void) {
   static struct os_libc_malloc found;
-  static ATOMIC(bool) is_found; /* release after, acquire before: the members are there */
+  static ATOMIC(bool) is_found; /* release after, acquire before: the members */
   if (!load_acquire(&is_found)) {
     struct os_libc_malloc next;
     *(void **)&next.free = os_next_symbol("free");
@@ -64,10 +64,10 @@ const struct os_libc_malloc *os_libc_malloc(void) {
 
 enum { STAT_FIELD_START_BRK = 47, STAT_FIELD_AFTER_NAME = 3 }; /* proc(5), counted from 1 */
 
-/* Where the break began: it is placed at random above the program's data. */
+/* The start of the break: a random address above the program's data. */
 static uintptr_t break_start(void) {
   char stat[1024];
-  if (os_is_confined()) return getauxval(AT_PHDR); /* of the program, which lies below it */
+  if (os_is_confined()) return getauxval(AT_PHDR); /* of the program, which lies below the break */
   os_read_file("/proc/self/stat", stat, sizeof stat);
   const char *at = scan_for_last(stat, ')'); /* the name before it may contain anything */
   if (!at || !at[1]) return UINTPTR_MAX;

@@ -4,10 +4,10 @@
 
 #include "pool/range_cut.h"
 
-/* Ranges checked in the bin of the wanted size itself, where not every one fits; and in all bins for an alignment,
- * before those in which every one does. */
+/* Ranges checked in the bin of the wanted size itself, where not every range fits; and, for an alignment, in all bins before those in
+ * which every range fits. */
 enum { FIT_PROBES = 16, ALIGNED_PROBES = 64 };
-/* Ranges that are checked for a place by age; a range that has none among them counts as younger than it is. */
+/* Ranges checked for a place by age; if none of them fits, the range counts as younger than it is. */
 enum { AGE_PROBES = 16 };
 
 struct arena arenas[ARENA_COUNT]; /* all zero, the locks' rank too */
@@ -131,8 +131,8 @@ static bool is_younger(uint32_t at, uint32_t stamp_ms) {
   return (int32_t)(range_record(at)->info.stamp_ms - stamp_ms) > 0;
 }
 
-/* The youngest range that is not younger, or NO_RANGE; what was freed just now is the youngest of all.  The age of what is
- * not DIRTY does not matter. */
+/* The youngest range that is not younger, or NO_RANGE; a range freed just now is the youngest of all. Only the age of DIRTY ranges
+ * matters. */
 RESIDENT static uint32_t place_by_age(const struct range_set *set, struct range_info *info,
                                       enum range_kind kind) {
   uint32_t at = set->youngest;
@@ -157,8 +157,8 @@ static void unlist_by_age(struct range_set *set, const struct range *head) {
   *(head->younger == NO_RANGE ? &set->youngest : &range_record(head->younger)->older) = head->older;
 }
 
-/* The sum changes once in each change of the set, by what it is in the end: whoever reads it meanwhile does not miss what is only
- * put into another place.
+/* Changes the sum once per change of the set, by the final difference: a concurrent reader does not miss a range that only moves to
+ * another place.
  *
  * Its place by age is after `older`. */
 RESIDENT static void list_behind(struct arena *arena, size_t first, size_t granules,
@@ -186,8 +186,8 @@ LONG_LIVED void arena_extract(struct arena *arena, size_t first) {
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
-/* The record of a granule beside a range of this arena, NULL when it is not of this arena: another
- * one's records are not even read, as we do not hold its lock. */
+/* The record of a granule beside a range of this arena; NULL outside this arena: another arena's records are not even read, as its lock
+ * is not held. */
 RESIDENT static struct range *neighbour_at(const struct arena *arena, size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   if (!chunk || chunk->arena != arena - arenas) return NULL;
@@ -203,7 +203,7 @@ RESIDENT struct range *arena_free_at(const struct arena *arena, size_t granule,
 /* A range on its way into a set. */
 struct merged {
   size_t first;
-  struct range record; /* of what its first granule's says, what is not about its place */
+  struct range record; /* the first granule's, except for the fields about its place */
   uint32_t older;      /* where its age has a place */
   bool has_place;
 };
@@ -252,7 +252,7 @@ RESIDENT void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t c
 
 /* ---- taking --------------------------------------------------------------------------------------------------------- */
 
-/* Which granules of a range went back is not known: as many of a part as can be. */
+/* Which granules of a range went back is unknown: a part is assumed to have as many of them as possible. */
 static uint32_t take_purged(uint32_t *purged, size_t granules) {
   uint32_t taken = *purged < granules ? *purged : (uint32_t)granules;
   *purged -= taken;
@@ -286,7 +286,7 @@ RESIDENT void arena_cut(struct arena *arena, size_t whole, size_t first, size_t 
   range_set_boundaries(first, granules, RANGE_LIVE);
 }
 
-/* In front of `at`; false when more spare records are wanted. */
+/* Cuts in front of `at`; false when more spare records are needed. */
 static bool cut_with_spares(struct arena *arena, size_t at) {
   for (size_t chunk = (at - 1) / GRANULES_PER_CHUNK; chunk <= at / GRANULES_PER_CHUNK; chunk++) {
     if (chunk_metadata(chunk)) continue;
@@ -333,8 +333,8 @@ RESIDENT static uint32_t best_in_bin(const struct range_set *set, unsigned bin,
   return best;
 }
 
-/* The best of the first bin that has one (docs/decisions/0004).  From the bin on in which all have room for the
- * alignment wherever they begin, every one fits. */
+/* The best range of the first bin that has one (docs/decisions/0004). From the bin on whose ranges all have room for the alignment
+ * wherever they begin, every range fits. */
 RESIDENT static uint32_t find_in_set(const struct range_set *set,
                                      const struct arena_request *request) {
   size_t granules = request->granules + request->headroom;
@@ -366,8 +366,8 @@ RESIDENT size_t arena_take(struct arena *arena, enum range_kind kind,
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------- */
 
-/* A thread that did not come along was changing the lists.  Live ranges stay what they are, the free ones are lost to
- * the child, and the arena begins anew. */
+/* A thread that does not exist in the child was changing the lists. Live ranges stay, the free ones are lost to the child, and the arena
+ * begins anew. */
 static COLD void set_aside(struct arena *arena) {
   uint8_t index = (uint8_t)(arena - arenas);
   size_t end = load_relaxed(&window.frontier_chunk);

@@ -3,9 +3,8 @@
  *   set    bins by size, with a bitmap of the non-empty ones (in the manner of TLSF, M. Masmano et al., 2004),
  *          and one list by age, oldest to youngest
  *
- * Free neighbours of one kind merge; of two the larger one's age counts: a big old range is not made young for ever
- * by small frees beside it.  An arena's lock guards its sets and the records of its chunks; it is never held across a
- * system call.
+ * Free neighbours of one kind merge and get the age of the larger one, so that small frees beside it do not keep a big old range young
+ * for ever. An arena's lock guards its sets and the records of its chunks; it is never held across a system call.
  *
  *   law: a set's ranges are those that its bins hold, each in the bin of its size, and those of its list, which is in
  *        the order of their stamps; `granules` is their sum, and a bin's bit tells whether it is empty */
@@ -19,14 +18,14 @@
 
 enum { FREE_KIND_FIRST = RANGE_DIRTY, FREE_KIND_COUNT = 4 };
 enum { ARENA_COUNT = 4 };
-/* The arena of chunks that are in none: in a forked child, if a thread was changing their arena's lists. */
+/* The arena number of chunks without an arena: in a forked child, if a thread was changing their arena's lists. */
 enum { ARENA_SET_ASIDE = ARENA_COUNT };
 enum { NO_RANGE = 0 }; /* the first chunk is of records */
 
 /* Bins: exact up to 32 granules (2 MiB), then eight per doubling. */
 enum { EXACT_BINS = 32, BINS_PER_DOUBLING = 8, BIN_COUNT = 192, BIN_WORDS = BIN_COUNT / 64 };
 
-/* A cut wants four at most; as many as several threads may bring at once. */
+/* A cut needs four at most; the array holds those that several threads may bring at once. */
 enum { SPARES_MAX = 8 };
 
 struct range_set {
@@ -54,12 +53,12 @@ void arena_unlock(struct arena *arena);
 INLINE struct range_set *set_of(struct arena *arena, enum range_kind kind) {
   return &arena->sets[kind - FREE_KIND_FIRST];
 }
-/* Without the lock: a hint, as old as the load.  What is being cut or merged counts as it was before or as it is afterwards, so
- * no free range is overlooked for it; what a thread gives to the system at this moment is in no set. */
+/* Without the lock: a hint, as old as the load. A range being cut or merged counts as before or as afterwards, so a free range is not
+ * overlooked for it; a range that a thread is giving to the system is in no set. */
 INLINE uint64_t arena_granules_of(struct arena *arena, enum range_kind kind) {
   return load_relaxed(&set_of(arena, kind)->granules);
 }
-/* Of all arenas. */
+/* Summed over all arenas. */
 uint64_t arenas_bytes_of(enum range_kind kind);
 /* Bytes in chunks whose arena was set aside. */
 uint64_t arenas_bytes_set_aside(void);
@@ -71,22 +70,22 @@ void arena_add_chunks(struct arena *arena, size_t first_chunk, size_t chunk_coun
 
 /* A range that is in no set becomes free, merged with its free neighbours of the same kind. */
 void arena_insert(struct arena *arena, size_t first, size_t granules, enum range_kind kind);
-/* Takes a free range out of its set; it is BUSY (nobody merges with it) until it is set otherwise. */
+/* Takes a free range out of its set; it is BUSY (its neighbours do not merge with it) until it is set otherwise. */
 void arena_extract(struct arena *arena, size_t first);
 /* Makes [first, first + granules), a part of the free range that begins at `whole`, LIVE; the rest of it is free as before. */
 void arena_cut(struct arena *arena, size_t whole, size_t first, size_t granules);
 
 struct arena_request {
   size_t granules, alignment_granules; /* the latter a power of two */
-  size_t headroom;                     /* granules that are to follow, and stay free */
+  size_t headroom;                     /* granules that should follow and stay free */
 };
 /* The tightest fit of a kind, LIVE now, or NO_GRANULE.  The lock may be given and taken again. */
 size_t arena_take(struct arena *arena, enum range_kind kind, const struct arena_request *request,
                   struct counters *counters);
 
-/* Makes it possible to cut the free range at `whole` in front of `first` and `end`, or brings what that wants: then the lock
- * was given and taken again, what was seen under it may have changed, and the caller begins anew.  The range stays where it
- * is, for others to find.  False when memory is refused. */
+/* Makes it possible to cut the free range at `whole` in front of `first` and `end`, or fetches the needed records: then the lock was
+ * given and taken again, the state seen under it may have changed, and the caller begins anew. The range stays in its set for other
+ * threads. False when memory is refused. */
 bool arena_prepare_cut(struct arena *arena, size_t whole, size_t first, size_t end,
                        struct counters *counters);
 
@@ -101,12 +100,11 @@ unsigned bin_of(size_t granules);
 /* Checks `ranges_max` ranges of each set at most; the bins and sums too if every one. */
 #define EVERY_RANGE UINT_MAX
 bool arena_is_valid(struct arena *arena, unsigned ranges_max);
-/* Of the range that begins at `first`, live or free; with its arena's lock. */
+/* For the range that begins at `first`, live or free; with its arena's lock. */
 bool range_is_valid(size_t first);
 
-/* In a forked child, before anything else: an arena whose lists a thread was changing that did not come along is set
- * aside.  Its live ranges stay usable, and give their pages back when they are freed; its free ones are lost to the
- * child. */
+/* In a forked child, before anything else: sets aside an arena whose lists were being changed by a thread that does not exist there. Its
+ * live ranges stay usable, and give their pages back when they are freed; its free ones are lost to the child. */
 void arenas_after_fork(void);
 
 #endif

@@ -1,8 +1,7 @@
 /* purge.h: one round of giving memory back by age, and when the next one is due.
  *
- * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page fault;
- * what nobody wanted for that long goes back to the operating system.  Rounds are started by slow
- * paths that find one due (or by the helper thread), by one thread at a time. */
+ * Freed memory stays mapped and resident for `decay_ms`, because reuse is cheaper than a page fault; memory unused for that long goes
+ * back to the operating system. Rounds are started by slow paths that find one due (or by the helper thread), by one thread at a time. */
 #ifndef HAK_POOL_PURGE_H
 #define HAK_POOL_PURGE_H
 
@@ -12,34 +11,34 @@
 
 struct purge {
   uint32_t now_ms;        /* coarse clock, truncated */
-  uint32_t decay_ms;      /* what is at least this old goes; 0: everything free */
+  uint32_t decay_ms;      /* free memory of at least this age goes; 0: everything free */
   uint32_t page_decay_ms; /* the same for pages inside slabs */
-  uint64_t end_ns;        /* the time at which it ends, by the clock; 0: when all is done */
-  size_t calls_left;      /* most system calls that it may still do; 0 from its end on */
-  size_t calls;           /* those that it did */
+  uint64_t end_ns;        /* the round's end, by the clock; 0: unbounded */
+  size_t calls_left;      /* most system calls that it may still make; 0 from its end on */
+  size_t calls;           /* system calls made */
   size_t slabs_left;      /* most slabs in use that it may still visit */
-  uint64_t purged_bytes;  /* what it gave back */
+  uint64_t purged_bytes;  /* bytes given back */
   bool give_addresses;    /* unmap instead: under memory pressure, or where commit is charged */
-  bool work_remains;      /* something free was left: too young, or time or calls were used up */
-  bool is_cut;            /* what is old enough was left: time or calls were used up */
+  bool work_remains;      /* free memory was left: too young, or time or calls were used up */
+  bool is_cut;            /* memory of sufficient age was left: time or calls were used up */
 };
 
-/* So many in a step of a round, and wherever else a thread of the program visits its slabs: 100 ns each and more. */
+/* The most slabs in use that a step of a round, or any other visit by a thread of the program, scans: 100 ns each and more. */
 enum { PURGE_SLABS_A_STEP = 512 };
 
-/* A step takes a thread of the program so long, and the system call that was begun before that: together less than a millisecond.  Less
- * time would be too little for a program that frees blocks of some MiB and ends with nothing. */
+/* The time of a step on a thread of the program; with the system call begun before its end that is less than a millisecond. Less time
+ * would be too little for a program that frees blocks of some MiB and then does nothing. */
 #define PURGE_STEP_NS UINT64_C(650000)
 
-/* Whatever its age, without bounds. */
+/* Purges at any age, without bounds. */
 #define PURGE_EVERYTHING ((struct purge){.calls_left = SIZE_MAX, .slabs_left = SIZE_MAX})
 
 INLINE bool purge_may_go_on(const struct purge *purge) { return purge->calls_left; }
 
-/* Whether it may leave something for the next one.  (Each call of one without bounds is counted, too.) */
+/* Whether the purge may leave memory for the next one. (The calls of an unbounded purge are counted, too.) */
 INLINE bool purge_is_bounded(const struct purge *purge) { return purge->calls_left < SIZE_MAX / 2; }
 
-/* True when something that was freed at `stamp_ms` is old enough, and may still go; notes what stays. */
+/* True when memory freed at `stamp_ms` is old enough, and may still go; notes memory that stays. */
 INLINE bool purge_is_due_after(struct purge *purge, uint32_t stamp_ms, uint32_t decay_ms) {
   uint32_t age_ms = purge->now_ms - stamp_ms;
   if (age_ms > INT32_MAX) age_ms = 0; /* freed since the round began */
@@ -60,14 +59,14 @@ INLINE void purge_note_call(struct purge *purge) {
   if (purge->calls_left) purge->calls_left--;
 }
 
-/* After the calls: their time depends on how many of these bytes are resident. */
+/* Call after the system calls: their time depends on how many of these bytes are resident. */
 INLINE void purge_account(struct purge *purge, size_t bytes) {
   purge->purged_bytes += bytes;
   if (purge->end_ns && os_now_ns() >= purge->end_ns) purge->calls_left = 0;
 }
 
-/* Whether there is anything to give back.  WANTED: somebody has freed memory into the pool since the
- * last round found nothing left; ARMED: the time of the next round has been set since. */
+/* Whether there is memory to give back. WANTED: a thread has freed memory into the pool since the last round found nothing left; ARMED:
+ * the time of the next round has been set since. */
 enum { PURGE_NONE, PURGE_WANTED, PURGE_ARMED };
 extern ATOMIC(uint32_t) purge_state;
 /* The helper thread runs: rounds by age are left to it. */
@@ -89,8 +88,8 @@ INLINE void purge_wake_helper(void) {
 
 INLINE void purge_want(void) {
   uint32_t none = PURGE_NONE;
-  /* The load keeps the shared line clean.  seq: after what was freed can be found; pairs with the store of NONE in run_round,
-   * which comes before it looks.  Relaxed, aarch64 would read the state first, and a last free might wait for the next one. */
+  /* The load keeps the shared line clean. seq: after the freed memory can be found; pairs with the store of NONE in run_round, which
+   * comes before it looks. Relaxed, aarch64 would read the state first, and a last free might wait for the next one. */
   if (LIKELY(load_seq(&purge_state) != PURGE_NONE)) return;
   if (cas_strong_seq(&purge_state, &none, PURGE_WANTED)) purge_wake_helper();
 }

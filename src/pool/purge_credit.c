@@ -5,11 +5,11 @@
 
 enum { MS_PER_GRANULE = 1, SAVED_MAX_MS = 1000 };
 
-/* The processor time at which what was given back will have been earned. */
+/* The processor time at which the memory given back so far will have been earned. */
 static ATOMIC(uint64_t) spent_until_ms;
 
-/* The kernel sums up the time of all threads, 60 ns for each: where a thousand grow that is more than what is saved.  What
- * was heard before is enough to go on with for a while. */
+/* The kernel sums up the time of all threads, 60 ns for each: with a thousand growing threads that exceeds the savings. So the last
+ * reading is used for a while. */
 enum { ASK_EVERY_MS = 16 };
 static ATOMIC(uint64_t) heard_ms;    /* of processor time */
 static ATOMIC(uint64_t) asked_at_ms; /* by the clock */

@@ -1,4 +1,4 @@
-/* purge_credit.h: how much may be given back at once, and not by age, to make up for what the process grows by.
+/* purge_credit.h: how much may be given back at once, and not by age, to offset the process's growth.
  *
  * A granule that goes back and is wanted again costs some 16 µs: a system call and 16 page faults.  One is
  * earned in each millisecond of the process's processor time, so this takes at most 1.6 % of it; what is saved
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Have so many granules been earned? */
+/* Whether this number of granules has been earned. */
 bool purge_credit_allows(size_t granules);
 /* So many have been given back. */
 void purge_credit_note(size_t granules);

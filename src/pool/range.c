@@ -22,8 +22,8 @@ static size_t absorb(struct arena *arena, size_t first, size_t granule, size_t w
   return taken;
 }
 
-/* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request gets pages
- * that are resident already, and only the rest is fresh.  Large ones first. */
+/* A DIRTY range of at least half the size whose right neighbour, CLEAN, has the rest: the request gets pages that are resident already,
+ * and only the rest is fresh. Large ones first. */
 enum { JOIN_PROBES = 16, JOIN_DIVISOR = 2 };
 
 static size_t take_joined_from(struct arena *arena, size_t granules, size_t *fresh) {
@@ -65,8 +65,7 @@ static size_t take_joined(const struct range_request *request, struct counters *
   return NO_GRANULE;
 }
 
-/* A taken range is the caller's alone; neighbours look at nothing but its kind.  Blocks that began
- * inside it in a former life are forgotten. */
+/* A taken range is the caller's alone; neighbours read only its kind. Block starts noted inside it by a former use are cleared. */
 RESIDENT static void describe(size_t first, bool is_zero) {
   struct range_info *info = range_info(first);
   owner_map_clear(first, info->granules);
@@ -113,7 +112,7 @@ RESIDENT size_t range_take_fresh(const struct range_request *request, struct cou
 
 /* ---- giving ---------------------------------------------------------------------------------------- */
 
-/* A range of no arena is not taken again; its pages go at once. */
+/* A range outside any arena is not taken again; its pages go at once. */
 static COLD void give_pages_up(size_t first, size_t granules) {
   size_t bytes = granules << GRANULE_SHIFT;
   range_set_boundaries(first, granules, RANGE_BUSY);
@@ -135,8 +134,8 @@ RESIDENT static void give_part(size_t first, size_t granules, uint32_t stamp_ms,
   purge_want();
 }
 
-/* A free range counts whole, as whoever takes it may touch all of it.  Where the limit forbids that, its pages go to
- * the system now: true. */
+/* A free range is charged in full, since its next user may touch all of it. Returns true if the limit forbids that and the pages were
+ * purged. */
 static COLD bool give_back_uncounted(size_t first, struct counters *counters) {
   struct range_info *info = range_info(first);
   size_t uncounted = range_uncounted_bytes(info), bytes = (size_t)info->granules << GRANULE_SHIFT;
@@ -163,15 +162,15 @@ RESIDENT void range_give(size_t granule, uint32_t stamp_ms, struct counters *cou
 void range_give_lost(size_t granule, struct counters *counters) {
   struct range *head = range_record(granule);
   size_t bytes = (size_t)head->info.granules << GRANULE_SHIFT;
-  if (!os_unmap((void *)granule_address(granule), bytes)) return; /* nobody can use it again */
+  if (!os_unmap((void *)granule_address(granule), bytes)) return; /* the addresses are lost */
   head->was_moved = head->info.is_closed = false;
   fetch_add_relaxed(&totals.purged_bytes, bytes);
   commit_give(bytes);
   range_put_back(granule, RANGE_UNMAPPED, head->info.granules, counters);
 }
 
-/* Its pages are gone already; strict overcommit charges what is mapped all the same.  What has a mapping of its own gives its
- * addresses back: it has neither page tables, nor does it divide its neighbours' mapping any longer. */
+/* Its pages are gone already; strict overcommit still charges mapped memory. A range with a mapping of its own gives its addresses back:
+ * it then needs no page tables, and no longer divides its neighbours' mapping. */
 void range_give_empty(size_t granule, struct counters *counters) {
   if (range_record(granule)->was_moved) {
     range_give_lost(granule, counters);
@@ -210,8 +209,8 @@ bool range_shrink(size_t granule, size_t new_granules, struct counters *counters
   return true;
 }
 
-/* Do at least `wanted` free granules follow without a gap, of whatever kind of mapped ones, that can be cut off there?
- * *clean tells how many of those have no pages yet. */
+/* Do at least `wanted` free granules of mapped kinds follow without a gap, and can they be cut off there? *clean becomes the number of
+ * those without pages. */
 static bool are_free_at(size_t granule, size_t wanted, struct arena *arena, size_t *clean,
                         struct counters *counters) {
   *clean = 0;

@@ -1,7 +1,7 @@
 /* range.h: ranges of granules for Large and Big blocks: split, merged, reused before fresh ones.
  *
- * Range chunks are cut into ranges; each is live or free, and free ones are kept in sets by what
- * their pages hold:
+ * Range chunks are cut into ranges; each is live or free, and free ones are kept in sets by the
+ * content of their pages:
  *
  *      DIRTY     freed lately, pages resident, content arbitrary     taken first
  *      CLEAN     never touched or purged: reads as zero              taken next
@@ -22,9 +22,9 @@
 
 /* Where memory for a block may come from. */
 enum range_source {
-  FROM_ANY,   /* the system, too */
-  FROM_FREED, /* what was freed */
-  FROM_FREED_WITH_HEADROOM, /* a free range in front of half as many free granules, for a block that may grow on */
+  FROM_ANY,                 /* including the system */
+  FROM_FREED,               /* freed memory only */
+  FROM_FREED_WITH_HEADROOM, /* a free range in front of half as many free granules, for a block that may grow */
 };
 struct range_request {
   size_t granules, alignment_granules; /* the latter a power of two */
@@ -35,9 +35,8 @@ INLINE size_t alignment_granules(size_t alignment_bytes) {
   return alignment_bytes > GRANULE_BYTES ? alignment_bytes >> GRANULE_SHIFT : 1;
 }
 
-/* A live range whose address is a multiple of the alignment, or NO_GRANULE.  `used` memory has been freed
- * lately, its content is arbitrary; `fresh` reads as zero, and comes from the operating system in the end:
- * taken when there is nothing to reuse. */
+/* A live range whose address is a multiple of the alignment, or NO_GRANULE. `used` memory has been freed lately, its content is
+ * arbitrary; `fresh` reads as zero and may come from the operating system: taken when there is nothing to reuse. */
 size_t range_take_used(const struct range_request *request, struct counters *counters);
 size_t range_take_fresh(const struct range_request *request, struct counters *counters);
 INLINE size_t range_take(const struct range_request *request, struct counters *counters) {
@@ -46,19 +45,19 @@ INLINE size_t range_take(const struct range_request *request, struct counters *c
   return range_take_fresh(request, counters);
 }
 
-/* Frees a live range: DIRTY from now on, and as old as `stamp_ms` says. */
+/* Frees a live range: DIRTY from now on, of age `stamp_ms`. */
 void range_give(size_t granule, uint32_t stamp_ms, struct counters *counters);
-/* The same for one of which the system has left some pages unmapped (OS_LOST): its addresses alone come back,
- * or, when it refuses that too, nothing. */
+/* Frees a range of which the system has left some pages unmapped (OS_LOST): only its addresses come back; if the system refuses that too,
+ * nothing. */
 void range_give_lost(size_t granule, struct counters *counters);
 
-/* The same in hardened mode, of one that reads as zero: closed, if the system did not refuse.  CLEAN from now on; UNMAPPED
- * if it has a mapping of its own. */
+/* Frees a range in hardened mode that reads as zero: closed, unless the system refused. CLEAN from now on; UNMAPPED if it has a mapping
+ * of its own. */
 void range_give_empty(size_t granule, struct counters *counters);
 
-/* Of the live range that begins at `granule`. */
+/* For the live range that begins at `granule`. */
 INLINE struct range_info *range_info(size_t granule) { return &range_record(granule)->info; }
-/* Where its block begins; whether the block of the live range at this address does so here. */
+/* The start of its block; whether the block of the live range at this address begins here. */
 INLINE uintptr_t range_block(size_t granule) {
   return granule_address(granule) + range_info(granule)->colour_bytes;
 }
@@ -68,9 +67,9 @@ INLINE bool range_block_begins_at(uintptr_t address) {
 
 /* Grows a live range in place, into its right neighbour; false when that is not free. */
 bool range_extend(size_t granule, size_t new_granules, struct counters *counters);
-/* Cuts a live range; the rest becomes DIRTY.  False when there is no memory for the rest's records: nothing changed. */
+/* Cuts a live range; the rest becomes DIRTY.  False without memory for the rest's records: nothing changed. */
 bool range_shrink(size_t granule, size_t new_granules, struct counters *counters);
-/* The same, but the rest is a live range by itself. */
+/* Cuts a live range; the rest stays live as a range of its own. */
 bool range_cut(size_t granule, size_t new_granules, struct counters *counters);
 /* Notes that the range's pages were moved in from elsewhere, which leaves a mapping of its own. */
 void range_note_moved(size_t granule);

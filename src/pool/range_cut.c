@@ -1,7 +1,6 @@
 #include "pool/range_cut.h"
 
 #include "map/metadata.h"
-#include "pool/arena.h"
 
 RESIDENT struct range_chunk *range_make_records(void) {
   return metadata_allocate(sizeof(struct range_chunk));
@@ -22,23 +21,10 @@ RESIDENT bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge) 
   return true;
 }
 
-/* Nobody else looks for records there: the chunks lie in this range alone.  They may have been let in (map/huge.h). */
+/* No other thread looks for records there: the chunks lie in this range alone. They may have been let in (map/huge.h). */
 bool range_prepare_cut(size_t whole, size_t at) {
   if (range_may_cut(whole, at)) return true;
   unsigned arena = range_chunk(whole)->arena;
   return range_add_records((at - 1) / GRANULES_PER_CHUNK, arena, true) &&
          range_add_records(at / GRANULES_PER_CHUNK, arena, true);
-}
-
-void range_divide(size_t first, size_t part, struct counters *counters) {
-  struct range *head = range_record(first), *rest = range_record(first + part);
-  size_t granules = head->info.granules;
-  struct arena *arena = arena_of(first);
-  arena_lock(arena, counters);
-  range_set_boundaries(first, part, RANGE_BUSY);
-  range_set_boundaries(first + part, granules - part, RANGE_BUSY);
-  rest->was_moved = head->was_moved;
-  rest->info.is_closed = head->info.is_closed;
-  rest->info.stamp_ms = head->info.stamp_ms;
-  arena_unlock(arena);
 }

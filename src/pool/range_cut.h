@@ -1,19 +1,18 @@
 /* range_cut.h: where a range may be cut in two: between chunks that have records.
  *
- * Fresh chunks that one request fills get records at their ends only; the others when a range is cut there for the first time.
- * Records are memory, which may be refused, and asked for without a lock: so a free range is cut with those that its arena has
- * to spare, and who lacks some brings them and begins anew. */
+ * Fresh chunks that one request fills get records at their ends only; the others when a range is cut there for the first time. Memory for
+ * records may be refused, and is allocated without a lock: so a free range is cut with its arena's spare records, and a thread that lacks
+ * some brings them and begins anew. */
 #ifndef HAK_POOL_RANGE_CUT_H
 #define HAK_POOL_RANGE_CUT_H
 
-#include "base/counters.h"
 #include "pool/range_record.h"
 
 /* Records for a chunk, NULL when memory is refused; they are the chunk's from now on. */
 struct range_chunk *range_make_records(void);
 void range_publish_records(size_t chunk, struct range_chunk *records, unsigned arena,
                            bool may_be_huge);
-/* A chunk has records of this arena from now on, if it had none; false when memory is refused. */
+/* Gives a chunk without records records of this arena; false when memory is refused. */
 bool range_add_records(size_t chunk, unsigned arena, bool may_be_huge);
 
 /* Whether the range that begins at `whole` may be cut in front of `at`; true too where it begins, or ends. */
@@ -22,9 +21,7 @@ INLINE bool range_may_cut(size_t whole, size_t at) {
   return chunk_metadata((at - 1) / GRANULES_PER_CHUNK) && chunk_metadata(at / GRANULES_PER_CHUNK);
 }
 
-/* Adds what is missing for that to a range that is in no set, and the caller's alone; false when memory is refused. */
+/* Adds the missing records to a range that is in no set, and the caller's alone; false when memory is refused. */
 bool range_prepare_cut(size_t whole, size_t at);
-/* Cuts an extracted range after `part` granules, where it may be cut: two parts, each as if it had been extracted by itself. */
-void range_divide(size_t first, size_t part, struct counters *counters);
 
 #endif

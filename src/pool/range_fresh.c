@@ -7,7 +7,7 @@
 #include "pool/range_pages.h"
 #include "pool/range_purge.h"
 
-/* A fresh piece for an arena is at least an eighth of what it has: few, growing system calls. */
+/* A fresh piece for an arena is at least an eighth of its size: few, growing system calls. */
 enum { GROWTH_DIVISOR = 8, GROWTH_MAX_CHUNKS = 32 };
 
 RESIDENT size_t range_take_kind(enum range_kind kind, const struct arena_request *request,
@@ -31,11 +31,11 @@ static enum os_map_result map_range_again(size_t first, size_t granules) {
   return os_map_at((void *)granule_address(first), granules << GRANULE_SHIFT);
 }
 
-/* System calls for one range; what then is not known to be free waits with what is not. */
+/* System calls for one range; parts not yet known to be free then stay OCCUPIED. */
 enum { ISOLATE_PROBES = 64 };
 
-/* Of an extracted range without addresses, in which others have mapped something: halves that are free are UNMAPPED
- * again, the others are halved.
+/* For an extracted range without addresses, in which a foreign mapping lies: halves that are free are UNMAPPED again, the others are
+ * halved.
  * NOLINTNEXTLINE(misc-no-recursion): by halves, ISOLATE_PROBES at most */
 static void isolate(size_t first, size_t granules, unsigned *probes, struct counters *counters) {
   size_t part = granules / 2;
@@ -54,7 +54,7 @@ static void isolate(size_t first, size_t granules, unsigned *probes, struct coun
   }
 }
 
-/* What others lay in may be free again: it is tried once more, now and then. */
+/* Occupied addresses may be free again: they are tried once more, at intervals. */
 static NOINLINE void forgive_occupied(struct counters *counters) {
   static ATOMIC(uint32_t) tried_ms;
   if (LIKELY(!arenas_bytes_of(RANGE_OCCUPIED))) return;
@@ -73,7 +73,7 @@ static NOINLINE void forgive_occupied(struct counters *counters) {
 /* Ranges that one request may find occupied. */
 enum { UNMAPPED_TRIES = 4 };
 
-/* What has been mapped for a request is the request's and its headroom, which is free. */
+/* Memory mapped for a request belongs to the request and its headroom, which is free. */
 static size_t part_from_headroom(size_t first, const struct arena_request *request,
                                  struct counters *counters) {
   size_t end = first + request->granules;
@@ -105,7 +105,7 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
       return part_from_headroom(first, request, counters);
     }
     if (result == OS_NO_MEMORY) {
-      range_put_back(first, RANGE_UNMAPPED, 0, counters); /* what had gone back has been counted */
+      range_put_back(first, RANGE_UNMAPPED, 0, counters); /* its purged part has been counted */
       return NO_GRANULE;
     }
     unsigned probes = ISOLATE_PROBES;
@@ -116,7 +116,7 @@ static NOINLINE size_t take_unmapped(const struct arena_request *request, unsign
 
 /* ---- fresh ones --------------------------------------------------------------------------------------- */
 
-/* Each `step`th and the last get records, or none does. */
+/* Each `step`th chunk and the last get records, or none does. */
 RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chunk,
                                     size_t chunk_count, size_t step, bool may_be_huge) {
   size_t index = 0, last = chunk_count - 1;
@@ -128,7 +128,7 @@ RESIDENT static bool publish_chunks(const struct arena *arena, size_t first_chun
   return false;
 }
 
-/* Where one request fills chunks huge pages are no waste; smaller ranges may leave gaps. */
+/* Where one request fills chunks huge pages waste nothing; smaller ranges may leave gaps. */
 static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
   if (are_filled || (options.thp && !options.harden))
     return huge_let_in(chunk, chunk_count); /* else parts are closed */
@@ -136,13 +136,13 @@ static bool allow_huge(size_t chunk, size_t chunk_count, bool are_filled) {
   return false;
 }
 
-/* Hardened mode: what nobody has is closed.  Of very many pages that costs more than it finds, where few are used. */
+/* Hardened mode closes unused memory. Closing a very large range, of which few pages are used, costs more than it finds. */
 #define CLOSED_MAX_BYTES ((size_t)64 << 20)
 COLD static bool close_fresh(void *address, size_t bytes) {
   return bytes <= CLOSED_MAX_BYTES && os_close_pages(address, bytes);
 }
 
-/* Hardened mode asks for the range of an address with every checked call (heap/object.c): so it finds records soon. */
+/* Hardened mode looks up an address's range with every checked call (heap/object.c): records at these distances make that fast. */
 enum { NOTED_CHUNKS = 128 };
 
 /* Fresh chunks from the frontier, given to the arena as one CLEAN range. */
@@ -166,7 +166,7 @@ RESIDENT static bool add_chunks(struct arena *arena, size_t chunk_count, size_t 
   return true;
 }
 
-/* Grows by what is needed at least; by more when the arena is large and the system allows. */
+/* Grows at least by the needed size; by more when the arena is large and the system allows. */
 RESIDENT static bool grow_arena(const struct arena_request *request, unsigned home,
                                 struct counters *counters) {
   struct arena *arena = &arenas[home % ARENA_COUNT];

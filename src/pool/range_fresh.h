@@ -1,5 +1,4 @@
-/* range_fresh.h: ranges of pages that nobody has used since the system gave them: CLEAN ones, addresses that are mapped
- * again, and new chunks. */
+/* range_fresh.h: ranges of pages unused since the system gave them: CLEAN ones, addresses that are mapped again, and new chunks. */
 #ifndef HAK_POOL_RANGE_FRESH_H
 #define HAK_POOL_RANGE_FRESH_H
 

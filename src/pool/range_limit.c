@@ -4,7 +4,7 @@
 #include "map/commit.h"
 #include "os/os.h"
 
-/* What lies after a block of `bytes`, wherever in its first page it begins; of a cached range that is larger not all. */
+/* The bytes after a block of `bytes`, wherever in its first page it begins; a larger cached range has more. */
 static size_t bytes_beyond(size_t granules, size_t bytes) {
   ASSERT(bytes <= size_of_granules(granules));
   size_t beyond =
@@ -25,7 +25,7 @@ void range_count_whole(size_t granule) {
   range_set_uncounted(info, 0);
 }
 
-/* Pages from `beyond` bytes before the end on have no memory any more; those of a fresh range have none yet. */
+/* Makes the pages from `beyond` bytes before the end on give up their memory; those of a fresh range have none yet. */
 static bool give_end_back(size_t granule, size_t beyond, size_t bytes) {
   const struct range_info *info = &range_record(granule)->info;
   uintptr_t end = granule_address(granule) + ((uintptr_t)info->granules << GRANULE_SHIFT);
@@ -40,7 +40,7 @@ bool range_count_within_limit(size_t granule, size_t bytes) {
     range_set_uncounted(info, beyond);
   } else if (beyond > uncounted && give_end_back(granule, beyond, beyond - uncounted)) {
     range_set_uncounted(info, beyond);
-    commit_give(beyond - uncounted); /* last: nobody takes it while pages are there */
+    commit_give(beyond - uncounted); /* last: no thread may take it while pages are there */
   }
   return true;
 }

@@ -9,16 +9,29 @@
 #include "pool/range_cut.h"
 #include "pool/range_pages.h"
 
-/* Ranges that are given back before the next are looked for. */
+/* Ranges given back before the next are looked for. */
 enum { PURGE_BATCH = 32 };
 
 LONG_LIVED void range_put_back(size_t first, enum range_kind kind, size_t purged,
                                struct counters *counters) {
   struct arena *arena = arena_of(first);
-  if (UNLIKELY(!arena)) return; /* it has no pages, and nobody takes it again */
+  if (UNLIKELY(!arena)) return; /* it has no pages, and is never taken again */
   arena_lock(arena, counters);
   range_record(first)->info.purged = (uint32_t)purged;
   arena_insert(arena, first, range_record(first)->info.granules, kind);
+  arena_unlock(arena);
+}
+
+void range_divide(size_t first, size_t part, struct counters *counters) {
+  struct range *head = range_record(first), *rest = range_record(first + part);
+  size_t granules = head->info.granules;
+  struct arena *arena = arena_of(first);
+  arena_lock(arena, counters);
+  range_set_boundaries(first, part, RANGE_BUSY);
+  range_set_boundaries(first + part, granules - part, RANGE_BUSY);
+  rest->was_moved = head->was_moved;
+  rest->info.is_closed = head->info.is_closed;
+  rest->info.stamp_ms = head->info.stamp_ms;
   arena_unlock(arena);
 }
 
@@ -32,8 +45,8 @@ RESIDENT static uint64_t live_bytes(void) {
   return bytes > free_bytes ? bytes - free_bytes : 0; /* read one by one: only about right */
 }
 
-/* What a program frees and takes again is of the order of what it holds, so as much may wait for its
- * decay; purging more just breaks DIRTY ranges apart (measured: docs/decisions/0004). */
+/* A program frees and takes again about as much as it holds, so that amount may wait for its decay; purging more just breaks DIRTY ranges
+ * apart (measured: docs/decisions/0004). */
 RESIDENT uint64_t range_excess_bytes(void) {
   uint64_t dirty = arenas_bytes_of(RANGE_DIRTY);
   uint64_t least = limits_budget(options.big_cache_bytes);
@@ -59,12 +72,12 @@ LONG_LIVED static unsigned collect_due(struct purge *purge, struct arena *arena,
   return found;
 }
 
-/* What os_purge does not count; pages that were there. */
+/* Counts pages that were resident and that os_purge does not count. */
 static void count_given(size_t bytes, enum range_kind kind) {
   if (kind == RANGE_DIRTY) fetch_add_relaxed(&totals.purged_bytes, bytes);
 }
 
-/* Of the range that begins at `head`, or of a part of it. */
+/* For the range that begins at `head`, or a part of it. */
 LONG_LIVED static enum range_kind give_part_back(struct range *head, size_t first, size_t granules,
                                                  enum range_kind kind, bool give_addresses) {
   void *address = (void *)granule_address(first);
@@ -82,9 +95,9 @@ LONG_LIVED static enum range_kind give_part_back(struct range *head, size_t firs
       range_keep_huge_out(first, granules);
       return RANGE_CLEAN;
     }
-    return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* what is left of it */
+    return os_unmap(address, bytes) ? RANGE_UNMAPPED : kind; /* the remaining state */
   }
-  if (kind == RANGE_CLEAN) return kind; /* the system would not have its addresses */
+  if (kind == RANGE_CLEAN) return kind; /* the system refused its addresses */
   range_refuse_huge_at_ends(first, granules);
   return os_purge(address, bytes) ? RANGE_CLEAN : kind;
 }
@@ -101,12 +114,13 @@ LONG_LIVED enum range_kind range_give_back(size_t first, enum range_kind kind,
 enum { QUICK_NS = 40000, QUICK_FACTOR = 4, SPARSE_SHIFT = 22 };
 
 static size_t end_of_part(const struct purge *purge, size_t at, size_t end, size_t wanted) {
-  size_t unit = GRANULES_PER_CHUNK / (huge.is_always ? 1 : 2);
+  size_t unit = GRANULES_PER_CHUNK / (huge.is_always || options.thp ? 1 : 2);
   size_t part_end = purge->end_ns ? ((at + wanted) / unit + 1) * unit : end;
   return part_end < end ? part_end : end;
 }
 
-/* What two neighbouring parts are: UNMAPPED, if only one is.  If the system refuses to unmap the other, its next user finds it occupied. */
+/* The kind of two neighbouring parts together: UNMAPPED, if one of them is. If the system refuses to unmap the other, its next user finds
+ * it occupied. */
 static enum range_kind kind_of_both(size_t first, enum range_kind now, size_t at,
                                     enum range_kind given, size_t end) {
   if (now == given || at == first) return given;
@@ -140,7 +154,7 @@ LONG_LIVED static size_t give_parts_back(struct purge *purge, size_t first, enum
   return *now == RANGE_UNMAPPED ? end : first; /* without records for a cut all of it is one kind */
 }
 
-/* True when the system took any of it.  What it did not take is as if it had been freed just now: others come first. */
+/* True when the system took any of it. The rest counts as freed just now: others come first. */
 LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum range_kind kind,
                                      struct counters *counters) {
   struct range *head = range_record(first);
@@ -165,7 +179,7 @@ LONG_LIVED static bool give_back_one(struct purge *purge, size_t first, enum ran
   return true;
 }
 
-/* True when the system took any.  Those for which there is no time are as they were. */
+/* True when the system took any. Ranges that time did not allow for are as before. */
 LONG_LIVED static bool give_back_batch(struct purge *purge, uint32_t *batch, unsigned found,
                                        enum range_kind kind, struct counters *counters) {
   bool is_taken = false;
@@ -209,8 +223,8 @@ static unsigned collect_largest(struct arena *arena, size_t granules, uint32_t b
   return found;
 }
 
-/* The process has grown by so much although much is free, but nothing that fits.  What is a little too small was of no
- * use now, and is the next to be so. */
+/* The process has grown by `granules` although much is free, but nothing that fits. A range slightly too small was of no use now, and
+ * probably will not be next time. */
 static NOINLINE void give_back_instead(struct arena *arena, size_t granules,
                                        struct counters *counters) {
   uint32_t batch[PURGE_BATCH];
@@ -236,7 +250,7 @@ LONG_LIVED static void purge_arena(struct purge *purge, struct arena *arena, enu
   }
 }
 
-/* Each time another arena is the first: a round may end before the last. */
+/* Starts with another arena each time: a round may end before the last. */
 LONG_LIVED void range_purge(struct purge *purge, struct counters *counters) {
   bool asked_for_addresses = purge->give_addresses;
   purge->give_addresses |= os_overcommit_is_strict();

@@ -1,10 +1,9 @@
-/* range_record.h: how ranges are kept: for the files of pool/ that change them, and for src/observe.
+/* range_record.h: the records of ranges: for the files of pool/ that change them, and for src/observe.
  *
- * A chunk inside a range has no records until a range begins or ends in it (range_cut.h): what is known of a huge block
- * does not grow with it.
+ * A chunk inside a range has no records until a range begins or ends in it (range_cut.h): a huge block's records do not grow with it.
  *
- *   law: the records of a range's first and last granule tell its kind, that of the first its length and, of a free
- *        one, where it lies in its set (arena.h); those in between, where there are any, tell nothing */
+ *   law: the records of a range's first and last granule tell its kind, that of the first its length and, for a free
+ *        one, where it lies in its set (arena.h); records in between, where there are any, are without meaning */
 #ifndef HAK_POOL_RANGE_RECORD_H
 #define HAK_POOL_RANGE_RECORD_H
 
@@ -13,19 +12,19 @@
 
 #define NO_GRANULE SIZE_MAX
 
-/* What a live range tells about itself; kept in the record of its first granule. */
+/* Facts about a live range; kept in the record of its first granule. */
 struct range_info {
-  SHOWN(uint32_t, granules); /* of a free range too */
+  SHOWN(uint32_t, granules); /* in a free range too */
   union {
-    ATOMIC(uint32_t) site; /* where it was asked for */
-    uint32_t purged;       /* of a free one, not DIRTY: granules that went back, not used since */
+    ATOMIC(uint32_t) site; /* the call site of the request */
+    uint32_t purged;       /* in a free range, not DIRTY: granules that went back, not used since */
   };
   uint32_t stamp_ms;     /* last time it was freed */
   uint16_t colour_bytes; /* where its block begins, from the first granule's start */
-  bool is_zero;          /* reads as zero: no need to clear */
+  bool is_zero;          /* reads as zero: clearing is not needed */
   uint8_t uncounted;     /* range_uncounted_bytes, in units of COLOUR_ROOM_BYTES */
   uint8_t end;           /* of its block, in END_STEP_BYTES of the last granule (large/density.h) */
-  bool is_closed;        /* hardened mode: all its pages are; false: some may be */
+  bool is_closed;        /* hardened mode: all its pages are closed; false: some may be open */
   bool is_sampled;       /* its block may be in the table of samples (profile/samples.h) */
 };
 
@@ -36,7 +35,7 @@ enum range_kind {
   RANGE_CLEAN,
   RANGE_UNMAPPED,
   RANGE_OCCUPIED,
-  RANGE_BUSY /* in nobody's set: a thread is giving it to the system */
+  RANGE_BUSY /* in no set: a thread is giving it to the system */
 };
 
 struct range {
@@ -49,12 +48,12 @@ struct range {
 };
 
 struct range_chunk {
-  uint8_t arena;            /* whose lock guards what is below; changes in a forked child only */
+  uint8_t arena; /* the arena whose lock guards the fields below; changes in a forked child only */
   ATOMIC(bool) may_be_huge; /* a range covers it wholly, or it was never used (map/huge.h) */
   struct range ranges[GRANULES_PER_CHUNK];
 };
 
-/* NULL when the granule's chunk is not a range chunk (or there is none). */
+/* NULL when the granule's chunk does not exist or is not a range chunk. */
 INLINE struct range_chunk *range_chunk_if_any(size_t granule) {
   if (granule >= load_relaxed(&window.granule_count)) return NULL;
   uintptr_t metadata = (uintptr_t)chunk_metadata(granule / GRANULES_PER_CHUNK);
@@ -65,7 +64,7 @@ INLINE struct range *range_record_if_any(size_t granule) {
   struct range_chunk *chunk = range_chunk_if_any(granule);
   return chunk ? &chunk->ranges[granule % GRANULES_PER_CHUNK] : NULL;
 }
-/* Of a granule of a range chunk. */
+/* For a granule of a range chunk. */
 INLINE struct range_chunk *range_chunk(size_t granule) {
   ASSERT(range_chunk_if_any(granule));
   char *tagged = chunk_metadata(granule / GRANULES_PER_CHUNK);

@@ -8,7 +8,7 @@ static bool covers(size_t first, size_t granule) {
          load_relaxed(&candidate->info.granules_shown) > granule - first;
 }
 
-/* No block begins in a chunk without records that is none of slabs: it lies within one, or is nobody's. */
+/* A block never begins in a chunk without records that is not one of slabs: the chunk lies within a block, or has none. */
 static size_t pass_over_chunk(size_t granule) {
   size_t chunk = granule / GRANULES_PER_CHUNK;
   return chunk_metadata(chunk) ? 0 : chunk * GRANULES_PER_CHUNK;
@@ -17,7 +17,7 @@ static size_t pass_over_chunk(size_t granule) {
 size_t range_covering_near(size_t granule, size_t steps_max) {
   for (size_t at = granule; steps_max; at--, steps_max--) {
     const struct range *here = range_record_if_any(at);
-    /* What the record says counts only if it is so; others may be writing it. */
+    /* The record's word counts only if it proves right; other threads may be writing it. */
     size_t first = here ? load_relaxed(&here->first_shown) : at;
     if (here && covers(first, granule)) return first;
     if (covers(at, granule)) return at;

@@ -4,7 +4,7 @@
 
 /* ---- EMPTY slabs: still what they were, so the next one of their class needs no set-up ------------------------ */
 
-/* What one class keeps; more go back to all classes. */
+/* The most EMPTY slots that one class keeps; more go back to all classes. */
 enum { EMPTY_SLOTS_MAX = 4 };
 
 static struct empty_slabs {
@@ -39,7 +39,7 @@ RESIDENT static struct slot_run empty_slabs_pop(unsigned class) {
   return (struct slot_run){0};
 }
 
-/* It ages on where it was. */
+/* Makes one slab of the class UNUSED; its age is unchanged. */
 LONG_LIVED static bool open_one_of_class(unsigned class) {
   struct slot_run run = empty_slabs_pop(class);
   if (run.superslab) slots_return(run.superslab, run_mask(run.first, slots_of_class(class)), 0);
@@ -86,7 +86,8 @@ RESIDENT static struct slot_run acquire_touched(unsigned class, struct counters 
   return run;
 }
 
-/* SuperSlabs in others' addresses that one call may meet: it leaves them alone and makes a new one, and the next call goes on. */
+/* SuperSlabs with foreign mappings in their addresses that one call may meet: it leaves them alone and makes a new one, and the next call
+ * goes on. */
 enum { OCCUPIED_TRIES = 16 };
 
 /* A SuperSlab that is wholly the caller's: one without pages, else a new one; NULL when the system refuses. */
@@ -147,7 +148,7 @@ RESIDENT void release_slots(struct slot_run run, unsigned class, uint32_t age_ms
   uint32_t freed_ms = (uint32_t)os_now_coarse_ms() - age_ms;
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     store_relaxed(&run.superslab->freed_ms[lowest_bit(rest)],
-                  freed_ms); /* ordered by what follows */
+                  freed_ms); /* ordered by the stores below */
   if (!empty_slabs_push(run, class)) slots_return(run.superslab, mask, 0);
   purge_want(); /* last: a round that begins from here on finds the slots */
 }

@@ -23,13 +23,13 @@ enum pool_reach {
   POOL_ALL = POOL_WITHIN | POOL_SYSTEM
 };
 
-/* Slots for a slab of the class, the caller's alone; none when there are none in reach, or no memory. */
+/* Slots for a slab of the class, the caller's alone; none when none is in reach, or memory is refused. */
 struct slot_run acquire_slots(unsigned class, enum pool_reach reach, struct counters *counters);
 
 /* Takes back the slots of a slab of the class, which has been free for `age_ms`. */
 void release_slots(struct slot_run run, unsigned class, uint32_t age_ms, struct counters *counters);
 
-/* EMPTY slabs become UNUSED, as old as they are; how much they are. */
+/* EMPTY slabs become UNUSED and keep their age; the second returns their bytes. */
 void empty_slabs_open_all(void);
 uint64_t empty_slabs_bytes(void);
 

@@ -1,4 +1,4 @@
-/* slab_purge.c: of slab_pool.h what gives pages back by age. */
+/* slab_purge.c: the part of slab_pool.h that gives pages back by age. */
 #include "config/limits.h"
 #include "config/options.h"
 #include "map/commit.h"
@@ -8,16 +8,16 @@ ATOMIC(uint32_t) purge_state;
 ATOMIC(uint32_t) purge_helper_waits;
 ATOMIC(bool) purge_has_helper;
 
-/* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first.  A round that has done its
- * share leaves the rest of it to the next one. */
+/* A pass over all SuperSlabs, from the highest address down, as the lowest are used again first. A round that has done its share leaves
+ * the rest to the next one. */
 static struct {
-  size_t below;   /* what is left of the pass; 0: none */
-  bool was_found; /* something that is free was left, in the pass so far */
+  size_t below;   /* the rest of the pass; 0: none */
+  bool was_found; /* free memory was left, in the pass so far */
 } pass;
 
 /* ---- one SuperSlab ------------------------------------------------------------------------------------- */
 
-/* Gives back the pages of these slots, neighbours in one call; those of which they are gone. */
+/* Gives back the pages of these slots, neighbours in one call; returns the slots whose pages are gone. */
 LONG_LIVED static uint32_t purge_slots(struct purge *purge, struct superslab *superslab,
                                        uint32_t dirty) {
   uint32_t purged = 0;
@@ -32,7 +32,7 @@ LONG_LIVED static uint32_t purge_slots(struct purge *purge, struct superslab *su
   return purged;
 }
 
-/* Of one that is wholly held.  Strict overcommit charges unused mappings. */
+/* For a SuperSlab that is wholly held. Strict overcommit charges unused mappings. */
 static bool give_addresses(struct purge *purge, struct superslab *superslab) {
   bool shall_go = purge->give_addresses || os_overcommit_is_strict();
   if (!shall_go || !superslab->is_mapped) return false;
@@ -50,14 +50,14 @@ LONG_LIVED static uint32_t old_slots(struct purge *purge, const struct superslab
   return old;
 }
 
-/* More wholly free SuperSlabs are kept than the options and the cgroup allow. */
+/* Whether more wholly free SuperSlabs are kept than the options and the cgroup allow. */
 LONG_LIVED static bool are_too_many_kept(void) {
   int64_t kept = (int64_t)load_relaxed(&totals.superslabs_kept); /* may be late on its way up */
   return kept > 0 &&
          (uint64_t)kept * CHUNK_BYTES > limits_budget(options.superslab_keep * CHUNK_BYTES);
 }
 
-/* A kept one goes as a whole, when all of it is old, or when too many are kept. */
+/* A kept SuperSlab goes as a whole, when all of it is old, or when too many are kept. */
 LONG_LIVED static uint32_t due_slots(struct purge *purge, const struct superslab *superslab) {
   uint64_t slots =
       load_seq(&superslab->slots); /* acquire would do: freed_ms; pairs with slots_return */

@@ -10,7 +10,7 @@ enum {
   ROOTS = 8,
   LEAVES = ROOTS + ROOTS * FANOUT + ROOTS * FANOUT * FANOUT, /* the first one */
   TREE_CHUNKS = ROOTS * FANOUT * FANOUT * FANOUT,
-  TREES = 1 << 15 /* 256 TiB, which is more than a process has addresses */
+  TREES = 1 << 15 /* 256 TiB, more than a process's address space */
 };
 
 struct tree {
@@ -31,7 +31,7 @@ RESIDENT static struct tree *tree_if_any(size_t number) {
   return more ? load_acquire(&more->tree[number]) : NULL;
 }
 
-/* The loser of a race leaves addresses unused: nobody waits for anybody. */
+/* The loser of a race leaves addresses unused: no thread waits for another. */
 static NOINLINE bool make_tree(size_t number) {
   struct trees *no_trees = NULL, *trees = load_acquire(&more_trees);
   if (!trees && !(trees = metadata_allocate(sizeof *trees))) return false;
@@ -46,7 +46,7 @@ RESIDENT bool slot_index_covers(size_t chunk) {
   return tree_if_any(chunk / TREE_CHUNKS) || make_tree(chunk / TREE_CHUNKS);
 }
 
-/* A root is for so many chunks. */
+/* The chunks under one root. */
 enum { ROOT_CHUNKS = TREE_CHUNKS / ROOTS };
 static size_t roots_in_use(void) { return load_relaxed(&window.frontier_chunk) / ROOT_CHUNKS + 1; }
 
@@ -63,10 +63,10 @@ static unsigned in_any_byte(uint64_t word) {
   return (word | word >> 8) & 0xff;
 }
 
-/* All operations on the words, and on `slots`, are seq: whoever gives a node kinds then looks above, whoever takes kinds
- * from a word above then looks below, and one of the two sees the other. */
+/* All operations on the words, and on `slots`, are seq: a thread that gives a node kinds then looks above, a thread that takes kinds from
+ * a word above then looks below, and one of the two sees the other. */
 
-/* The words above this node say that it has these kinds. */
+/* Enters these kinds in the words above this node. */
 RESIDENT static void raise(struct tree *tree, size_t node, unsigned kinds) {
   for (; node >= ROOTS; node = parent_of(node)) {
     ATOMIC(uint64_t) *word = &tree->words[parent_of(node)];
@@ -81,7 +81,7 @@ RESIDENT static void lower(struct tree *tree, size_t node, unsigned kinds) {
   fetch_and_seq(&tree->words[parent_of(node)], ~((uint64_t)kinds << shift_of(node)));
 }
 
-/* A search came here in vain. */
+/* A search came here and found nothing. */
 static void lower_if_gone(struct tree *tree, size_t node, unsigned kind) {
   lower(tree, node, kind);
   /* seq: after `lower`; pairs with the OR in `raise`. */
@@ -90,7 +90,7 @@ static void lower_if_gone(struct tree *tree, size_t node, unsigned kind) {
 
 RESIDENT static size_t find_below(struct tree *tree, size_t top, unsigned kind) {
   for (size_t node = top; node < LEAVES;) {
-    /* acquire (seq): whatever was done to a SuperSlab before it was noted; pairs with `raise`. */
+    /* acquire (seq): everything done to a SuperSlab before it was noted; pairs with `raise`. */
     uint64_t found = load_seq(&tree->words[node]) & in_all_bytes(kind);
     if (found) {
       node = first_child_of(node) + lowest_bit(found) / 8;
@@ -105,7 +105,7 @@ RESIDENT static size_t find_below(struct tree *tree, size_t top, unsigned kind) 
   return NO_CHUNK;
 }
 
-/* Where there are few SuperSlabs their own word is enough, or the one above those. */
+/* Few SuperSlabs need only their own word, or the one above it. */
 RESIDENT size_t slot_index_find(unsigned kind) {
   size_t frontier = load_relaxed(&window.frontier_chunk), word = parent_of(LEAVES);
   if (frontier <= FANOUT) return find_below(&first_tree, word, kind);

@@ -1,16 +1,16 @@
-/* slot_index.h: which SuperSlab comes first of those that have what is wanted, found without a look at the others.
+/* slot_index.h: the first SuperSlab that has wanted slots, found without looking at the others.
  *
  *   kinds      a byte for each SuperSlab: has it a run of 1, 2 or 4 UNUSED slots, and such a run of dirty ones?  Or
  *              is it wholly UNUSED: kept, with pages, or clean?
  *   tree       words of eight bytes: those of 8 SuperSlabs, of 8 such words, and of 8 of these, a gibibyte; a byte of
- *              the upper words has what any byte below it has
+ *              the upper words is the union of the bytes below it
  *   trees      of 8 GiB each: the first lies here, as a small process needs no other
  *
- * A search goes down from the lowest gibibyte that has the kind: lowest address first, in a time that does not grow with
- * the heap.  Lock-free.  Whoever changes a SuperSlab's slots brings its byte up to date, and sets what is missing above; what
- * is too much above is cleared by the search that it leads astray.
+ * A search goes down from the lowest gibibyte that has the kind: lowest address first, in a time that does not grow with the heap.
+ * Lock-free. A thread that changes a SuperSlab's slots updates its byte, and sets missing bits above; surplus bits above are cleared by
+ * the search that they mislead.
  *
- *   law, when all is quiet: no bit is missing; one too many costs a search a few steps, once */
+ *   law, when all is quiet: every needed bit is set; a surplus bit costs a search a few steps, once */
 #ifndef HAK_POOL_SLOT_INDEX_H
 #define HAK_POOL_SLOT_INDEX_H
 
@@ -52,23 +52,22 @@ INLINE unsigned kind_of_run(unsigned slot_count, bool is_dirty) {
   return slot_count * (is_dirty ? KIND_DIRTY_RUN + 0u : KIND_ANY_RUN + 0u);
 }
 
-/* All kinds that a SuperSlab with such slots is of. */
+/* All kinds of a SuperSlab with these slots. */
 unsigned slot_kinds(uint64_t slots);
 
-/* The slots of the SuperSlab in this chunk have been changed, to `now` among others; seq when that set bits of UNUSED
- * ones. */
+/* The slots of the SuperSlab in this chunk have been changed, to `now` among others; by a seq operation if it set UNUSED bits. */
 void slot_index_note(size_t chunk, const ATOMIC(uint64_t) *slots, uint64_t now);
 
 /* False without memory for the place of this chunk. */
 bool slot_index_covers(size_t chunk);
 
-/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK.  A caller that finds that it does not notes its slots, and
- * searches again. */
+/* The first chunk that may hold a SuperSlab of the kind, or NO_CHUNK. A caller that finds that it does not notes its slots, and searches
+ * again. */
 size_t slot_index_find(unsigned kind);
 /* The last one below `chunk` of any of the kinds. */
 size_t slot_index_find_below(size_t chunk, unsigned kinds);
 
-/* In a forked child, while it has one thread: what another thread was adding is made good.  How many are kept. */
+/* In a forked child, while it has one thread: completes what another thread was adding. Returns the number of kept SuperSlabs. */
 size_t slot_index_repair(void);
 
 #endif

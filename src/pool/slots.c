@@ -13,15 +13,15 @@ bool superslab_is_valid(const struct superslab *superslab, uint64_t slots) {
 RESIDENT static void note_change(struct superslab *superslab, uint64_t before, uint64_t after) {
   ASSERT(superslab_is_valid(superslab, before) && superslab_is_valid(superslab, after));
   unsigned had = slot_kinds(before), has = slot_kinds(after);
-  if (had == has) return; /* who changed the kinds before notes them */
+  if (had == has) return; /* the thread that changed the kinds before notes them */
   if ((had | has) & KIND_KEPT)
     fetch_add_relaxed(&totals.superslabs_kept, has == KIND_KEPT ? 1 : UINT64_MAX);
   slot_index_note(superslab->chunk, &superslab->slots, after);
 }
 
-/* The index led here in vain. */
+/* The index was out of date here. */
 static void note_again(const struct superslab *superslab) {
-  /* seq: as newly as the index; pairs with slots_return. */
+  /* seq: as new as the index; pairs with slots_return. */
   slot_index_note(superslab->chunk, &superslab->slots, load_seq(&superslab->slots));
 }
 
@@ -33,14 +33,14 @@ static unsigned choose_run(uint32_t starts, unsigned slot_count) {
   return slot_count == 1 ? lowest_bit(starts) : highest_bit(starts);
 }
 
-/* HAKMEM_HARDEN=1 clears of a large block its ends alone when it is freed; another class's blocks have theirs elsewhere. */
+/* HAKMEM_HARDEN=1 clears only the ends of a large block when it is freed; another class's blocks have other ends. */
 COLD static void wipe(const struct superslab *superslab, uint32_t mask) {
   uintptr_t address = chunk_address(superslab->chunk) + lowest_bit(mask) * GRANULE_BYTES;
   memset((void *)address, 0,
          count_bits(mask) * GRANULE_BYTES); /* NOLINT: memory comes from addresses */
 }
 
-/* These neighbours are used from now on; `before`: all slots of their SuperSlab until then. */
+/* Takes these neighbours into use; `before`: all slots of their SuperSlab until then. */
 RESIDENT static void use_run(struct superslab *superslab, uint64_t before, uint32_t mask,
                              size_t taken_bytes) {
   ASSERT(superslab->is_mapped);
@@ -53,7 +53,7 @@ RESIDENT static void use_run(struct superslab *superslab, uint64_t before, uint3
   fetch_add_relaxed(&totals.refaulted_bytes, count_bits(again) * GRANULE_BYTES);
 }
 
-/* The first slot, or -1.  Not of a SuperSlab that is wholly UNUSED: it may have no addresses. */
+/* The first slot, or -1. Not from a SuperSlab that is wholly UNUSED: it may have no addresses. */
 RESIDENT static int take_run_of(struct superslab *superslab, unsigned slot_count,
                                 size_t taken_bytes, struct counters *counters) {
   uint64_t slots = load_seq(&superslab->slots); /* acquire would do: see below */
@@ -120,8 +120,8 @@ RESIDENT uint64_t slots_hold(struct superslab *superslab, uint32_t mask) {
 RESIDENT void slots_return(struct superslab *superslab, uint32_t mask, uint32_t purged) {
   uint64_t change =
       mask - slots_as_dirty(purged); /* no carry: they are not UNUSED, and these are dirty */
-  /* seq: all that was written of the slots before the bits (pairs with take_run_of), and the bits before the look at the
-   * index (pairs with slot_index_note). */
+  /* seq: all writes about the slots before the bits (pairs with take_run_of), and the bits before the look at the index (pairs with
+   * slot_index_note). */
   uint64_t before = fetch_add_seq(&superslab->slots, change);
   ASSERT(!(slots_unused(before) & mask) && !(purged & ~slots_dirty(before)));
   note_change(superslab, before, before + change);

@@ -9,19 +9,19 @@
 _Static_assert(SUPERSLAB_RECORD_BYTES + LIVE_WORDS * 8 <= (size_t)RECORD_CHUNK_BYTES,
                "metadata_allocate gives no more");
 
-/* For a chunk that was just taken; in hardened mode followed by bits for what is live. */
+/* For a chunk that was just taken; in hardened mode followed by bits for live blocks. */
 RESIDENT static struct superslab *make_record(size_t chunk) {
   if (!slot_index_covers(chunk)) return NULL;
   size_t live_bytes = options.harden ? LIVE_WORDS * sizeof(uint64_t) : 0;
   struct superslab *record = metadata_allocate(SUPERSLAB_RECORD_BYTES + live_bytes);
   if (!record) return NULL;
   record->chunk = chunk;
-  keep_store_order(); /* what is written before it is read costs one page fault, not two */
+  keep_store_order(); /* writing it before it is read costs one page fault, not two */
   if (live_bytes) record->live = (void *)((char *)record + SUPERSLAB_RECORD_BYTES);
   return record;
 }
 
-/* A process that has so many and needs one more will use it up: then a huge page is less work, and no waste. */
+/* A process with this number of SuperSlabs will use up another: then a huge page is less work, and wastes nothing. */
 enum { SUPERSLABS_BEFORE_HUGE = 32 };
 
 RESIDENT static void allow_huge(struct superslab *superslab) {
@@ -32,8 +32,8 @@ RESIDENT static void allow_huge(struct superslab *superslab) {
     store_relaxed(&superslab->may_be_huge, huge_let_in(superslab->chunk, 1));
 }
 
-/* The first touch may make all pages resident that this SuperSlab has not: so they count, and what is not used goes
- * back by age.  A program that asked for huge pages (HAKMEM_THP) wants to keep them. */
+/* The first touch may make all pages of this SuperSlab resident: so all count, and unused ones go back by age. A program that asked for
+ * huge pages (HAKMEM_THP) keeps them. */
 static NOINLINE void count_all_slots(struct superslab *superslab) {
   uint32_t more = ~slots_dirty(load_relaxed(&superslab->slots));
   uint32_t now_ms = (uint32_t)os_now_coarse_ms();
@@ -51,7 +51,7 @@ static void count_huge(struct superslab *superslab) {
   if (UNLIKELY(load_relaxed(&superslab->may_be_huge)) && !options.thp) count_all_slots(superslab);
 }
 
-/* Hardened mode: nobody touches the others.  Where the system refuses they are open, and as unused. */
+/* Hardened mode closes the other slots. Where the system refuses they are open, and still unused. */
 COLD static void close_upper_slots(const struct superslab *superslab) {
   os_close_pages((void *)(chunk_address(superslab->chunk) + CHUNK_BYTES / 2), CHUNK_BYTES / 2);
 }
@@ -97,7 +97,7 @@ bool superslab_unmap(struct superslab *superslab) {
   return true;
 }
 
-/* The record's neighbours begin and end anywhere.  That it is used again is not counted, so that it goes is not, either. */
+/* The record's neighbours begin and end anywhere. Neither its purge nor its reuse is counted. */
 LONG_LIVED void superslab_purge_bitmaps(struct superslab *superslab) {
   uintptr_t record_end = (uintptr_t)superslab + SUPERSLAB_RECORD_BYTES, page = os_page_bytes();
   uintptr_t begin = round_up(record_end - SUPERSLAB_BITMAP_BYTES, page);

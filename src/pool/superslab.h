@@ -17,7 +17,7 @@
  *
  *   law: the slots of an EMPTY or ACTIVE slab are not UNUSED; a dirty slot is counted as committed (map/commit.h);
  *        a SuperSlab without addresses is in the hands of one thread, or wholly UNUSED and clean; or others have its
- *        addresses, and nobody ever takes it */
+ *        addresses, and no thread ever takes it */
 #ifndef HAK_POOL_SUPERSLAB_H
 #define HAK_POOL_SUPERSLAB_H
 
@@ -31,7 +31,7 @@ enum { LIVE_UNIT_BYTES = 16, LIVE_WORDS = (int)(CHUNK_BYTES / 2 / LIVE_UNIT_BYTE
 struct superslab {
   size_t chunk;
   union {
-    /* Low half: UNUSED, anybody may take it.  High half: dirty, its pages may be resident. */
+    /* Low half: UNUSED, any thread may take it. High half: dirty, its pages may be resident. */
     ATOMIC(uint64_t) slots;
     struct {
       uint32_t unused, dirty;
@@ -44,7 +44,7 @@ struct superslab {
   ATOMIC(uint32_t) freed_ms[SLOTS_PER_SUPERSLAB]; /* of slots that are free: since when */
 };
 
-/* A SuperSlab's record and what src/slab keeps of its slabs (slab/record.h): at its end bitmaps, all zero or of no meaning while
+/* A SuperSlab's record and src/slab's records of its slabs (slab/record.h): at its end bitmaps, all zero or of no meaning while
  * all slots are UNUSED. */
 enum {
   SUPERSLAB_RECORD_BYTES = 84160,
@@ -74,13 +74,13 @@ INLINE void superslab_refuse_huge(struct superslab *superslab) {
 /* One at the window's frontier, no slot of it UNUSED; NULL without addresses or memory. */
 struct superslab *superslab_make(void);
 
-/* Gives one that has no pages addresses again, if it has none.  OS_OCCUPIED: others have mapped something there. */
+/* Gives addresses to a SuperSlab without pages, if it has none. OS_OCCUPIED: a foreign mapping lies there. */
 enum os_map_result superslab_use_again(struct superslab *superslab);
 
 /* Gives its addresses back, and with them all pages; false when the system refuses. */
 bool superslab_unmap(struct superslab *superslab);
 
-/* Gives back the pages of its record's bitmaps: while all slots are in one hand, none of a slab. */
+/* Gives back the pages of its record's bitmaps, while all slots are in one hand, so that no slab uses them. */
 void superslab_purge_bitmaps(struct superslab *superslab);
 
 #endif

@@ -46,7 +46,7 @@ void report_to_descriptor(void (*report)(struct text *), int descriptor) {
 
 enum {
   HANDLER_FRAMES_MAX = 24
-}; /* of a signal handler, before the instruction that the signal came to */
+}; /* frames of a signal handler, inside the interrupted instruction */
 
 void call_stack_note(struct call_stack *stack, uintptr_t from) {
   uintptr_t found[CALL_STACK_FRAMES + HANDLER_FRAMES_MAX];
@@ -55,7 +55,7 @@ void call_stack_note(struct call_stack *stack, uintptr_t from) {
       unwind_stack(found, from ? sizeof found / sizeof *found : CALL_STACK_FRAMES, &is_complete);
   size_t first = 0;
   while (from && first < count && found[first] != from) first++;
-  if (first == count) first = 0; /* it is not among them */
+  if (first == count) first = 0; /* not found among them */
   if (count - first > CALL_STACK_FRAMES) count = first + CALL_STACK_FRAMES;
   stack->thread = os_thread_id();
   stack->frame_count = (uint32_t)(count - first);
@@ -162,9 +162,8 @@ void report_write_beside(uintptr_t freed, uintptr_t written,
 
 COLD void report_endless_wait(void) {
   report_line(
-      "malloc was entered by a thread that is inside it already, and would wait for itself for "
-      "ever: "
-      "a signal handler has called it, or a child of vfork was killed in it");
+      "deadlock avoided: malloc re-entered on the same thread (by a signal handler, or a child of "
+      "vfork)");
   os_abort();
 }
 

@@ -1,20 +1,19 @@
-/* report.h: how hakmem says something.
+/* report.h: hakmem's messages.
  *
- * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/guarded.h),
- * and in hardened mode, more such lines follow, with the call stacks.  A misuse then ends the program by
- * abort, unless misuse_action says otherwise: then the function returns, and whoever found the misuse leaves
- * the block alone.  Warnings let the program go on.  Nothing here allocates. */
+ * Each message is one line on standard error that begins "hakmem: "; about a guarded block (guard/guarded.h), and in hardened mode, more
+ * such lines follow, with the call stacks. A misuse then ends the program by abort, unless misuse_action says otherwise: then the
+ * function returns, and its caller leaves the block alone. Warnings let the program go on. Nothing here allocates. */
 #ifndef HAK_REPORT_REPORT_H
 #define HAK_REPORT_REPORT_H
 
 #include "base/text.h"
 
-/* What follows a misuse; set once, when the options are read. */
+/* The consequence of a misuse; set once, when the options are read. */
 enum misuse_action { MISUSE_ABORT, MISUSE_WARN, MISUSE_IGNORE };
 extern enum misuse_action misuse_action;
 
-/* Whether a misuse's line is followed by the call stack, of this thread and now: who names its frames may wait for the dynamic
- * linker.  NULL: never.  Set once. */
+/* Whether the call stack of this thread follows a misuse's line: naming its frames may wait for the dynamic linker. NULL: never. Set
+ * once. */
 extern bool (*misuse_may_walk)(void);
 
 enum { REPORT_LINE_BYTES = 512 };
@@ -26,9 +25,9 @@ struct report_line {
 /* A line put together from pieces. */
 struct text *report_begin(struct report_line *line);
 void report_end(struct report_line *line);
-/* A whole one. */
+/* A complete line. */
 COLD TAKES_FORMAT(1, 2) void report_line(const char *format, ...);
-/* Many, of any length, to a file descriptor. */
+/* Lines of any number and length, to a file descriptor. */
 void report_to_descriptor(void (*report)(struct text *), int descriptor);
 
 enum { CALL_STACK_FRAMES = 16 };
@@ -43,21 +42,21 @@ void call_stack_note(struct call_stack *stack, uintptr_t from);
 /* "<what> by thread …" and a line for each frame. */
 void report_stack(const char *what, const struct call_stack *stack);
 
-/* What is known of a block when a fault is reported. */
+/* The known facts about a block in a report. */
 struct block_description {
   uintptr_t base;        /* where the block begins */
   size_t block_bytes;    /* its usable size */
   const char *tier;      /* "tiny", "mid", "large", "big" */
-  unsigned class_number; /* of its size class; 0 for big */
-  uint32_t thread_id;    /* of the thread whose heap owns it; 0: none now, or not known */
-  const char *heap_name; /* of the named heap that owns it; NULL: none, or not known */
+  unsigned class_number; /* its size class; 0 for big */
+  uint32_t thread_id;    /* the owning heap's thread; 0: none now, or unknown */
+  const char *heap_name; /* the owning named heap's name; NULL: none, or unknown */
 };
 
 struct misuse {
   const char *kind; /* "double", "overflow seen at", … */
-  const char *verb; /* what the program tried: "free", "realloc", … */
+  const char *verb; /* the program's call: "free", "realloc", … */
   uintptr_t address;
-  const struct block_description *block; /* NULL: none that is known */
+  const struct block_description *block; /* NULL: unknown */
   uintptr_t caller;                      /* where the call stack begins; 0: here */
   bool is_harmless;                      /* a warning: the program goes on */
 };
@@ -65,18 +64,17 @@ struct misuse {
 /* "[warning: ]<kind> <verb> of <address>: <what> (<class of the block>)" */
 COLD TAKES_FORMAT(2, 3) void report_misuse(const struct misuse *misuse, const char *what, ...);
 
-/* Those that are found in several places. */
+/* Misuses that are found in several places. */
 COLD void report_invalid_pointer(const char *verb, uintptr_t address);
 COLD void report_double_free(const char *verb, uintptr_t address,
                              const struct block_description *block);
-/* The same, or misaligned: the address lies inside the block. */
+/* A double free; or a misaligned one: the address lies inside the block. */
 COLD void report_no_block(const char *verb, uintptr_t address,
                           const struct block_description *block);
-/* Somebody wrote `offset` bytes after the block's start, where it is not the program's: past what was asked for
- * (block->block_bytes); at that byte exactly, or somewhere there. */
+/* A write `offset` bytes after the block's start, past the requested size (block->block_bytes); at that byte exactly, or somewhere after. */
 COLD void report_overflow(const char *verb, uintptr_t address, size_t offset, bool is_exact,
                           const struct block_description *block);
-/* Somebody wrote to memory that nobody has, beside the block that is freed. */
+/* A write to free memory, beside the block that is freed. */
 COLD void report_write_beside(uintptr_t freed, uintptr_t written,
                               const struct block_description *block);
 

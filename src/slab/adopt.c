@@ -5,7 +5,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Live owners, and queued slabs of one, scanned by one slow path. */
+/* Live owners, and queued slabs of one, that one slow path scans. */
 enum { ROUTE_P_PROBES = 8 };
 
 /* Both latches are held.  Moves an unlisted slab, `queued` or not, to its new owner. */
@@ -18,8 +18,8 @@ LONG_LIVED static void take_over(struct slab *slab, struct owner *from, struct o
   slab_own(slab, owner);
 }
 
-/* Idleness is observed, not announced, so that owners pay nothing for it: an owner has idled when its
- * count of slow paths is what another observer saw so long ago. */
+/* Idleness is observed, not announced, so that owners pay nothing for it: an owner has idled when its count of slow paths is unchanged
+ * since an observer read it, at least that long ago. */
 RESIDENT static bool has_idled(struct owner *owner, uint64_t now_ns, uint64_t for_ns) {
   uint64_t slow_paths = load_relaxed(&owner->slow_paths);
   if (load_relaxed(&owner->seen_slow_paths) != slow_paths) {
@@ -64,7 +64,7 @@ static bool is_adoptable(const struct owner *candidate) {
   return state == OWNER_PARKED || state == OWNER_DORMANT;
 }
 
-/* NULL with *was_busy set when somebody else holds the latch. */
+/* NULL with *was_busy set when another thread holds the latch. */
 static struct slab *adopt_from(struct owner *ended, struct owner *owner, unsigned class,
                                bool *was_busy) {
   if (!is_adoptable(ended)) return NULL;
@@ -94,7 +94,7 @@ struct slab *adopt_listed(struct owner *shared, struct owner *owner, unsigned cl
 enum { ENDED_PROBES = 64 };
 static ATOMIC(struct owner *) next_ended[SLAB_CLASS_COUNT]; /* NULL: the first */
 
-/* From `begin` on. */
+/* Scans from `begin` on. */
 LONG_LIVED NOINLINE static struct slab *adopt_next(struct owner *owner, unsigned class,
                                                    struct owner *begin) {
   uint64_t bit = UINT64_C(1) << class;
@@ -110,7 +110,7 @@ LONG_LIVED NOINLINE static struct slab *adopt_next(struct owner *owner, unsigned
     ended = ended->next_of_all;
   }
   if (slab || was_busy) orphan_mask_add(bit); /* there may be more */
-  /* A thread that finds that another has gone on meanwhile leaves it to that one. */
+  /* A thread that finds the start moved by another thread leaves it. */
   cas_strong_acq_rel(&next_ended[class], &begin, slab ? last : ended);
   return slab;
 }
@@ -146,8 +146,7 @@ static bool may_take(const struct slab *slab, const struct wish *wish) {
   return slab != wish->candidate->bins[wish->class].current && !slab->is_listed;
 }
 
-/* Latch of the candidate.  The first of a few queued slabs that may be taken, or NULL; the others
- * stay. */
+/* Latch of the candidate. The first of a few queued slabs that may be taken, or NULL; the others stay. */
 static struct slab *choose_queued(const struct wish *wish) {
   struct slab *refused = NULL, *chosen = NULL, *slab;
   for (unsigned probe = 0; !chosen && probe < ROUTE_P_PROBES; probe++) {
@@ -205,7 +204,7 @@ struct slab *adopt_route_p(struct owner *owner, unsigned class) {
 
 /* ---- sweeping ------------------------------------------------------------------------------------------ */
 
-/* Wholly free slabs in the partial list, the last ones; how many more slabs may be visited. */
+/* Releases wholly free slabs, which are last in the partial list; returns the unused part of the budget. */
 static size_t release_listed(struct owner *owner, unsigned class, size_t slabs_max) {
   const struct bin *bin = &owner->bins[class];
   struct slab *slab = bin->free_count ? bin->partial->previous : NULL;
@@ -229,7 +228,7 @@ LONG_LIVED size_t owner_drain_all(struct owner *owner, size_t slabs_max) {
   return slabs_max;
 }
 
-/* What others have freed is in the queues; nobody can release a slab that is in one, so those are drained before. */
+/* Remote frees wait in the queues, and a queued slab cannot be released, so the queues are drained before. */
 LONG_LIVED size_t owner_release_free_slabs(struct owner *owner, size_t slabs_max) {
   size_t slabs_left = owner_drain_all(owner, slabs_max);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++) {
@@ -253,7 +252,7 @@ LONG_LIVED void owner_collect_all(struct owner *owner) {
   }
 }
 
-/* Classes of which somebody could adopt a slab here. */
+/* Classes of which another owner could adopt a slab here. */
 static uint64_t classes_on_offer(const struct owner *owner) {
   uint64_t classes = load_seq(&owner->ready_mask);
   for (unsigned class = 0; class < SLAB_CLASS_COUNT; class ++)
@@ -272,7 +271,7 @@ LONG_LIVED void owner_park(struct owner *owner) {
   purge_want();
 }
 
-/* In turns, between which its thread may come. */
+/* In steps, between which its thread may take the latch. */
 static void give_pages(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   for (bool is_done = false; !is_done && latch_try(owner);) {
     is_done = !is_adoptable(owner) || pages_scan(owner, purge, age_ms) || !purge->calls_left;

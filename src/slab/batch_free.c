@@ -3,7 +3,7 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Blocks of one slab of another heap: a run is those of one bitmap word, whose frees are one atomic OR. */
+/* Blocks of one slab of another heap: a run is the blocks of one bitmap word, whose frees are one atomic OR. */
 static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned block_count,
                             struct counters *counters) {
   unsigned given = 0, word = 0, index;
@@ -21,11 +21,11 @@ static unsigned give_remote(struct slab *slab, void *const *blocks, unsigned blo
   return given;
 }
 
-/* Gives back the first blocks, as many as are neighbours in one slab. */
+/* Gives back the first blocks, up to the first of another slab. */
 RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
                                       unsigned block_count, struct counters *counters) {
   struct slab *slab = slab_of_block((uintptr_t)*blocks);
-  /* relaxed: it can change to or from `owner` only under the latch that we hold. */
+  /* relaxed: it changes to or from `owner` only under the latch that this thread holds. */
   bool is_own = load_relaxed(&slab->owner) == owner;
   unsigned given = is_own ? slab_put(slab, owner, blocks, block_count)
                           : give_remote(slab, blocks, block_count, counters);
@@ -34,12 +34,11 @@ RESIDENT static unsigned give_to_slab(struct owner *owner, void *const *blocks,
   return 1; /* left alone */
 }
 
-/* Blocks that were freed in no order: many have another slab than the one before, and with a large live set none
- * of their records is in the cache.  They are taken in groups, one by one, what they need fetched ahead. */
+/* Blocks freed in random order: many have another slab than the one before, and with a large live set their records are not in the cache.
+ * They are taken in groups, one by one, with their data prefetched. */
 enum { GROUP_BLOCKS = 16 };
 
-/* The first half stands for all.  From one change in four a visit to a slab for every run, and a branch that cannot
- * be foreseen, cost more. */
+/* The first half stands for all. From one change in four on, visiting a slab for every run, and an unpredictable branch, cost more. */
 static bool are_scattered(void *const *blocks) {
   enum { CHECKED = GROUP_BLOCKS / 2 };
   unsigned changes = 0;
@@ -48,7 +47,7 @@ static bool are_scattered(void *const *blocks) {
   return changes >= CHECKED / 4;
 }
 
-/* A block of a slab with one slot; found without what may not be in the cache. */
+/* A block of a slab with one slot; found without data that may not be in the cache. */
 struct scattered {
   size_t granule, index;
   struct slab *slab;
@@ -71,7 +70,7 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   struct scattered group[GROUP_BLOCKS];
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) group[at] = fetch((uintptr_t)blocks[at], shape);
   for (unsigned at = 0; at < GROUP_BLOCKS; at++) {
-    /* relaxed: it changes to or from the owner's only under the latch that we hold, as slab->owner does. */
+    /* relaxed: it changes to or from the owner's only under the latch that this thread holds, as slab->owner does. */
     bool is_given = load_relaxed(&window.owner_map[group[at].granule]) == own &&
                     group[at].index < shape->capacity &&
                     slab_put_one(group[at].slab, class, (unsigned)group[at].index, owner);
@@ -80,7 +79,7 @@ RESIDENT static unsigned give_group(struct owner *owner, unsigned class, void *c
   return GROUP_BLOCKS;
 }
 
-/* Run by run, to the end of a group at least: a group is judged once. */
+/* Run by run, at least to the end of a group: a group is judged once. */
 static unsigned give_runs(struct owner *owner, void *const *blocks, unsigned block_count,
                           struct counters *counters) {
   unsigned given = 0;

@@ -3,10 +3,10 @@
 #include "slab/pending.h"
 #include "slab/slab.h"
 
-/* Other owners scanned by one slow path, and queued slabs of one. */
+/* Other owners, and queued slabs of each, that one slow path scans. */
 enum { PROBES = 8, SLABS_A_VISIT = 8 };
 
-/* Whether the owner may have something of the class; then we hold its latch. */
+/* Whether the owner may have blocks of the class; then this thread holds its latch. */
 RESIDENT static bool visit(struct owner *lender, unsigned class) {
   if (!(load_relaxed(&lender->ready_mask) >> class & 1) || !latch_try(lender)) return false;
   if (load_relaxed(&lender->state) != OWNER_LOST) return true;
@@ -24,8 +24,8 @@ static unsigned take_returned(struct slab *slab, struct owner *lender, void **bl
   return taken;
 }
 
-/* A wholly free slab whose owner has others with free blocks is of more use in the pool: what a loan leaves of each would lie
- * with an owner that may sleep. */
+/* A wholly free slab whose owner has others with free blocks is more useful in the pool: the rest of each after a loan would lie with an
+ * owner that may sleep. */
 static bool release_spare(struct slab *slab, struct owner *lender) {
   return slab->free_local == slab->capacity && lender->bins[slab->class].partial_count > 1 &&
          slab_try_release(slab, lender);

@@ -1,8 +1,7 @@
-/* borrow.h: what others have freed and its owner has not come for, used before memory that nobody has touched.
+/* borrow.h: uses blocks freed into other owners' slabs and not yet collected, before memory that was never touched.
  *
- * How much of a class a thread needs swings by itself, so while one touches fresh pages, blocks of the same
- * class wait in the queues of others.  Only blocks change hands, or slabs that are wholly free: no owner
- * loses a slab that it works with, as it would by adoption.
+ * A thread's need of a class varies, so while one touches fresh pages, blocks of the same class wait in the queues of others. Only blocks
+ * change hands, or slabs that are wholly free: an owner does not lose a slab that it works with, as it would by adoption.
  *
  * The borrower holds its own latch and tries the other's, as adopters do. */
 #ifndef HAK_SLAB_BORROW_H
@@ -15,7 +14,7 @@
 unsigned borrow_blocks(const struct owner *borrower, unsigned class, void **blocks,
                        unsigned wanted);
 
-/* Sees to it that a wholly free slab of the class which waits in another owner's queue goes to the pool. */
+/* Makes a wholly free slab of the class that waits in another owner's queue go to the pool. */
 void borrow_release_slab(const struct owner *borrower, unsigned class);
 
 #endif

@@ -4,14 +4,14 @@ ATOMIC(uint64_t) orphan_mask;
 
 ATOMIC(struct owner *) all_owners;
 
-/* Slabs of a list that are checked: enough to find what the last change broke. */
+/* Slabs of a list that are checked: enough to find a fault of the last change. */
 enum { LAW_PROBES = 3 };
 
 static bool is_listed_rightly(const struct slab *slab, const struct slab *before) {
   return slab->is_listed && slab->free_local && slab->previous == before && slab_is_valid(slab);
 }
 
-/* Those that are wholly free, and no others, are the last. */
+/* Exactly the wholly free slabs are last. */
 static bool is_end_valid(const struct bin *bin) {
   if (!bin->partial) return !bin->free_count;
   const struct slab *slab = bin->partial->previous;
@@ -45,10 +45,10 @@ bool owner_is_valid(const struct owner *owner) {
 
 NOINLINE void latch_wait(struct owner *owner) {
   uint32_t holder = load_relaxed(&owner->latch);
-  if (holder == LATCH_FORKING) return; /* we hold it, in a fork handler */
+  if (holder == LATCH_FORKING) return; /* held by this thread, in a fork handler */
   if (UNLIKELY(holder == LATCH_OWN)) report_endless_wait();
   word_wait(&owner->latch);
-  store_relaxed(&owner->latch, LATCH_OWN); /* ours already, and nobody else waits */
+  store_relaxed(&owner->latch, LATCH_OWN); /* held already, and no other thread waits */
 }
 
 RESIDENT void owner_register(struct owner *owner) {

@@ -1,10 +1,9 @@
 /* owner.h: a heap as its slabs see it, and who may touch what.
  *
- * A slab is owned by one heap.  Everything of an owner below "under the latch" may be touched only by
- * who holds its latch, a word of os/lock.h: its own thread takes it once per slow path (a plain check
- * while the process has one thread), and others may take it only when they find it free: to adopt
- * slabs of an owner that ended or idles, to sweep, to park.  Nobody ever waits for two latches, so
- * there is no order to keep.  Magazines are not under the latch: they belong to the running thread.
+ * A slab is owned by one heap. Everything of an owner below "under the latch" may be touched only by the thread that holds its latch, a
+ * word of os/lock.h: its own thread takes it once per slow path (a plain check while the process has one thread), and others may take it
+ * only when they find it free: to adopt slabs of an owner that ended or idles, to sweep, to park. A thread never waits for two latches,
+ * so they need no order. Magazines are not under the latch: they belong to the running thread.
  *
  * Remote frees need no latch: they set bits in `remote` and queue the slab here.
  *
@@ -12,8 +11,8 @@
  *                     by the latch's holder
  *   ready_mask        bit per class: pending[class] may be non-empty
  *
- * Law of `queued` in a slab: whoever changes it 0 -> 1 holds the right to queue the slab or to
- * release it, until it is set to 0 again; a slab in a pending queue has queued == 1. */
+ * Law of `queued` in a slab: a thread that changes it 0 -> 1 holds the right to queue the slab or to release it, until it is set to 0
+ * again; a slab in a pending queue has queued == 1. */
 #ifndef HAK_SLAB_OWNER_H
 #define HAK_SLAB_OWNER_H
 
@@ -37,13 +36,13 @@ struct bin {
   struct slab *taken;   /* popped off the pending queue, not scanned yet */
   uint32_t partial_count;
   uint32_t
-      free_count; /* of those in the list, wholly free: kept against releasing and acquiring in turns */
+      free_count; /* wholly free ones in the list: kept against releasing and acquiring in turns */
   /* Slabs of the class that the owner owns: single writer; its thread reads it without the latch. */
   ATOMIC(uint32_t) slab_count;
-  bool has_served; /* blocks were taken since its thread gave up what rested: cache/flush.h */
+  bool has_served; /* blocks were taken since its thread last gave up its caches: cache/flush.h */
 };
 
-/* A slab of the bin's class has found its owner, or is no longer its. */
+/* A slab of the bin's class got this owner, or lost it. */
 INLINE void bin_gains_slab(struct bin *bin) { add_single_writer(&bin->slab_count, 1); }
 INLINE void bin_loses_slab(struct bin *bin) {
   store_relaxed(&bin->slab_count, load_relaxed(&bin->slab_count) - 1);
@@ -56,47 +55,47 @@ struct owner {
   struct owner *next_of_all; /* list of all owners, never unlinked */
 
   ATOMIC(uint32_t)
-  thread_id;        /* the kernel's, of whose heap it is; 0: nobody's, or the first thread's */
+  thread_id;        /* the kernel's number of the heap's thread; 0: none, or the first thread's */
   const char *name; /* of a named heap; else NULL */
 
   /* Under the latch. */
   CACHE_ALIGNED struct bin bins[SLAB_CLASS_COUNT];
   ATOMIC(int64_t)
-  bytes_out; /* in blocks taken from its slabs and not come back: live or in magazines */
+  bytes_out; /* in blocks taken from its slabs and not returned: live or in magazines */
   struct counters counters;
-  /* Where the next scan for free pages begins (slab/pages.h): NULL where the class's list does. */
+  /* Where the next scan for free pages begins (slab/pages.h): NULL for the start of the class's list. */
   struct slab *page_cursor;
   uint32_t page_class;
   uint32_t
-      free_age_ms; /* of what a sweep finds free: it has been so for as long as the owner idled */
-  ATOMIC(uint64_t) slow_paths; /* written under the latch, read by threads that wonder if we idle */
+      free_age_ms; /* the assumed age of free memory that a sweep finds: the time that the owner idled */
+  ATOMIC(uint64_t) slow_paths; /* written under the latch, read to check for idleness */
 
   /* Written by any thread. */
   CACHE_ALIGNED ATOMIC(uint32_t) latch; /* enum latch */
   ATOMIC(uint32_t) state;               /* enum owner_state; changed under the latch */
   ATOMIC(uint64_t) ready_mask;
-  ATOMIC(uint64_t) seen_slow_paths; /* what an observer read last, and when */
+  ATOMIC(uint64_t) seen_slow_paths; /* an observer's last reading, and its time */
   ATOMIC(uint64_t) seen_ns;
   CACHE_ALIGNED ATOMIC(struct slab *) pending[SLAB_CLASS_COUNT];
-  ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* about */
+  ATOMIC(uint32_t) pending_count[SLAB_CLASS_COUNT]; /* approximate */
 };
 
-/* Else the number of the kernel's thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
+/* Else the kernel's number of the thread that adopts, borrows or sweeps: the owner's own may have to wait for it. */
 enum latch {
   LATCH_FREE,
   LATCH_FORKING = 0x3ffffffe,  /* held by the owner's thread, around a fork */
   LATCH_OWN = WORD_HOLDER_MASK /* held by the owner's thread: all others only try */
 };
 
-/* A named heap's (named/named_heap.h): all blocks of its slabs are to be its own, so it adopts none. */
+/* Whether it is a named heap's (named/named_heap.h): all blocks of its slabs must be its own, so it adopts none. */
 INLINE bool owner_is_named(const struct owner *owner) { return owner->tag & MAP_CLASS_MASK; }
 
-/* For everybody else: to adopt, to borrow, to sweep. */
+/* For all other threads: to adopt, to borrow, to sweep. */
 INLINE bool latch_try(struct owner *owner) {
   return !os_is_multi_threaded() || word_try(&owner->latch, thread_number());
 }
 
-/* What the latch guards is as its holder may leave it: the lists' links and sums, and the first slabs of each. */
+/* Whether the guarded data is as the latch's holder may leave it: the lists' links and sums, and the first slabs of each. */
 bool owner_is_valid(const struct owner *owner);
 INLINE bool latch_is_held(const struct owner *owner) {
   return !os_is_multi_threaded() || load_relaxed(&owner->latch) != LATCH_FREE;
@@ -111,7 +110,7 @@ INLINE void latch_take(struct owner *owner) {
   ASSERT(owner_is_valid(owner));
 }
 
-/* By the holder of the latch, to take or give blocks. */
+/* Called by the latch's holder before it takes or gives blocks. */
 INLINE void owner_note_work(struct owner *owner) {
   ASSERT(latch_is_held(owner));
   add_single_writer(&owner->slow_paths, 1);
@@ -135,9 +134,9 @@ INLINE void latch_give(struct owner *owner) {
     word_give(&owner->latch);
 }
 
-/* Around fork: nobody adopts from the forking thread's owner meanwhile, or the child would find it
- * half changed and its latch held for ever; the thread itself may go on allocating.  A signal handler may have interrupted it
- * while it held its latch: then that stays held, here and in the child, where the thread goes on. */
+/* Around fork: no other thread may adopt from the forking thread's owner meanwhile, or the child would find it half changed and its latch
+ * held for ever; the thread itself may go on allocating. A signal handler may have interrupted it while it held its latch: then that
+ * stays held, here and in the child, where the thread goes on. */
 INLINE void latch_fork_begin(struct owner *owner) {
   if (load_relaxed(&owner->latch) == LATCH_OWN) return;
   latch_take(owner);
@@ -152,22 +151,20 @@ extern ATOMIC(struct owner *) all_owners;
 /* The head of the list of all owners; pairs with the release in owner_register. */
 INLINE struct owner *owners_first(void) { return load_acquire(&all_owners); }
 void owner_register(struct owner *owner);
-/* The next one in the list of all owners, in a circle: each begins with another, so that not all scan the
- * same few. */
+/* The next one in the list of all owners, in a circle: each scan begins at another one, so that not all scan the same few. */
 INLINE struct owner *owner_after(const struct owner *owner) {
   return owner->next_of_all ? owner->next_of_all : owners_first();
 }
 /* The kernel's number of the owner's thread; 0 when it ended, or without an owner. */
 uint32_t owner_thread_id(const struct owner *owner);
-/* Whose tag it is; NULL when nobody's. */
+/* The owner of a tag; NULL if none. */
 struct owner *owner_of_tag(uint32_t tag);
 
-/* Classes of which an ended or dormant owner may have free blocks: a hint for the supply ladder. */
+/* Classes in which an ended or dormant owner may have free blocks: a hint for the supply ladder. */
 extern ATOMIC(uint64_t) orphan_mask;
 
 INLINE void orphan_mask_add(uint64_t classes) {
-  /* seq: what was put on offer before is seen by a thread that finds the bit; pairs with adopt_next, which
-   * clears it before it scans. */
+  /* seq: a thread that finds the bit sees the earlier offers; pairs with adopt_next, which clears it before it scans. */
   if (~load_seq(&orphan_mask) & classes) fetch_or_seq(&orphan_mask, classes);
 }
 

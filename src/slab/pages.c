@@ -13,7 +13,7 @@ static uint64_t pages_of_bytes(uintptr_t first, uintptr_t last) {
   return bits_between((unsigned)(first >> page_shift()), (unsigned)(last >> page_shift()));
 }
 
-/* Blocks `first` to `last` are free. */
+/* Whether blocks `first` to `last` are free. */
 static bool are_free(const struct slab *slab, unsigned first, unsigned last) {
   uint64_t wanted = ~low_bits(first % 64);
   for (unsigned word = first / 64; word < last / 64; word++, wanted = ~UINT64_C(0))
@@ -21,7 +21,7 @@ static bool are_free(const struct slab *slab, unsigned first, unsigned last) {
   return !(~slab->local[last / 64] & wanted & low_bits(last % 64 + 1));
 }
 
-/* Where there are fewer blocks than pages: all but those of blocks that are not free. */
+/* If there are fewer blocks than pages: all pages except those of used blocks. */
 static uint64_t free_pages_of_few(const struct slab *slab, uint32_t end) {
   uint64_t used = 0;
   for (uint64_t rest = ~slab->local[0] & low_bits(slab->capacity); rest; rest &= rest - 1) {
@@ -31,7 +31,7 @@ static uint64_t free_pages_of_few(const struct slab *slab, uint32_t end) {
   return pages_of_bytes(0, end - 1) & ~used;
 }
 
-/* All blocks that lie in them, wholly or in part, are free. */
+/* The pages of which all blocks, wholly or partly inside, are free. */
 static uint64_t free_pages(const struct slab *slab) {
   const uint32_t page_bytes = (uint32_t)os_page_bytes();
   const uint32_t end = (uint32_t)slab->capacity * slab->block_bytes;
@@ -50,15 +50,15 @@ static void check_laws(const struct slab *slab) {
   (void)slab;
 }
 
-/* What a scan of an owner's slabs may still do. */
+/* The remaining budget of a scan of an owner's slabs. */
 struct scan {
   struct purge *purge;
-  uint32_t age_ms; /* of pages that are seen free for the first time */
+  uint32_t age_ms; /* for pages first seen free */
   size_t calls;
 };
 
-/* Neighbours in one call, those between them that were given before included.  What the system does not take, as it is
- * locked, say, is not offered again before it has been in use.  False when the calls were used up before. */
+/* Gives neighbours in one call, including pages between them that were given before. Pages that the system refuses, for example locked
+ * ones, are not offered again before they have been in use. False when the calls were used up before. */
 static bool give(struct slab *slab, struct scan *scan) {
   uint64_t rest = slab->waiting_pages;
   while (rest) {
@@ -128,7 +128,7 @@ static bool scan_class(struct owner *owner, struct scan *scan) {
   return true;
 }
 
-/* The class in which it begins is the last one too, from its beginning. */
+/* The scan ends in the class in which it begins, before its start. */
 LONG_LIVED bool pages_scan(struct owner *owner, struct purge *purge, uint32_t age_ms) {
   size_t calls = purge->calls_left < PAGE_CALLS_A_SCAN ? purge->calls_left : PAGE_CALLS_A_SCAN;
   struct scan scan = {purge, age_ms, calls};

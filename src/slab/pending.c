@@ -11,8 +11,8 @@ static void pending_push(struct owner *owner, struct slab *slab) {
   struct slab *first = load_relaxed(&owner->pending[class]);
   do {
     store_relaxed(&slab->pending_next, first);
-    /* seq: the slab is in the queue before we read the mask and the owner's state; pairs with
-     * pending_next, which clears the bit before it takes the queue. */
+    /* seq: the slab is in the queue before the mask and the owner's state are read; pairs with pending_next, which clears the bit before
+     * it takes the queue. */
   } while (!cas_weak_seq(&owner->pending[class], &first, slab));
   fetch_add_relaxed(&owner->pending_count[class], 1);
   if (!(load_seq(&owner->ready_mask) & class_bit(class)))
@@ -24,7 +24,7 @@ static void pending_push(struct owner *owner, struct slab *slab) {
 }
 
 LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
-  if (options.route_p) slab->edge_ns = os_now_ns(); /* ours to write: we hold `queued` */
+  if (options.route_p) slab->edge_ns = os_now_ns(); /* this thread holds `queued` */
   for (;;) {
     /* seq: pairs with slab_own and slab_try_release. */
     struct owner *owner = load_seq(&slab->owner);
@@ -33,15 +33,15 @@ LONG_LIVED void pending_enqueue(struct slab *slab, struct counters *counters) {
       pending_push(owner, slab);
       return;
     }
-    /* We came late: the owner found our blocks by itself and released the slab to the pool.  Let go
-     * of it; but if somebody owns it again by now, frees of its blocks may have relied on us. */
+    /* Too late: the owner found these blocks by itself and released the slab to the pool. Let go of it; but if it has an owner again by
+     * now, frees of its blocks may have relied on this thread. */
     store_seq(&slab->queued, 0);
     if (!load_seq(&slab->owner) || exchange_seq(&slab->queued, 1) != 0) return;
   }
 }
 
 LONG_LIVED void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits,
-                               struct counters *counters) {
+                                 struct counters *counters) {
   /* seq: the bit before `queued` is read; pairs with the clearing of `queued` before the exchange
    * of the word: either the owner's exchange finds our bit, or we find `queued` clear. */
   uint64_t before = fetch_or_seq(&slab->remote[word], bits);
@@ -80,7 +80,7 @@ LONG_LIVED void pending_put_back_all(struct slab *aside, struct owner *owner) {
 }
 
 LONG_LIVED bool pending_drain(struct slab *slab, struct owner *owner) {
-  if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued with us */
+  if (load_relaxed(&slab->owner) != owner) { /* adopted while it was being queued here */
     pending_enqueue(slab, &owner->counters);
     return false;
   }

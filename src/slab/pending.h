@@ -4,8 +4,7 @@
 
 #include "slab/owner.h"
 
-/* Queues a slab with its owner, whoever that is by now.  The caller has just changed slab->queued
- * from 0 to 1.  Lock-free, no latch. */
+/* Queues a slab with its current owner. The caller has just changed slab->queued from 0 to 1. Lock-free, no latch. */
 void pending_enqueue(struct slab *slab, struct counters *counters);
 
 /* Frees blocks of one word of a slab that another heap owns (or may own): atomic, wait-free but for
@@ -15,8 +14,8 @@ void slab_free_remote(struct slab *slab, unsigned word, uint64_t bits, struct co
 /* Latch.  The next slab of the class that has been queued, or NULL.  It still has queued == 1. */
 struct slab *pending_next(struct owner *owner, unsigned class);
 
-/* Latch.  Ends a slab's stay in the queue: queued = 0, then its remote frees are collected; a slab
- * that belongs to somebody else by now is sent there.  True when it has free blocks for us. */
+/* Latch. Ends a slab's stay in the queue: queued = 0, then its remote frees are collected; a slab that has another owner by now is sent
+ * there. True when it has free blocks for this owner. */
 bool pending_drain(struct slab *slab, struct owner *owner);
 
 /* Latch.  While a queue is walked: slabs that stay in it are set aside, and put back undrained at the end. */
@@ -26,14 +25,14 @@ INLINE void pending_set_aside(struct slab *slab, struct slab **aside) {
 }
 void pending_put_back_all(struct slab *aside, struct owner *owner);
 
-/* Latch.  Of up to `probes` queued slabs drains those that are wholly free, `most` at most: they go to the pool.  The others
- * stay, for Route P and their owner.  How many. */
+/* Latch. Looks at up to `probes` queued slabs and drains the wholly free ones, `most` at most: they go to the pool. The others stay, for
+ * Route P and their owner. Returns the number drained. */
 unsigned pending_release(struct owner *owner, unsigned class, unsigned probes, unsigned most);
 
-/* About whether slabs are queued: any thread, without the latch. */
+/* Whether slabs are probably queued: any thread, without the latch. */
 bool pending_any(const struct owner *owner);
 
-/* Latch.  Drains up to `budget` slabs of the class; how many have free blocks for us. */
+/* Latch. Drains up to `budget` slabs of the class; returns how many have free blocks for this owner. */
 unsigned pending_drain_class(struct owner *owner, unsigned class, uint64_t budget);
 
 #endif

@@ -66,7 +66,7 @@ RESIDENT void release_slab(struct slab *slab, uint32_t age_ms, struct counters *
   ASSERT(load_relaxed(&slab->owner) == NULL && !slab->is_listed);
   ASSERT(slab_is_valid(slab) && slab->free_local == slab->capacity);
   slab->first_word = 0;
-  store_relaxed(&slab->state, SLOT_EMPTY); /* ordered by what the pool does then */
+  store_relaxed(&slab->state, SLOT_EMPTY); /* ordered by the pool's next operations */
   size_t granule = granule_of(slab->base);
   struct slot_run run = {superslab_of_granule(granule), granule % GRANULES_PER_CHUNK, true};
   release_slots(run, slab->class, age_ms, counters);

@@ -1,10 +1,10 @@
-/* record.h: what is known of each slab (slab.h says what is done with it).
+/* record.h: the record of each slab (slab.h has the operations).
  *
  *   slab     1, 2 or 4 neighbouring slots of a SuperSlab that hold blocks of one size class
  *   record   `struct slab`, at its first slot's place in the SuperSlab's record
  *
- * The class is written before the state is published.  A slab's blocks are bits.  `local` belongs to the owner,
- * `remote` is set by other threads:
+ * The class is written before the state is published. A slab's blocks are bits. `local` belongs to the owner, `remote` is set by other
+ * threads:
  *
  *   law:  free_local == bits in local;  local & remote == 0;  all from handed_out on are set in local
  *         free_local + bits in remote + live blocks + blocks in magazines and remote-free buffers == capacity
@@ -17,7 +17,7 @@
 /* Bitmaps of up to this many words lie in the record; the four smallest classes need more. */
 enum { INLINE_WORDS = 16, WIDE_WORDS = (int)(GRANULE_BYTES / 8 / 64) };
 
-/* Of a slab's first slot.  What went back as EMPTY may have become UNUSED: the SuperSlab's bits tell. */
+/* The state of a slab's first slot. An EMPTY slot may have become UNUSED since: the SuperSlab's bits tell. */
 enum slot_state { SLOT_UNUSED, SLOT_ACTIVE, SLOT_EMPTY };
 
 struct owner;
@@ -42,20 +42,20 @@ struct slab {
   uint16_t handed_out; /* blocks from this one on are fresh: not taken since the slab was made */
   uint8_t first_word;  /* no bit of local is set below this word */
   bool is_listed;      /* in the partial list */
-  bool has_free_pages; /* waiting_pages | given_pages, told where slab_take reads anyway */
+  bool has_free_pages; /* waiting_pages | given_pages, on a line that slab_take reads anyway */
   uint64_t inline_local[INLINE_WORDS];
-  uint64_t waiting_pages; /* bit per system page: to be given back when they are old enough */
-  uint64_t given_pages; /* given back, or refused by the system, and no block of them taken since */
+  uint64_t waiting_pages; /* bit per system page: to be given back when old enough */
+  uint64_t given_pages;   /* given back, or refused by the system, and its blocks not taken since */
   uint32_t waiting_since_ms;
 
   /* Written by any thread. */
-  CACHE_ALIGNED ATOMIC(uint32_t) queued; /* 1: somebody holds the right to queue or release it */
+  CACHE_ALIGNED ATOMIC(uint32_t) queued; /* 1: a thread holds the right to queue or release it */
   ATOMIC(struct slab *) pending_next;    /* in an owner's pending queue */
   uint64_t edge_ns;                      /* when it was queued, for Route P */
   ATOMIC(uint64_t) inline_remote[INLINE_WORDS];
 };
 
-/* Relaxed: a report reads it as it was a moment ago. */
+/* Relaxed: a report may read an older value. */
 INLINE void slab_set_free(struct slab *slab, unsigned blocks) {
   show(slab, free_local, (uint16_t)blocks);
 }
@@ -77,7 +77,7 @@ _Static_assert(sizeof(struct slab_chunk) == SUPERSLAB_RECORD_BYTES, "the pool ma
 _Static_assert(sizeof(((struct slab_chunk *)0)->wide_room) == SUPERSLAB_BITMAP_BYTES,
                "the pool gives their pages back while no slot is used");
 
-/* Of a granule in a SuperSlab. */
+/* For a granule in a SuperSlab. */
 INLINE struct slab_chunk *slab_chunk_of(size_t granule) {
   return (struct slab_chunk *)(void *)superslab_of_granule(granule);
 }
@@ -89,8 +89,8 @@ INLINE struct wide_bitmaps *slab_chunk_wide(struct slab_chunk *chunk) {
   return (struct wide_bitmaps *)round_up((uintptr_t)chunk->wide_room, WIDE_ALIGNMENT); /* NOLINT */
 }
 
-/* Where the bitmaps of a slab of this shape lie: with many blocks apart, so that all others stay compact.  Its
- * record's pointers, known without it. */
+/* Where the bitmaps of a slab of this shape lie: apart for shapes with many blocks, so that all others stay compact. Equals its record's
+ * pointers, computed without reading it. */
 INLINE uint64_t *slab_local_bits(struct slab_chunk *chunk, unsigned slot,
                                  const struct slab_shape *shape) {
   return shape->word_count > INLINE_WORDS ? slab_chunk_wide(chunk)->local[slot]
@@ -115,15 +115,14 @@ INLINE uint64_t slab_word_bits(const struct slab *slab, unsigned word) {
   return low_bits(left < 64 ? left : 64);
 }
 
-/* The law above, as far as one thread can see it: its holder, or who holds its owner's latch. */
+/* The law above, as far as one thread can see it: its holder, or the holder of its owner's latch. */
 bool slab_is_valid(const struct slab *slab);
 
-/* A slab in state ACTIVE, all blocks free in `local`, owned by nobody: the caller is its only
- * holder.  NULL when there is none in reach, or no memory. */
+/* A slab in state ACTIVE, all blocks free in `local`, without an owner: the caller is its only holder. NULL when none is in reach, or
+ * memory is refused. */
 struct slab *acquire_slab(unsigned class, enum pool_reach reach, struct counters *counters);
 
-/* Takes back a slab whose blocks are all free in `local`, have been so for `age_ms`, and that has no
- * owner. */
+/* Takes back a slab whose blocks are all free in `local`, and have been for `age_ms`, and that has no owner. */
 void release_slab(struct slab *slab, uint32_t age_ms, struct counters *counters);
 
 #endif

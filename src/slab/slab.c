@@ -12,7 +12,7 @@ static void set_map_entries(const struct slab *slab, uint32_t tag) {
 RESIDENT void slab_own(struct slab *slab, struct owner *owner) {
   bin_gains_slab(&owner->bins[slab->class]);
   set_map_entries(slab, owner->tag);
-  /* seq: everything make_slab wrote before the owner is seen; pairs with pending_enqueue's load. */
+  /* seq: all writes of make_slab before the owner is seen; pairs with pending_enqueue's load. */
   store_seq(&slab->owner, owner);
 }
 
@@ -52,7 +52,7 @@ RESIDENT unsigned slab_index_of(const struct slab *slab, uintptr_t block, const 
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
 
-/* Moves blocks of one word, lowest first, downwards from `next` to `first` at most; the bits that are left. */
+/* Moves blocks of one word, lowest first, downwards from `next` to `first` at most; returns the remaining bits. */
 static uint64_t take_scattered(uint64_t bits, uintptr_t word_base, size_t block_bytes, void **first,
                                void ***next) {
   void **at = *next;
@@ -62,7 +62,7 @@ static uint64_t take_scattered(uint64_t bits, uintptr_t word_base, size_t block_
   return bits;
 }
 
-/* The same when the bits are neighbours: fresh slabs, blocks freed in order. */
+/* Does the same for adjacent bits: fresh slabs, blocks freed in order. */
 static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block_bytes,
                                 void **first, void ***next) {
   unsigned low = lowest_bit(bits), blocks = count_low_ones(bits >> low);
@@ -74,7 +74,7 @@ static uint64_t take_neighbours(uint64_t bits, uintptr_t word_base, size_t block
   return bits & ~(low_bits(blocks) << low);
 }
 
-/* What a batch of fresh blocks may hold. */
+/* The most bytes in a batch of fresh blocks. */
 enum { FRESH_BATCH_BYTES = 4096 };
 
 static unsigned few_fresh(const struct slab *slab) {
@@ -157,8 +157,8 @@ static void add_local(struct slab *slab, struct owner *owner, unsigned word, uin
   slab_note_word(slab, word);
 }
 
-/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load
- * swings by some part of what it holds.  Rounds of purging take them after a while. */
+/* Wholly free slabs that stay with their class, against releasing and acquiring them in turns: a load's memory varies by a part of its size.
+ * Rounds of purging take them after a while. */
 enum { FREE_SLABS_KEPT = 1, FREE_SLABS_DIVISOR = 8 };
 
 static bool has_enough_free(const struct bin *bin) {
@@ -181,8 +181,8 @@ RESIDENT void slab_place(struct slab *slab, struct owner *owner) {
   if (!has_enough || !slab_try_release(slab, owner)) slab_list(slab, owner);
 }
 
-/* Sets the bits of the first of blocks[0] … that are this slab's.  What does not change is kept in registers, and
- * so are the bits of a word until another one's turn comes: most blocks come in runs. */
+/* Sets the bits of the first of blocks[0] … that are this slab's. Constants are kept in registers, and so are the bits of a word until
+ * another word's turn comes: most blocks come in runs. */
 static unsigned set_bits(struct slab *slab, struct owner *owner, void *const *blocks,
                          unsigned block_count) {
   const struct slab_shape *shape = &slab_shapes[slab->class];
@@ -223,8 +223,8 @@ RESIDENT unsigned slab_collect(struct slab *slab, struct owner *owner) {
   ASSERT(slab_is_valid(slab));
   unsigned before = slab->free_local;
   for (unsigned word = 0; word < slab->word_count; word++) {
-    /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings
-     * what the freeing threads did to the blocks before. */
+    /* seq, both: after `queued` was cleared, if it was; pairs with the OR in slab_free_remote, and brings the freeing threads' earlier
+     * writes to the blocks. */
     if (!load_seq(&slab->remote[word])) continue;
     uint64_t bits = exchange_seq(&slab->remote[word], 0);
     if (bits) add_local(slab, owner, word, bits);
@@ -282,7 +282,7 @@ RESIDENT void slab_unlist(struct slab *slab, struct owner *owner) {
 
 RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
   ASSERT(slab->free_local == slab->capacity && load_relaxed(&slab->owner) == owner);
-  /* The right to queue is also the right to release: no slab is in a queue and in the pool at once. */
+  /* The right to queue is also the right to release: a slab is never in a queue and in the pool at once. */
   if (load_relaxed(&slab->queued) != 0 || exchange_seq(&slab->queued, 1) != 0) return false;
   if (slab->is_listed) slab_unlist(slab, owner);
   if (owner->bins[slab->class].current == slab) owner->bins[slab->class].current = NULL;
@@ -292,8 +292,7 @@ RESIDENT bool slab_try_release(struct slab *slab, struct owner *owner) {
     slab->has_free_pages = false;
   }
   set_map_entries(slab, MAP_TAG_NONE);
-  /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that nobody owns
-   * the slab, or that somebody does again. */
+  /* seq, both: pairs with pending_enqueue, whose caller may come late and must see that the slab has no owner, or has one again. */
   store_seq(&slab->owner, NULL);
   store_seq(&slab->queued, 0);
   release_slab(slab, owner->free_age_ms, &owner->counters);

@@ -1,6 +1,6 @@
 /* slab.h: the blocks of one slab, and its place in its owner's bins.
  *
- * All functions want the latch of the slab's owner. */
+ * All functions need the latch of the slab's owner. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -17,17 +17,16 @@ unsigned slab_take(struct slab *slab, struct owner *owner, void **blocks, unsign
 /* The first free block of `local`; there is one at least. */
 void *slab_take_first(struct slab *slab, struct owner *owner);
 
-/* How many blocks to take when a magazine wants so many.  Fresh ones only where no others are, and few at a time: it
+/* The number of blocks to take when a magazine wants `wanted`. Fresh ones only if all free ones are fresh, and few at a time: a magazine
  * would touch them all, one after the other, though older ones come back meanwhile. */
 unsigned slab_batch(const struct slab *slab, unsigned wanted);
 
-/* Free blocks that have been out before; the other free ones, all after them, are fresh. */
+/* Free blocks that have been handed out before; the other free ones, all after them, are fresh. */
 INLINE unsigned slab_reusable(const struct slab *slab) {
   return slab->free_local - (unsigned)(slab->capacity - slab->handed_out);
 }
 
-/* Moves one free block out of `local`, any of them as `random` says; there is one at least.  No block of the
- * slab counts as fresh from then on. */
+/* Moves one free block out of `local`, chosen by `random`; there is one at least. From then on the slab has no fresh blocks. */
 void *slab_take_at_random(struct slab *slab, struct owner *owner, uint64_t random);
 
 /* Whether a block of this slab begins at the address, and which. */
@@ -40,7 +39,7 @@ INLINE bool slab_has_block(const struct slab *slab, uintptr_t address, unsigned 
 /* Index of a block of this slab; NO_BLOCK, after a report, when none begins at the address. */
 enum { NO_BLOCK = INT32_MAX };
 unsigned slab_index_of(const struct slab *slab, uintptr_t block, const char *verb);
-/* What is known of the block that the address is in, for a report. */
+/* Describes the block that contains the address, for a report. */
 struct block_description slab_describe(const struct slab *slab, uintptr_t address);
 COLD void slab_fail_double_free(const struct slab *slab, unsigned word, uint64_t twice);
 COLD void slab_fail_pointer(const struct slab *slab, uintptr_t block, const char *verb);
@@ -50,7 +49,7 @@ COLD void slab_fail_pointer(const struct slab *slab, uintptr_t block, const char
 unsigned slab_put(struct slab *slab, struct owner *owner, void *const *blocks,
                   unsigned block_count);
 
-/* Blocks came back to `local`; in a word that they did; and where the slab belongs then. */
+/* Notes blocks that came back to `local`; notes a word that got bits; moves the slab to its place in the bin. */
 INLINE void slab_note_freed(struct slab *slab, struct owner *owner, unsigned blocks,
                             uint32_t block_bytes) {
   slab_set_free(slab, slab->free_local + blocks);
@@ -61,8 +60,8 @@ INLINE void slab_note_word(struct slab *slab, unsigned word) {
 }
 void slab_place(struct slab *slab, struct owner *owner);
 
-/* The same for one block, number `index` of a slab of the class: without the record's first line.  False,
- * and nothing done, when it was free already. */
+/* Gives one block back, number `index` of a slab of the class, without reading the record's first line. False, and nothing done, when it
+ * was free already. */
 INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, struct owner *owner) {
   const struct slab_shape *shape = &slab_shapes[class];
   uint64_t bit = UINT64_C(1) << index % 64, *word = &slab->local[index / 64];
@@ -76,20 +75,20 @@ INLINE bool slab_put_one(struct slab *slab, unsigned class, unsigned index, stru
   return true;
 }
 
-/* Moves `remote` to `local`; returns how many blocks. */
+/* Moves `remote` to `local`; returns the number of blocks. */
 unsigned slab_collect(struct slab *slab, struct owner *owner);
 
 /* Links a slab with free blocks into its bin; unlinks it. */
 void slab_list(struct slab *slab, struct owner *owner);
 void slab_unlist(struct slab *slab, struct owner *owner);
 
-/* Gives a slab whose blocks are all free back to the pool.  False when somebody is queueing it at
- * this moment: then it stays as it is, and whoever drains it will try again. */
+/* Gives a slab whose blocks are all free back to the pool. False when a thread is queueing it at this moment: then it stays as it is, and
+ * the thread that drains it will try again. */
 bool slab_try_release(struct slab *slab, struct owner *owner);
 
-/* Whether blocks are waiting in `remote`, and how many. */
+/* The number of blocks waiting in `remote`. */
 unsigned slab_count_remote(const struct slab *slab);
-/* Whether all its blocks are free, those in `remote` counted. */
+/* Whether all its blocks are free, including those in `remote`. */
 INLINE bool slab_is_wholly_free(const struct slab *slab) {
   return slab->free_local + slab_count_remote(slab) == slab->capacity;
 }

@@ -20,11 +20,11 @@ struct walk {
   uintptr_t value[REGISTER_COUNT];
   uintptr_t instruction;
   bool has_switched, is_by_frame_pointer;
-  bool is_interrupted;     /* there, by a signal; else in a call that returns there */
-  struct range stack;      /* what is known of the thread's own stack */
-  struct range other;      /* what is known of the one that this is on otherwise */
-  unsigned unknown_pages;  /* so many more may be asked for */
-  struct os_module module; /* of the frame before, most of the time this one's */
+  bool is_interrupted;     /* by a signal; else in a call that returns there */
+  struct range stack;      /* the known part of the thread's own stack */
+  struct range other;      /* the known part of another stack that the walk is on */
+  unsigned unknown_pages;  /* number of pages that may still be probed */
+  struct os_module module; /* of the previous frame; usually this one's too */
 };
 
 enum step { STEP_TO_CALLER, STEP_LOST, STEP_OUTERMOST };
@@ -35,19 +35,19 @@ static bool covers(struct range range, uintptr_t address) {
 
 /* ---- the stack ------------------------------------------------------------------------------------------ */
 
-/* How many pages at the end of this thread's stack were found readable, which they stay as long as it runs; twice that, and
- * one more for the stack that the process began on. */
+/* The number of pages at the end of this thread's stack that were found readable, and stay so while it runs; times 2, plus 1 for the
+ * stack that the process began on. */
 static THREAD_LOCAL uint16_t known_stack;
 enum { KNOWN_PAGES_MAX = UINT16_MAX / 2 };
 
-/* So much below its end the kernel maps nothing else, by the usual limit; what is deeper is asked for each time. */
+/* Below the end of the first stack the kernel maps nothing else within its usual limit; deeper addresses are probed each time. */
 #define FIRST_STACK_BYTES ((uintptr_t)8 << 20)
 
-/* Between a thread's pointer and its first frame there is static data, less than the smallest stack has.  A larger step than
- * that of most frames may lead to another stack. */
+/* Between a thread's pointer and its first frame lies static data, less than the smallest stack has. A larger step than most frames' may
+ * lead to another stack. */
 enum { THREAD_DATA_MAX_BYTES = 12 << 10, FRAME_MAX_BYTES = 64 << 10 };
 
-/* More of them, down to the stack pointer's, if it lies there; so many at a time. */
+/* Extends the known pages down to the stack pointer, if it lies there; UNKNOWN_PAGES_MAX at a time. */
 static unsigned learn_pages(uintptr_t end, unsigned pages, uintptr_t stack_pointer) {
   uintptr_t page_bytes = os_page_bytes(), begin = end - pages * page_bytes;
   for (unsigned asked = 0; asked < UNKNOWN_PAGES_MAX && begin > stack_pointer; asked++) {
@@ -68,7 +68,7 @@ static void learn_stack(bool is_first, uintptr_t stack_pointer) {
   known_stack = (uint16_t)(2 * pages + is_first);
 }
 
-/* What is known of it, with more of the process's first one if it is that. */
+/* The known part of the current stack, extended if it is the process's first one. */
 static struct range own_stack(uintptr_t stack_pointer) {
   if (os_first_stack_end() - stack_pointer < FIRST_STACK_BYTES) learn_stack(true, stack_pointer);
   uintptr_t end = end_of(known_stack & 1), page_bytes = os_page_bytes();
@@ -77,15 +77,15 @@ static struct range own_stack(uintptr_t stack_pointer) {
   return (struct range){round_up(end, page_bytes) - pages * page_bytes, round_down(end, WORD)};
 }
 
-/* Of another thread's: a walk that ends where the thread began, and did not leave its stack since `from`, tells that what
- * lies between is its own.  That there are pages to be read tells nothing: stacks that the program makes, and unmaps, may lie
- * right below; and the first thread's data lies in none. */
+/* For another thread's stack: a walk that ends where the thread began, and did not leave its stack since `from`, shows that everything
+ * between is its own. Readable pages alone prove nothing: stacks that the program makes, and unmaps, may lie right below; and the first
+ * thread's data lies outside its stack. */
 static void learn_from_end(uintptr_t from, uintptr_t end) {
   bool is_there = from <= end && thread_pointer() - end < THREAD_DATA_MAX_BYTES;
   if (is_there && !os_is_confined() && os_process_id() != thread_number()) learn_stack(false, from);
 }
 
-/* On a stack that the program made: page by page, as far as it is needed. */
+/* On a stack that the program made: probed page by page, as far as needed. */
 NOINLINE static bool is_readable(struct walk *walk, uintptr_t address) {
   if (covers(walk->other, address)) return true;
   if (!walk->unknown_pages || !os_can_read(address)) return false;
@@ -144,7 +144,7 @@ static enum step step_by_rule(struct walk *walk, const struct unwind_rule *rule)
 
 /* ---- a step without tables -------------------------------------------------------------------------------- */
 
-/* The kernel's way back from a signal handler.  Most of what is none shows on the stack: the kernel links no contexts. */
+/* The kernel's return from a signal handler. The stack rules out most other code: the kernel links no contexts. */
 static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
   static const unsigned char ending[] = SIGNAL_ENDING;
   static const struct unwind_rule signal_rule = {.end_register = REGISTER_SP,
@@ -161,7 +161,7 @@ static bool find_signal_rule(struct walk *walk, struct unwind_rule *rule) {
 }
 
 /* Code without tables and frame pointers that CPython makes for profilers (-X perf), one piece for each function, to call its
- * interpreter.  Its caller is a module's: only then the kernel is asked for the code, which may be gone. */
+ * interpreter. Its caller lies in a module: only then the kernel is asked to read the code, which may be gone. */
 static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
   static const unsigned char ending[] = TRAMPOLINE_ENDING;
   static const struct unwind_rule trampoline_rule = {.end_register = REGISTER_SP,
@@ -178,7 +178,7 @@ static bool find_trampoline_rule(struct walk *walk, struct unwind_rule *rule) {
   return memcmp(code, ending, sizeof code) == 0;
 }
 
-/* Frames lie one above the other.  Once there may be another stack: Go calls C on one that is not the caller's. */
+/* Each caller's frame lies above. One exception per walk is allowed, for another stack: Go calls C on a stack that is not the caller's. */
 static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   struct os_module module;
   if (frame >= walk->value[REGISTER_SP]) return true;
@@ -187,13 +187,13 @@ static bool may_be_frame(struct walk *walk, uintptr_t frame, uintptr_t caller) {
   return may_switch;
 }
 
-/* A process and a thread begin with a frame pointer of 0; where nothing is known of tables, that may be any number. */
+/* A process and a thread begin with a frame pointer of 0; in code without tables any number may stand there. */
 static bool is_start(const struct walk *walk) {
   bool is_certain = walk->is_by_frame_pointer || walk->module.unwind_header;
   return is_certain && !walk->value[REGISTER_FP];
 }
 
-/* A pair of words, the caller's frame pointer and the return address, above all that the function has on the stack. */
+/* A pair of words, the caller's frame pointer and the return address, above the function's other data on the stack. */
 static enum step step_by_frame_pointer(struct walk *walk) {
   uintptr_t frame = walk->value[REGISTER_FP], pair[2];
   if (is_start(walk)) return STEP_OUTERMOST;
@@ -223,7 +223,7 @@ static bool find_rule(struct walk *walk, uintptr_t instruction, struct unwind_ru
   return is_in_module(walk, instruction) && unwind_cache_find(&walk->module, instruction, rule);
 }
 
-/* Where a frame pointer does not lie at the end of its frame, the stack pointer is not known after it was followed. */
+/* If a frame pointer does not lie at the end of its frame, following it leaves the stack pointer unknown. */
 static bool is_end_unknown(const struct walk *walk, const struct unwind_rule *rule) {
   return !FRAME_POINTER_IS_AT_END && walk->is_by_frame_pointer && rule->end_register == REGISTER_SP;
 }
@@ -235,7 +235,7 @@ static enum step step(struct walk *walk) {
       !is_end_unknown(walk, &rule))
     return step_by_rule(walk, &rule);
   if (!walk->is_interrupted && os_is_after_first_call(walk->instruction)) return STEP_OUTERMOST;
-  /* A stack made by hand (makecontext) begins as if a function that was not run yet had called. */
+  /* On a makecontext() stack the outermost return address is the start of a function, not the instruction after a call. */
   uintptr_t record = walk->module.end ? unwind_find_record(&walk->module, walk->instruction) : 0;
   if (unwind_table_has_start(&walk->module, record, walk->instruction)) return STEP_OUTERMOST;
   if (find_signal_rule(walk, &rule)) return step_by_rule(walk, &rule);
@@ -243,7 +243,7 @@ static enum step step(struct walk *walk) {
   return step_by_frame_pointer(walk);
 }
 
-/* Where it goes on lies on another stack, or may. */
+/* Whether the next frame lies, or may lie, on another stack. */
 static bool leaves_stack(const struct walk *walk, uintptr_t before) {
   return walk->is_interrupted || walk->value[REGISTER_SP] - before >= FRAME_MAX_BYTES;
 }

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 
-/* What is taken from beyond the end is 0, and then nothing is left. */
+/* Reads beyond the end return 0 and leave nothing. */
 struct unwind_bytes {
   const uint8_t *at, *end;
 };
@@ -19,7 +19,7 @@ INLINE void bytes_skip(struct unwind_bytes *bytes, uint64_t count) {
   bytes->at = count < bytes_left(bytes) ? bytes->at + count : bytes->end;
 }
 
-/* The next `count` of them, which are skipped, by themselves. */
+/* The next `count` bytes as a separate part; skips them. */
 INLINE struct unwind_bytes bytes_part(struct unwind_bytes *bytes, uint64_t count) {
   struct unwind_bytes part = {.at = bytes->at};
   bytes_skip(bytes, count);

@@ -1,6 +1,6 @@
-/* unwind_cache.c: an entry is believed only while the bytes of .eh_frame that it was made of are what they were: so nobody has to
- * notice that a module has gone and another has taken its place.  Any thread that finds a rule writes an entry, and all read
- * them, at any time, in signal handlers too: none waits for a writer, not even for one that a fork has cut off. */
+/* unwind_cache.c: an entry is valid only while the bytes of .eh_frame from which it was made are unchanged: so no code has to notice that
+ * a module has gone and another has taken its place. Any thread that finds a rule writes an entry, and all read them, at any time, in
+ * signal handlers too: none waits for a writer, not even for one that a fork has cut off. */
 #include "stack/unwind_cache.h"
 
 #include "base/bits.h"
@@ -37,13 +37,13 @@ static struct entry *entry_of(uintptr_t instruction) {
 /* False when it was being written. */
 INLINE bool read_entry(struct entry *entry, union kept_words *found) {
   uint64_t turn = load_acquire(&entry->turn); /* the words of that turn; pairs with write_entry */
-  /* acquire: whoever reads a word of a later turn sees that turn below; pairs with write_entry. */
+  /* acquire: a reader that sees a word of a later turn sees that turn below; pairs with write_entry. */
   for (unsigned word = 0; word < ENTRY_WORDS; word++)
     found->words[word] = load_acquire(&entry->words[word]);
   return !(turn & 1) && load_relaxed(&entry->turn) == turn;
 }
 
-/* Of several writers one goes on; a signal handler passes over what its thread was writing. */
+/* One of several writers goes on; a signal handler skips an entry that its thread was writing. */
 static void write_entry(struct entry *entry, const union kept_words *kept) {
   uint64_t turn = load_relaxed(&entry->turn);
   /* acq_rel: the words come after; pairs with read_entry, by way of each word. */

@@ -11,7 +11,7 @@ struct unwind_value {
   int64_t offset, added;
 };
 
-/* What an expression means at the instruction; false when it has none of the shapes that are known. */
+/* Evaluates an expression at the instruction; false when it has none of the supported shapes. */
 bool unwind_expression_read(struct unwind_bytes expression, uintptr_t instruction,
                             struct unwind_value *value);
 

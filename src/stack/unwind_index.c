@@ -3,10 +3,10 @@
 #include "base/bits.h"
 #include "stack/unwind_table.h"
 
-/* Of a piece: about 10 us. */
+/* The size of a piece of work: about 10 us. */
 enum { PIECE_BYTES = 64 << 10, PIECE_RECORDS = 256 };
 
-/* For each few bytes of the code the first record of a function that begins there; the next ones follow it, nearly always. */
+/* For each few bytes of the code the first record of a function that begins there; the next ones nearly always follow it. */
 enum {
   PARTS = 1 << 16,
   PART_SHIFT_MIN = 4,
@@ -14,9 +14,9 @@ enum {
   PARTS_BACK = 1 << 14,
   PARTS_TRIED = 8
 };
-static ATOMIC(uint32_t) parts[PARTS]; /* how far it lies after the first one, plus 1 */
+static ATOMIC(uint32_t) parts[PARTS]; /* the record's distance from the first one, plus 1 */
 
-static ATOMIC(bool) is_done;          /* relaxed: who sees it late does a piece again */
+static ATOMIC(bool) is_done;          /* relaxed: a thread that sees it late repeats a piece */
 static ATOMIC(uintptr_t) searched_to; /* 0: not begun */
 static ATOMIC(uintptr_t) indexed_to;  /* 0: the first record is not known yet */
 static ATOMIC(uintptr_t) first_record;
@@ -37,7 +37,7 @@ static bool find_code(struct os_segment *found) {
   return found->end != 0;
 }
 
-/* A common record, and one after it that refers to it and speaks of code. */
+/* A common record, followed by one that refers to it and to the program's code. */
 static bool is_first(const struct os_segment *segment, uintptr_t place) {
   struct os_module module = bounds_of(segment);
   struct unwind_record record;
@@ -52,7 +52,7 @@ static bool is_first(const struct os_segment *segment, uintptr_t place) {
          record.function - found_code.begin < found_code.end - found_code.begin;
 }
 
-/* The one that is not written to and reaches beyond the place. */
+/* The segment that is not writable and reaches beyond the place. */
 static bool find_tables(uintptr_t place, struct os_segment *segment) {
   for (unsigned number = 0; os_program_segment(number, segment); number++)
     if (!segment->is_writable && segment->end > place) return true;
@@ -72,11 +72,11 @@ static bool search_piece(void) {
     tables = segment; /* several threads may write the same values */
     find_code(&code);
     store_relaxed(&first_record, at);
-    /* release: the above; pairs with index_piece and search_index. */
+    /* release: the stores above; pairs with index_piece and search_index. */
     cas_strong_acq_rel(&indexed_to, &nothing, at);
     return true;
   }
-  /* acq_rel: orders nothing; of threads that do one piece one moves on. */
+  /* acq_rel: orders nothing; of threads that do the same piece one moves on. */
   cas_strong_acq_rel(&searched_to, &from, end);
   return true;
 }
@@ -107,7 +107,7 @@ static bool index_piece(uintptr_t from) {
     if (!next) break;
     note(&module, at);
   }
-  /* release: what was noted.  Of threads that do one piece one moves on. */
+  /* release: the noted parts. One of the threads that do the same piece moves on. */
   if (next) cas_strong_acq_rel(&indexed_to, &from, at);
   return next != 0;
 }

@@ -38,11 +38,11 @@ enum { REMEMBERED_MAX = 8, WORD = sizeof(uintptr_t) };
 
 struct run {
   const struct unwind_record *record;
-  uintptr_t instruction, place; /* the one that is asked for; the one that was come to */
+  uintptr_t instruction, place; /* the wanted instruction; the current place */
   struct unwind_bytes rest;
   struct unwind_rule rule, initial, remembered[REMEMBERED_MAX];
   unsigned remembered_count;
-  bool is_lost; /* something that no rule can hold */
+  bool is_lost; /* a rule cannot hold the result */
 };
 
 static uint64_t take_unsigned(struct run *run) { return bytes_take_unsigned_leb(&run->rest); }
@@ -63,7 +63,7 @@ static struct unwind_bytes take_expression(struct run *run) {
 
 /* ---- where registers are ---------------------------------------------------------------------------------- */
 
-/* In none of the sets it still has the caller's value. */
+/* A register in none of the sets still has the caller's value. */
 static void put_nowhere(struct unwind_rule *rule, unsigned which) {
   uint8_t others = (uint8_t) ~(1U << which);
   rule->saved &= others;
@@ -98,7 +98,7 @@ static void put_expression(struct run *run, unsigned which, struct unwind_bytes 
   rule->from_base = (uint8_t)(rule->from_base | (rule->saved & 1U << which));
 }
 
-/* As the common record has it, which saves none by an expression unless all are. */
+/* As in the common record, which saves no register by an expression unless it saves all so. */
 static void restore(struct run *run, unsigned which) {
   const struct unwind_rule *initial = &run->initial;
   bool was_saved = which < REGISTER_COUNT && initial->saved >> which & 1;
@@ -118,7 +118,7 @@ static bool put_by(struct run *run, uint8_t operation) {
     case RESTORE_EXTENDED: restore(run, which); return true;
     case SAME_VALUE: put_nowhere(&run->rule, which); return true;
     case UNDEFINED: break;
-    case IN_REGISTER: /* so, or by its value, none is kept that another frame's end depends on */
+    case IN_REGISTER: /* neither these nor values are kept: no frame's end depends on them */
     case VALUE_OFFSET:
     case VALUE_OFFSET_SIGNED: take_unsigned(run); break;
     case VALUE_EXPRESSION: take_expression(run); break;
@@ -139,7 +139,7 @@ static void end_at(struct run *run, const struct unwind_value *value) {
   rule->end_register = (uint8_t)(fits ? value->base : REGISTER_COUNT);
 }
 
-/* The instructions that say so; false for others. */
+/* The instructions that define the frame's end; false for others. */
 static bool end_by(struct run *run, uint8_t operation) {
   struct unwind_value value = {.base = run->rule.end_register, .offset = run->rule.end_offset};
   switch (operation) {
@@ -205,7 +205,7 @@ static void run_one(struct run *run) {
   }
 }
 
-/* As far as it is about the instruction: the next place is beyond. */
+/* Runs the part that concerns the instruction: until the place is beyond it. */
 static void run_program(struct run *run, struct unwind_bytes program) {
   run->rest = program;
   while (bytes_left(&run->rest) && !run->is_lost && run->place <= run->instruction) run_one(run);

@@ -5,7 +5,7 @@
 #include "stack/unwind_rule.h"
 #include "stack/unwind_table.h"
 
-/* The rule at the instruction; false when it is none that a struct unwind_rule can hold. */
+/* The rule at the instruction; false when a struct unwind_rule cannot hold it. */
 bool unwind_program_run(const struct unwind_record *record, uintptr_t instruction,
                         struct unwind_rule *rule);
 

@@ -2,7 +2,7 @@
 
 #include "stack/unwind_rule.h"
 
-/* Encodings of addresses: the lower half is the format, the upper what it is relative to. */
+/* Encodings of addresses: the lower half is the format, the upper half the base. */
 enum {
   FORMAT_MASK = 0x07, /* without the sign: 0 and 4 have 8 bytes, 2 has two, 3 four */
   RELATIVE_TO_HERE = 0x10,
@@ -29,7 +29,7 @@ static uintptr_t take_address(struct unwind_bytes *bytes, uint8_t encoding) {
 
 /* ---- records ------------------------------------------------------------------------------------------ */
 
-/* Without its length; empty where none lies in the module, or one of more than 4 GiB. */
+/* Without its length; empty if there is none in the module, or it is above 4 GiB. */
 static struct unwind_bytes record_at(const struct os_module *module, uintptr_t address) {
   struct unwind_bytes rest = {(const uint8_t *)address, (const uint8_t *)module->tables_end};
   struct unwind_bytes nothing = {0};
@@ -38,7 +38,7 @@ static struct unwind_bytes record_at(const struct os_module *module, uintptr_t a
   return length <= bytes_left(&rest) ? bytes_part(&rest, length) : nothing;
 }
 
-/* The first word says how far before itself the common record begins. */
+/* The first word is the distance back to the common record. */
 static struct unwind_bytes common_of(const struct os_module *module, struct unwind_bytes record) {
   uintptr_t here = (uintptr_t)record.at;
   return record_at(module, here - (uintptr_t)bytes_take(&record, sizeof(uint32_t)));
@@ -67,7 +67,7 @@ uint32_t unwind_table_check(const struct os_module *module, uintptr_t record) {
 
 /* ---- reading one -------------------------------------------------------------------------------------- */
 
-/* What its augmentation says, a letter for each of its data. */
+/* The result of its augmentation string, a letter for each item of its data. */
 struct augmentation {
   uint8_t encoding; /* of the function's addresses */
   bool has_data, is_signal, is_known;

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness.files import read_json, write_csv, write_json
-from harness.markdown import to_markdown
+from harness.markdown import to_markdown, to_tsv
 from harness.report import write_report
 
 Make = Callable[..., Any]
@@ -43,6 +43,12 @@ def test_markdown(document: dict[str, Any]) -> None:
     text = to_markdown(document)
     assert "| tail_latency-1t p99.99 ns | 3000 ±0 %" in text
     assert "| json ns | 10.0 ±0 %" in text
+
+
+def test_tsv_has_the_cells_of_markdown(document: dict[str, Any]) -> None:
+    rows = [line.split("\t") for line in to_tsv(document).splitlines() if line and not line.startswith("# ")]
+    markdown = [line for line in to_markdown(document).splitlines() if line.startswith("| ")]
+    assert ["| " + " | ".join(row) + " |" for row in rows] == markdown
 
 
 def test_kept_and_read_again(document: dict[str, Any], tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ LOOKED_AT = [
     "index.html",
     "docs/guides/C.html",
     "manual/libhakmem.html",
-    "docs/PERFORMANCE.html",
+    "docs/performance/campaign.tsv.html",
     "include/hakmem/hakmem.h.html",
 ]
 WIDTHS = [390, 500, 1400]

@@ -36,7 +36,7 @@ COMMENT_LINES = 4  # how far above a use its comment may end
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the page's tables: | `object` | `file` | prose … |"""
+    """One object of a line of the page's tables: | `object`, … | `file` | prose … |"""
 
     name: str
     file: str
@@ -44,8 +44,8 @@ class Row:
 
 
 def rows() -> list[Row]:
-    found = re.findall(r"^\| `(\w+)` \| `([\w/.]+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
-    return [Row(*cells) for cells in found]
+    found = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| `([\w/.]+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    return [Row(name, file, prose) for names, file, prose in found for name in re.findall(r"\w+", names)]
 
 
 def declared() -> set[tuple[str, str]]:

@@ -81,6 +81,13 @@ def test_a_linked_source_is_a_page_with_its_text(site: dict[str, str | Path]) ->
     assert "Dockerfile.alpine.md" in str(site["packaging/docker.md"])
 
 
+def test_figures_are_a_page_with_their_tables(site: dict[str, str | Path]) -> None:
+    lines = (ROOT / "docs/performance/campaign.tsv").read_text().splitlines()
+    page = str(site["docs/performance/campaign.tsv.md"]).replace("\\_", "_")
+    assert all(line.removeprefix("# ").replace("\t", " | ") in page for line in lines)
+    assert page.count("\n|---|") == sum(not line for line in lines)
+
+
 @pytest.mark.parametrize("link", ["../src/missing.c", "../rust/hakmem/README.md", "../../elsewhere"])
 def test_a_link_that_leads_nowhere_is_refused(pages: ModuleType, link: str) -> None:
     with pytest.raises(pages.NoSuchPage, match=re.escape(link)):

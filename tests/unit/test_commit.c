@@ -386,14 +386,14 @@ static int doubt_what_is_beyond_all(const void *unused) {
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=2049M"}, NULL);
   REQUIRE(limits.hard_bytes == 2049 * MIB);
   require_said(
-      "hakmem: warning: HAKMEM_LIMIT_HARD=\"2049M\" is above the machine's memory of 2048 MiB; it "
-      "holds, but that is met first\n");
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"2049M\" exceeds the machine's memory of 2048 MiB, "
+      "which will be reached first\n");
   os_fake.files = tree;
   read_options_from((char[]){"HAKMEM_LIMIT_HARD=101M"}, NULL);
   REQUIRE(limits.hard_bytes == 101 * MIB);
   require_said(
-      "hakmem: warning: HAKMEM_LIMIT_HARD=\"101M\" is above the cgroup's limit of 100 MiB; it "
-      "holds, but that is met first\n");
+      "hakmem: warning: HAKMEM_LIMIT_HARD=\"101M\" exceeds the cgroup's limit of 100 MiB, which "
+      "will be reached first\n");
   return 0;
 }
 

@@ -83,7 +83,8 @@ static int lock_twice(const void *unused) {
 
 static void test_it_is_said(void **state) {
   (void)state;
-  static const char *const said[] = {"hakmem: malloc was entered", "signal handler", "vfork", NULL};
+  static const char *const said[] = {"hakmem: deadlock avoided: malloc re-entered",
+                                     "signal handler", "vfork", NULL};
   assert_child_reports(latch_twice, NULL, said);
   assert_child_reports(latch_of_a_killed_child, NULL, said);
   assert_child_reports(lock_twice, NULL, said);
